@@ -1,0 +1,123 @@
+"""The history: append-only JSON lines, one file per writer, readable after any crash.
+
+One line is one event::
+
+    {"t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
+
+A line is written by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer alone, so a
+SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped; a damaged line anywhere else
+means that the file was tampered with or shared, and is reported as damage (which voids the cell).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+SUFFIX = ".jsonl"
+
+Event: TypeAlias = dict[str, Any]
+"""One decoded history line. The kinds and their fields are listed in :mod:`harness.core.events`."""
+
+
+class HistoryError(Exception):
+    """A history cannot be written (disk full, read-only folder) or a directory holds none."""
+
+
+class HistoryWriter:
+    """Appends events to one file. Safe to use from several threads of one process.
+
+    Raises :class:`HistoryError` when the line cannot be written whole, so that a full disk never passes silently.
+    """
+
+    def __init__(self, path: Path, *, cell: str, by: str) -> None:
+        self.path = path
+        self.cell = cell
+        self.by = by
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            msg = f"cannot write the history {path}: {error.strerror}"
+            raise HistoryError(msg) from error
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event of kind ``event`` (see :mod:`harness.core.events`) with its fields."""
+        line = json.dumps(
+            {"t": time.monotonic_ns(), "w": time.time_ns(), "cell": self.cell, "by": self.by, "event": event, **fields},
+            separators=(",", ":"),
+        )
+        data = line.encode() + b"\n"
+        try:
+            written = os.write(self._fd, data)
+        except OSError as error:
+            msg = f"cannot write the history {self.path}: {error.strerror}"
+            raise HistoryError(msg) from error
+        if written != len(data):
+            msg = f"cannot write the history {self.path}: only {written} of {len(data)} bytes fitted (disk full?)"
+            raise HistoryError(msg)
+
+    def close(self) -> None:
+        """Close the file; further writes fail."""
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All events of one cell, ordered by monotonic time, and what could not be read."""
+
+    events: tuple[Event, ...]
+    cut_lines: tuple[str, ...] = field(default=())
+    """Files whose last line was cut by a crash (normal)."""
+    damage: tuple[str, ...] = field(default=())
+    """``file:line`` of lines damaged elsewhere (never normal)."""
+
+    def of(self, *kinds: str) -> Iterator[Event]:
+        """Events of the given kinds, in order of time."""
+        return (event for event in self.events if event["event"] in kinds)
+
+
+def read_history(directory: Path) -> History:
+    """Read every ``*.jsonl`` below ``directory``.
+
+    Raises :class:`HistoryError` when there is no history at all.
+    """
+    files = sorted(directory.rglob(f"*{SUFFIX}"))
+    if not files:
+        msg = f"no history in {directory}"
+        raise HistoryError(msg)
+    events: list[Event] = []
+    cut: list[str] = []
+    damage: list[str] = []
+    for file in files:
+        lines = file.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not line:
+                continue
+            try:
+                event = json.loads(line)
+                if not isinstance(event, dict) or not isinstance(event.get("t"), int) or "event" not in event:
+                    raise ValueError  # noqa: TRY301 - one path for every kind of damage
+            except ValueError:
+                if number == len(lines):  # no newline behind it: the writer was killed inside this line
+                    cut.append(file.name)
+                else:
+                    damage.append(f"{file.name}:{number}")
+                continue
+            events.append(event)
+    events.sort(key=lambda event: event["t"])
+    return History(tuple(events), tuple(cut), tuple(damage))

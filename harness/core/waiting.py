@@ -1,0 +1,39 @@
+"""The one bounded wait. Nothing in the project sleeps for a fixed time in the hope that something has happened."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+POLL_S = 0.01
+
+
+class WaitTimeoutError(Exception):
+    """The condition did not become true in time; the message says which, and how long was waited."""
+
+    def __init__(self, because: str, within_s: float) -> None:
+        super().__init__(f"waited {within_s:g} s for {because}")
+        self.because = because
+        self.within_s = within_s
+
+
+def wait_until(
+    condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S
+) -> T:
+    """Call ``condition`` until it returns something true, and return that.
+
+    Raises :class:`WaitTimeoutError` after ``within_s`` seconds. ``because`` names what is waited for.
+    """
+    deadline = time.monotonic() + within_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= deadline:
+            raise WaitTimeoutError(because, within_s)
+        time.sleep(poll_s)
