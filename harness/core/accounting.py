@@ -1,0 +1,373 @@
+"""The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
+
+The rules are section 3 of the design. They are functions over one tidy pandas frame (one row per event, see
+:data:`COLUMNS`), every one of them grouped by ``cell``, so that a small run calls :func:`account` directly and a large
+one can hand whole cells to ``groupBy("cell").applyInPandas`` with :func:`record_table` and :func:`cell_table`.
+
+Ids, never offsets, are the key of every comparison: offsets are reused after a truncation and have gaps where
+transaction markers stand. A log copy is (partition, leader epoch, offset).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core import events as kinds
+from harness.core.sign import Sign
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.history import Event
+
+COLUMNS: dict[str, str] = {
+    "cell": "str", "t": "int", "event": "str", "record": "str", "key": "str", "position": "int", "hop": "str",
+    "topic": "str", "partition": "int", "epoch": "int", "offset": "int", "attempt": "str", "intact": "bool",
+    "visible": "bool", "stable": "int", "order": "int", "reached": "bool", "outcome": "str", "transaction": "str",
+    "request": "str", "where": "str", "error": "str", "by": "str",
+}  # fmt: skip
+"""The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
+
+
+class State(StrEnum):
+    """Where an offered record is at rest: the first that matches."""
+
+    RECORDED = "recorded"
+    STALLED = "stalled"
+    LEFT_IN_TOPIC = "left in topic"
+    LEFT_IN_SOURCE = "left in source"
+    LOST = "lost"
+
+
+class LastHop(StrEnum):
+    """Where a lost record was last seen."""
+
+    NEVER_SENT = "never sent"
+    SENT = "sent, not stored"
+    ACKED = "acked, not stored"
+    ABORTED = "only in aborted transactions"
+    SKIPPED = "stored, skipped"
+    DELIVERED = "delivered, not recorded"
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of one cell.
+
+    ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
+    ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
+    unknown`` and one flag per :class:`~harness.core.sign.Sign`).
+    """
+
+    counts: dict[str, int]
+    records: pd.DataFrame
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Ids of lost records."""
+        return frozenset(self.records.loc[self.records["state"] == State.LOST, "record"])
+
+    @property
+    def duplicated(self) -> frozenset[str]:
+        """Ids of records recorded more than once."""
+        return frozenset(self.records.loc[self.records["recordings"] > 1, "record"])
+
+    def signs(self, record: str) -> frozenset[Sign]:
+        """The signs of protection seen on one record."""
+        row = self.records.loc[self.records["record"] == record]
+        return frozenset(sign for sign in Sign if not row.empty and bool(row[sign.value].iloc[0]))
+
+
+def frame_of(events: Iterable[Event]) -> pd.DataFrame:
+    """Turn events into the tidy frame, ordered by time."""
+    rows = list(events)
+    data: dict[str, Any] = {}
+    for name, kind in COLUMNS.items():
+        values = [row.get(name) for row in rows]
+        if kind == "int":
+            data[name] = np.array([-1 if v is None else v for v in values], dtype="int64")
+        elif kind == "bool":
+            data[name] = np.array([bool(v) for v in values], dtype="bool")
+        else:
+            data[name] = pd.Series(values, dtype="object")
+    return pd.DataFrame(data).sort_values("t", kind="stable", ignore_index=True)
+
+
+def account(events: Iterable[Event]) -> Account:
+    """Account for one cell's events."""
+    frame = frame_of(events)
+    frame["cell"] = "one"
+    records = record_table(frame)
+    cells = cell_table(frame, records)
+    return Account({name: int(cells[name].iloc[0]) for name in cells.columns if name != "cell"}, records)
+
+
+RECORD = ["cell", "record"]
+ATTEMPT = ["cell", "record", "attempt"]
+COPY = ["partition", "epoch", "offset"]
+
+
+def _of(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
+    return frame[frame["event"].isin(names)]
+
+
+def _keys(frame: pd.DataFrame, columns: list[str]) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[columns])
+
+
+def _marked(base: pd.DataFrame, seen: pd.DataFrame, columns: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each row of ``base``, whether its ``columns`` occur in ``seen``."""
+    if seen.empty or base.empty:
+        return np.zeros(len(base), dtype="bool")
+    return np.asarray(_keys(base, columns).isin(_keys(seen, columns)))
+
+
+def _counted(base: pd.DataFrame, seen: pd.DataFrame) -> pd.Series[int]:
+    """For each record of ``base``, how many rows of ``seen`` it has."""
+    counts = seen.groupby(RECORD, sort=False).size()
+    return counts.reindex(_keys(base, RECORD), fill_value=0).reset_index(drop=True)
+
+
+def offered(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per offered record: ``cell, record, key, position``."""
+    rows = _of(frame, kinds.OFFERED)[["cell", "record", "key", "position"]]
+    return rows.drop_duplicates(RECORD).reset_index(drop=True)
+
+
+def _last(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    return frame.drop_duplicates(by, keep="last")
+
+
+def copies(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
+    """Every log copy, with ``known`` (intact and offered), ``stalled`` and ``transaction``."""
+    rows = _of(frame, kinds.STORED).drop(columns="stable")
+    logs = _last(_of(frame, kinds.LOG), ["cell", "hop", "topic", "partition"])
+    rows = rows.merge(logs[["cell", "hop", "topic", "partition", "stable"]], how="left",
+                      on=["cell", "hop", "topic", "partition"])  # fmt: skip
+    rows["known"] = rows["intact"] & _marked(rows, base, RECORD)
+    rows["stalled"] = ~rows["visible"] & rows["stable"].notna() & (rows["offset"] >= rows["stable"])
+    rows["transaction"] = transaction_of(rows["attempt"])
+    return rows
+
+
+def transaction_of(attempts: pd.Series[str]) -> pd.Series[str]:
+    """The transaction an attempt id belongs to (``<incarnation>.<transaction>``), or null."""
+    return attempts.astype("object").map(lambda a: a.rsplit(".", 1)[0] if isinstance(a, str) else None)
+
+
+def recordings(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
+    """Every row of the sink, with ``known`` (intact and offered)."""
+    rows = _of(frame, kinds.RECORDED).copy()
+    rows["known"] = rows["intact"] & _marked(rows, base, RECORD)
+    return rows
+
+
+def record_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per offered record: state, last hop, copies and signs. ``frame`` holds whole cells."""
+    base = offered(frame)
+    stored = copies(frame, base)
+    stored = stored[stored["known"]]
+    rows = recordings(frame, base)
+    rows = rows[rows["known"]]
+    table = base.copy()
+    for column, kind in (("acked", kinds.ACKED), ("refused", kinds.REFUSED)):
+        table[column] = _marked(base, _of(frame, kind), RECORD)
+    table["unknown"] = _marked(base, _unknown_attempts(frame), RECORD)
+    table["stored"] = _marked(base, stored[stored["hop"] == "topic"], RECORD)
+    table["recordings"] = _counted(base, rows)
+    table["absorbed"] = _counted(base, _of(frame, kinds.ABSORBED))
+    _add_duplicates(table, rows)
+    _add_states(table, frame, stored)
+    _add_signs(table, frame, stored)
+    return table
+
+
+def _unknown_attempts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Attempts whose fate the program does not know, one row each."""
+    open_ends = _of(frame, kinds.SENT, kinds.UNKNOWN)
+    told = _of(frame, kinds.ACKED, kinds.REFUSED)
+    named = open_ends[open_ends["attempt"].notna()]
+    nameless = open_ends[open_ends["attempt"].isna()]
+    return pd.concat([
+        named[~_marked(named, told[told["attempt"].notna()], ATTEMPT)],
+        nameless[~_marked(nameless, told, RECORD)],
+    ])  # fmt: skip
+
+
+def _add_duplicates(table: pd.DataFrame, rows: pd.DataFrame) -> None:
+    """Add ``duplicated``, ``stored_twice`` and ``delivered_twice`` (extra copies per record)."""
+    table["duplicated"] = (table["recordings"] - 1).clip(lower=0)
+    origins = rows.drop_duplicates([*RECORD, *COPY])
+    again = rows[rows["attempt"].notna()]
+    same_attempt = again[again.duplicated([*RECORD, *COPY, "attempt"])]
+    stored_twice = (_counted(table, origins) - 1).clip(lower=0) + _counted(table, same_attempt)
+    table["stored_twice"] = stored_twice
+    table["delivered_twice"] = table["duplicated"] - stored_twice
+
+
+def _add_states(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> None:
+    """Add ``state`` and, for the lost, ``last_hop``."""
+    in_topic = stored[stored["hop"] == "topic"]
+    visible = in_topic[in_topic["visible"]]
+    saved = _last(_of(frame, kinds.POSITION), ["cell", "partition"])[["cell", "partition", "offset"]]
+    reach = visible.merge(saved, how="left", on=["cell", "partition"], suffixes=("", "_saved"))
+    left = reach[reach["offset"] >= reach["offset_saved"].fillna(-1)]
+    cursor = _last(_of(frame, kinds.CURSOR), ["cell"])[["cell", "position"]]
+    limit = table[["cell"]].merge(cursor, how="left", on="cell")["position"]
+    delivered = pd.concat([_of(frame, kinds.DELIVERED), frame[(frame["event"] == kinds.FETCHED) & frame["reached"]]])
+
+    table["state"] = np.select(
+        [
+            table["recordings"] > 0,
+            _marked(table, stored[stored["stalled"]], RECORD),
+            _marked(table, left, RECORD),
+            (limit.notna() & (table["position"] >= limit.fillna(0))).to_numpy(),
+        ],
+        [State.RECORDED, State.STALLED, State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE],
+        default=State.LOST,
+    )
+    has_copy = _marked(table, in_topic, RECORD)
+    hop = np.select(
+        [
+            ~has_copy & table["acked"],
+            ~has_copy & _marked(table, _of(frame, kinds.SENT, kinds.UNKNOWN), RECORD),
+            ~has_copy,
+            ~_marked(table, visible, RECORD),
+            _marked(table, delivered, RECORD),
+        ],
+        [LastHop.ACKED, LastHop.SENT, LastHop.NEVER_SENT, LastHop.ABORTED, LastHop.DELIVERED],
+        default=LastHop.SKIPPED,
+    )
+    table["last_hop"] = np.where(table["state"] == State.LOST, hop, None)
+
+
+def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> None:
+    """Add one flag per sign."""
+    asked = _of(frame, kinds.SENT, kinds.UNSENT).drop_duplicates([*ATTEMPT, "request"])
+    again = asked[asked["attempt"].notna() & asked.duplicated(ATTEMPT)]
+    taken = _of(frame, kinds.TAKEN).drop_duplicates([*RECORD, "by"])
+    got = _of(frame, kinds.DELIVERED)
+    fetched = _of(frame, kinds.FETCHED).drop_duplicates([*RECORD, *COPY, "reached", "t"])
+    outcomes = outcomes_of(frame)
+    bad = outcomes[outcomes["outcome"].isin(["aborted", "fenced"])]
+    attempts = pd.concat([stored[["cell", "record", "attempt"]], asked[["cell", "record", "attempt"]]])
+    attempts = attempts.assign(transaction=transaction_of(attempts["attempt"]))
+    in_bad = attempts[_marked(attempts, bad, ["cell", "transaction"])]
+    dead = stored[~stored["visible"] & ~stored["stalled"]]
+    refused = attempts[_marked(attempts, outcomes[outcomes["outcome"] == "fenced"], ["cell", "transaction"])]
+    several = asked.drop_duplicates([*RECORD, "request"])
+
+    table[Sign.REPEATED_REQUEST] = _marked(table, again, RECORD)
+    table[Sign.TAKEN_AGAIN] = _counted(table, taken) > 1
+    table[Sign.ABORTED] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
+    table[Sign.DELIVERED_AGAIN] = (_counted(table, got) > 1) | (_counted(table, fetched) > 1)
+    table[Sign.ABSORBED] = table["absorbed"] > 0
+    table[Sign.NOT_RESENT] = table["unknown"] & (_counted(table, several) == 1)
+    table[Sign.RESUMED_PAST] = _resumed_past(table, frame, stored)
+    table[Sign.REFUSED_LATE] = _marked(table, refused, RECORD)
+
+
+def _resumed_past(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a program that started again went on past the record: past its log copy, or past its source position."""
+    starts = _of(frame, kinds.RESUMED)
+    first = starts.drop_duplicates(["cell", "where", "partition"])
+    later = starts.drop(first.index)
+    logs = later[later["partition"] >= 0][["cell", "partition", "position"]]
+    at = stored.drop(columns="position").merge(logs, on=["cell", "partition"])
+    past = at[at["position"] > at["offset"]]
+    cursors = later[later["partition"] < 0][["cell", "position"]].groupby("cell")["position"].max()
+    reach = table["cell"].map(cursors)
+    return pd.Series(_marked(table, past, RECORD), index=table.index) | (reach > table["position"])
+
+
+def outcomes_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per transaction: ``cell, transaction, outcome`` as the program was told, last word first."""
+    told = _of(frame, kinds.TRANSACTION)
+    ordered = pd.concat([told[told["outcome"] == "begun"], told[told["outcome"] != "begun"]])
+    return _last(ordered, ["cell", "transaction"])[["cell", "transaction", "outcome"]]
+
+
+def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """Copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
+    visible = stored[stored["visible"]]
+    outcomes = outcomes_of(frame)
+    undone = _marked(visible, outcomes[outcomes["outcome"] == "aborted"], ["cell", "transaction"])
+    refusals = _of(frame, kinds.REFUSED)
+    doubts = _of(frame, kinds.UNKNOWN).groupby(RECORD, as_index=False)["t"].min()
+    refusals = refusals.merge(doubts, how="left", on=RECORD, suffixes=("", "_doubt"))
+    clear = refusals[refusals["t_doubt"].isna() | (refusals["t_doubt"] >= refusals["t"])]
+    clear = clear[clear["attempt"].notna()]
+    return visible[undone | _marked(visible, clear, ATTEMPT)]
+
+
+def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """Transactions of which some attempts are visible and some are not: ``cell, transaction``."""
+    known = outcomes_of(frame)
+    logged = stored[~stored["stalled"]][[*ATTEMPT, "visible"]]
+    only_stalled = stored[stored["stalled"]]
+    told = _of(frame, kinds.ACKED)[ATTEMPT].assign(visible=False)
+    told = told[~(_marked(told, only_stalled, ATTEMPT) & ~_marked(told, logged, ATTEMPT))]
+    parts = pd.concat([logged, told])
+    parts = parts[parts["attempt"].notna()]
+    seen = parts.groupby(ATTEMPT, as_index=False)["visible"].max()
+    seen["transaction"] = transaction_of(seen["attempt"])
+    seen = seen[_marked(seen, known, ["cell", "transaction"])]
+    spread = seen.groupby(["cell", "transaction"], as_index=False)["visible"].agg(["min", "max"])
+    return spread[spread["min"] != spread["max"]]
+
+
+def reordered(rows: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
+    """Records first recorded after a record of their key that stands later in the source."""
+    first = rows.sort_values("order", kind="stable").drop_duplicates(RECORD)
+    first = first[["cell", "record", "order"]].merge(base, on=RECORD)
+    first = first.sort_values("order", kind="stable")
+    highest = first.groupby(["cell", "key"], sort=False)["position"].cummax()
+    return first[highest > first["position"]]
+
+
+def cell_table(frame: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell: ``cell`` and one count per column of the report."""
+    base = offered(frame)
+    stored = copies(frame, base)
+    rows = recordings(frame, base)
+    known = stored[stored["known"]]
+    cells = pd.Index(frame["cell"].unique(), name="cell")
+
+    def per_cell(found: pd.DataFrame) -> pd.Series[int]:
+        return found.groupby("cell").size().reindex(cells, fill_value=0)
+
+    def total(column: str) -> pd.Series[int]:
+        return records.groupby("cell")[column].sum().reindex(cells, fill_value=0).astype("int64")
+
+    def in_state(*states: State) -> pd.Series[int]:
+        return per_cell(records[records["state"].isin(states)])
+
+    phantoms = pd.concat([rows[~rows["known"]], stored[~stored["known"] & (stored["hop"] == "topic")]])
+    table = pd.DataFrame({
+        "offered": per_cell(base),
+        "acked": total("acked"),
+        "refused": total("refused"),
+        "unknown": total("unknown"),
+        "stored": total("stored"),
+        "recorded": in_state(State.RECORDED),
+        "lost": in_state(State.LOST),
+        "duplicated": total("duplicated"),
+        "stored_twice": total("stored_twice"),
+        "delivered_twice": total("delivered_twice"),
+        "absorbed": total("absorbed"),
+        "aborted": per_cell(known[~known["visible"] & ~known["stalled"]]),
+        "phantom": per_cell(phantoms),
+        "resurrected": per_cell(resurrected(frame, known)),
+        "torn": per_cell(torn(frame, known)),
+        "reordered": per_cell(reordered(rows[rows["known"]], base)),
+        "left": in_state(State.LEFT_IN_SOURCE, State.LEFT_IN_TOPIC),
+        "left_in_source": in_state(State.LEFT_IN_SOURCE),
+        "left_in_topic": in_state(State.LEFT_IN_TOPIC),
+        "stalled": in_state(State.STALLED),
+    })  # fmt: skip
+    return table.reset_index()

@@ -1,0 +1,119 @@
+"""The cell: scenario x system x client x semantic x runtime x seed. What pytest runs, and what a verdict is about."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.core.prediction import Select
+from harness.core.record import Record, make_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.core.scenario import Expectation, Scenario
+    from harness.core.semantics import Semantic
+    from harness.core.settings import Settings
+
+DEFAULT_RECORDS = 24
+LEAST_RECORDS = 12
+MOST_RECORDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell, before it runs."""
+
+    scenario: Scenario
+    semantic: Semantic
+    system: str
+    client: str
+    runtime: str
+    seed: int
+    records: int
+
+    @property
+    def id(self) -> str:
+        """The stable, readable id: selects the cell everywhere."""
+        return (
+            f"{self.system}/{self.client}/{self.scenario.pipeline}/{self.scenario.id}/{self.semantic}"
+            f"/{self.runtime}/s{self.seed}"
+        )
+
+    @property
+    def key(self) -> str:
+        """Eight hex digits that keep this cell apart on a shared broker: client ids, topics and groups begin with it."""
+        return hashlib.sha256(f"{self.id}/{self.records}".encode()).hexdigest()[:8]
+
+    @property
+    def slug(self) -> str:
+        """The cell's folder name."""
+        return self.id.replace("/", ".")
+
+    @property
+    def expectation(self) -> Expectation:
+        """What theory says about this cell."""
+        return self.scenario.expect[self.semantic]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that make up the semantic here."""
+        return self.scenario.settings(self.semantic)
+
+    def load(self) -> Load:
+        """Return the records and the target; everything in it is drawn from the seed."""
+        return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records,
+                         unit=self.settings.producer.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the source offers, and at which record the fault is placed."""
+
+    records: tuple[Record, ...]
+    target: Record
+    unit: int
+    jitter_ms: tuple[int, int]
+
+    def select(self) -> dict[Select, frozenset[str]]:
+        """Return the record ids behind each named selection."""
+        at = self.target.position
+        first = (at - 1) // self.unit * self.unit + 1
+        return {
+            Select.TARGET: frozenset({self.target.id}),
+            Select.UNIT: frozenset(r.id for r in self.records if first <= r.position < first + self.unit),
+            Select.THROUGH_TARGET: frozenset(r.id for r in self.records if r.position <= at),
+            Select.BEFORE_TARGET: frozenset(r.id for r in self.records if r.position < at),
+        }
+
+
+def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
+    """Draw a load: keys, filler sizes, jitter and the target (in the middle third) all depend on the seed."""
+    number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
+    dice = random.Random(number)  # noqa: S311 - reproducible, not secret
+    largest = dice.choice((16, 64, 256, 1024))
+    records = make_records(count, keys=dice.randint(4, 9), filler_bytes=(0, largest), seed=number)
+    third = max(count // 3, 1)
+    target = records[dice.randrange(third, max(2 * third, third + 1))]
+    return Load(records, target, unit, (0, dice.choice((0, 1, 2))))
+
+
+def expand(
+    scenarios: Iterable[Scenario],
+    *,
+    semantics: Iterable[Semantic],
+    seeds: Iterable[int],
+    records: int = DEFAULT_RECORDS,
+    system: str = "kafka",
+    client: str = "kafka-python",
+    runtime: str = "process",
+) -> Iterator[Cell]:
+    """Yield every cell of the product; cells that do not apply are among them, with their reason."""
+    wanted = tuple(semantics)
+    for seed in seeds:
+        for scenario in scenarios:
+            for semantic in wanted:
+                if semantic in scenario.expect:
+                    yield Cell(scenario, semantic, system, client, runtime, seed, scenario.seeds_records or records)

@@ -1,0 +1,94 @@
+"""The kinds of history events, who writes them, and their fields.
+
+This page is the contract between everything that observes and everything that judges. Every event also has
+``t`` (monotonic ns), ``w`` (wall ns), ``cell`` and ``by`` (the writer). Which writer is the authority for which hop is
+section 3 of the design: the outbox for *offered*, the wire for *sent*, the program for *acked* and *refused*, the
+observer for *stored*, the sink for *recorded*. Ledger and wire lines about the rest are lower bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- the authorities, written by the observer when the system is at rest ------------------------------------------
+OFFERED: Final = "offered"
+"""``record, key, position``: one line per record of the source."""
+CURSOR: Final = "cursor"
+"""``position, where``: the next position the source would be asked for; records at or above it are left in source."""
+STORED: Final = "stored"
+"""``hop, topic, partition, epoch, offset, record, key, intact, visible, attempt, producer_id``: one line per copy in a log.
+
+``hop`` is ``topic`` (between producer and consumer) or ``sink`` (a log that is the sink). ``visible``: a read-committed
+reader sees it. ``record`` is null where the payload is none of ours.
+"""
+LOG: Final = "log"
+"""``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1."""
+POSITION: Final = "position"
+"""``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
+RECORDED: Final = "recorded"
+"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, with the log copy it came from."""
+ABSORBED: Final = "absorbed"
+"""``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
+
+# --- the ledgers, written by the programs ----------------------------------------------------------------------
+READY: Final = "ready"
+"""``role``: a program is up and doing its work (connected, partitions assigned)."""
+RESUMED: Final = "resumed"
+"""``where, partition, position``: from where a started program goes on (partition null: the source's cursor)."""
+TAKEN: Final = "taken"
+"""``record``: the program has the record in hand, from the source."""
+ACKED: Final = "acked"
+"""``record, attempt, partition, offset``."""
+REFUSED: Final = "refused"
+"""``record, attempt, error``: a listed error that is returned before the append."""
+UNKNOWN: Final = "unknown"
+"""``record, attempt, error``: anything that is not certain."""
+DELIVERED: Final = "delivered"
+"""``record, partition, epoch, offset``."""
+TRANSACTION: Final = "transaction"
+"""``transaction, outcome, error``: what the program was told; outcome is begun, committed, aborted, unknown or fenced.
+
+``transaction`` is ``<incarnation>.<number>``, the first two words of every attempt made in it.
+"""
+SAVED: Final = "saved"
+"""``partition, offset, error``: the program saved its position (error null), or tried to."""
+FAILPOINT: Final = "failpoint"
+"""``name, record, hit, action, pid``: written by the program right before it acts on itself."""
+STOPPED: Final = "stopped"
+"""``because``: a program ended by itself and says why."""
+
+# --- the wire ----------------------------------------------------------------------------------------------------
+FRAME: Final = "frame"
+"""``conn, role, node, client, dir, api, version, corr, size``: header of one frame."""
+SENT: Final = "sent"
+"""``record, topic, partition, request, producer_id, producer_epoch, sequence, attempt``: in a request that was forwarded."""
+UNSENT: Final = "unsent"
+"""Like ``sent``: in a request that was dropped or discarded."""
+PRODUCE_ANSWER: Final = "produce_answer"
+"""``record, request, error, base_offset, reached``."""
+FETCHED: Final = "fetched"
+"""``record, topic, partition, offset, epoch, conn, reached``."""
+COMMITTED: Final = "committed"
+"""``topic, partition, offset, request, reached``: a position in a commit request."""
+COMMIT_ANSWER: Final = "commit_answer"
+"""``topic, partition, error, reached``."""
+END_TXN: Final = "end_txn"
+"""``transactional_id, producer_id, producer_epoch, commit, request, reached``."""
+END_TXN_ANSWER: Final = "end_txn_answer"
+"""``error, reached``."""
+RULE: Final = "rule"
+"""``rule, phase, ...``: what became of a wire rule."""
+UNDECODABLE: Final = "undecodable"
+"""``api, version, because``: the wire needed to look into a frame and could not. Voids the cell."""
+
+# --- the runner --------------------------------------------------------------------------------------------------
+CELL: Final = "cell"
+"""``phase``: begun, loaded, faulted, drained, observed, ended."""
+NODE: Final = "node"
+"""``node, role, incarnation, phase, pid, status, signal``: phase is started, ready, killed, paused, resumed or exited."""
+FAULT: Final = "fault"
+"""``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
+DRAIN: Final = "drain"
+"""``phase, stage, because``: phase is begun, completed or failed; ``stage`` is the one that stopped."""
+FAILED: Final = "failed"
+"""``because``: the harness could not run the cell to its end. Voids the cell."""

@@ -1,0 +1,136 @@
+"""What theory predicts for one column (lost, duplicated) of one cell, and whether a count agrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Set as AbstractSet
+
+
+class Select(StrEnum):
+    """A set of records, named relative to the target record of the fault."""
+
+    TARGET = "target"
+    """The target record."""
+    UNIT = "unit"
+    """All records of the unit (send, poll, transaction) that holds the target."""
+    THROUGH_TARGET = "through-target"
+    """The target and all records before it in the source."""
+    BEFORE_TARGET = "before-target"
+    """All records before the target in the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Theory says: none."""
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return "0"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return False
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """Theory says: exactly these records."""
+
+    select: Select = Select.TARGET
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"exactly {self.select}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+        """Say how the records seen contradict the prediction, or ``None``."""
+        want = resolve[self.select]
+        if seen == want:
+            return None
+        return f"predicted exactly {examples(want)}, saw {examples(seen)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Theory says: these records, and perhaps more."""
+
+    select: Select = Select.TARGET
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"at least {self.select}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+        """Say how the records seen contradict the prediction, or ``None``."""
+        missing = resolve[self.select] - seen
+        return f"predicted at least {examples(resolve[self.select])}, saw {examples(seen)}" if missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Theory says: at least ``count`` records, and cannot say which."""
+
+    count: int = 1
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"at least {self.count}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return f"predicted at least {self.count}, saw {len(seen)}" if len(seen) < self.count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Theory allows any number, none included."""
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return "permitted"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return False
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return None
+
+
+Prediction: TypeAlias = Zero | Exactly | AtLeast | Some | Permitted
+
+
+def examples(records: Collection[str], most: int = 4) -> str:
+    """Name a few records, and how many more there are.
+
+    >>> examples({"a-2", "a-10", "a-1"}, most=2)
+    'a-1, a-2 and 1 more'
+    >>> examples(set())
+    'none'
+    """
+    if not records:
+        return "none"
+    ordered = sorted(records, key=lambda record: (len(record), record))
+    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    return ", ".join(ordered[:most]) + more

@@ -1,0 +1,134 @@
+"""The scenario: what is crashed where, and what theory says about it. Declarations only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from harness.core.prediction import Prediction, Zero
+from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.core.semantics import Semantic
+    from harness.core.sign import Sign
+
+
+class Role(StrEnum):
+    """What a node does."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    PROCESSOR = "processor"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the history must show for the fault to have fired as declared.
+
+    ``trigger``: ``rule`` (the wire), ``failpoint`` (a program) or ``none`` (there is no fault). ``killed`` and
+    ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is false
+    for faults that are not placed at the target record.
+    """
+
+    trigger: str
+    killed: tuple[Role, ...] = ()
+    paused: tuple[Role, ...] = ()
+    forgotten: bool = False
+    at_target: bool = True
+
+
+class Fault(Protocol):
+    """What is done at a failure point. Implementations stand in :mod:`harness.faults`."""
+
+    @property
+    def id(self) -> str:
+        """The fault's name, e.g. ``kill``."""
+
+    def evidence(self) -> Evidence:
+        """What the history must show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Theory's answer for one semantic.
+
+    ``sign`` is what must be seen where zero is predicted although a fault fired. ``control`` marks a cell that *must*
+    be convicted of exactly what is predicted.
+    """
+
+    lost: Prediction = field(default_factory=Zero)
+    duplicated: Prediction = field(default_factory=Zero)
+    sign: Sign | None = None
+    control: bool = False
+    settings: Settings | None = None
+    """Other settings than the semantic's recipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedByClient:
+    """The client itself must refuse these settings; nothing may be sent."""
+
+    settings: Settings
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """The trigger cannot exist under this semantic, for this reason."""
+
+    because: str
+
+
+Expectation: TypeAlias = Predicted | RefusedByClient | NotApplicable
+
+
+class Deployment(StrEnum):
+    """What a scenario needs under it."""
+
+    SHARED = "shared"
+    """The broker lives through the cell, which may therefore share it with others."""
+    OWN = "own"
+    """The broker dies in the cell, which therefore has it to itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One declaration: pipeline, failure point, fault, predictions per semantic, and why.
+
+    ``group`` is the story the scenario belongs to. ``consumer_starts_after_fault`` delays the consuming side (power
+    loss: the consumer starts only after the restart).
+    """
+
+    id: str
+    failure_point: str
+    fault: Fault
+    because: str
+    expect: Mapping[Semantic, Expectation]
+    pipeline: PipelineKind = PipelineKind.PLAIN
+    deployment: Deployment = Deployment.SHARED
+    group: str = "plain"
+    consumer_starts_after_fault: bool = False
+    seeds_records: int | None = None
+    """A fixed number of records where the scenario needs one."""
+
+    def __post_init__(self) -> None:
+        for semantic, expectation in self.expect.items():
+            if isinstance(expectation, NotApplicable):
+                continue
+            settings = self.settings(semantic)
+            in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
+            if in_transaction and self.pipeline is not PipelineKind.TOPIC_TO_TOPIC:
+                raise SettingsError(
+                    f"{self.id}, {semantic}: offsets can be sent in a transaction only from topic to topic; "
+                    "use SavePosition.WITH_RESULT or an idempotent consumer"
+                )
+
+    def settings(self, semantic: Semantic) -> Settings:
+        """Return the settings of this scenario under a semantic."""
+        expectation = self.expect[semantic]
+        own = getattr(expectation, "settings", None)
+        return own if own is not None else recipe(self.pipeline, semantic)

@@ -1,0 +1,48 @@
+"""Delivery semantics, the anomalies, and the one table that says which semantic forbids which.
+
+The definitions of the three semantics are those of the stream-processing literature (design, section 1); the promise
+table is section 3's. Nothing else in the project decides what is forbidden.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Semantic(StrEnum):
+    """A delivery semantic."""
+
+    AT_MOST_ONCE = "at-most-once"
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+class Anomaly(StrEnum):
+    """Something that happened to records and that at least one semantic forbids."""
+
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    PHANTOM = "phantom"
+    RESURRECTED = "resurrected"
+    TORN = "torn"
+
+
+_ALWAYS = frozenset({Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN})
+
+PROMISES: dict[Semantic, frozenset[Anomaly]] = {
+    Semantic.AT_MOST_ONCE: _ALWAYS | {Anomaly.DUPLICATED},
+    Semantic.AT_LEAST_ONCE: _ALWAYS | {Anomaly.LOST},
+    Semantic.EXACTLY_ONCE: _ALWAYS | {Anomaly.LOST, Anomaly.DUPLICATED},
+}
+"""What each semantic forbids. What is not forbidden is counted all the same."""
+
+
+def forbids(semantic: Semantic, anomaly: Anomaly) -> bool:
+    """Whether ``semantic`` forbids ``anomaly``.
+
+    >>> forbids(Semantic.AT_MOST_ONCE, Anomaly.LOST)
+    False
+    >>> forbids(Semantic.EXACTLY_ONCE, Anomaly.LOST)
+    True
+    """
+    return anomaly in PROMISES[semantic]

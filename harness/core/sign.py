@@ -1,0 +1,26 @@
+"""Signs that a protection worked: without one, a count of zero proves nothing (design, section 3)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Sign(StrEnum):
+    """What must be seen in a cell that predicts zero."""
+
+    REPEATED_REQUEST = "repeated-request"
+    """The client sent the target's request again (same attempt, seen twice by the wire)."""
+    TAKEN_AGAIN = "taken-again"
+    """A restarted program took the target from the source again."""
+    ABORTED = "aborted"
+    """A copy of the target stands in an aborted transaction, or a transaction of it was aborted or fenced."""
+    DELIVERED_AGAIN = "delivered-again"
+    """The target was delivered, or fetched, more than once."""
+    ABSORBED = "absorbed"
+    """A second copy of the target reached the sink and was not recorded."""
+    NOT_RESENT = "not-resent"
+    """The fate of the target was unknown to the producer, and it was not sent a second time."""
+    RESUMED_PAST = "resumed-past"
+    """A restarted program went on from a position past the target."""
+    REFUSED_LATE = "refused-late"
+    """A write of a program that had been replaced was refused (fenced)."""
