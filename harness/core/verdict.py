@@ -1,0 +1,313 @@
+"""The verdict: what an account means for a promise. The order of the rules is section 3 of the design.
+
+One deviation, with its reason: a missing *sign* of protection voids only a cell that would otherwise be kept. A client
+that loses a record because it never repeated its request shows no sign either, and that is a broken promise, not a
+void run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.accounting import LastHop, State, account
+from harness.core.prediction import examples
+from harness.core.semantics import PROMISES, Anomaly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.core.accounting import Account
+    from harness.core.history import Event, History
+    from harness.core.plan import Plan
+
+SIGKILL = 9
+
+
+class Kind(StrEnum):
+    """The four verdicts."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    STUCK = "stuck"
+    VOID = "void"
+
+
+WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
+"""From worst to best: the order in which verdicts are merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted."""
+
+    kind: Kind
+    reason: str
+    control: bool = False
+    as_predicted: bool = True
+    fired: int = 0
+
+    @property
+    def green(self) -> bool:
+        """Whether the cell is a success."""
+        if self.control:
+            return self.kind is Kind.BROKEN and self.as_predicted
+        return self.kind is Kind.KEPT
+
+    @property
+    def label(self) -> str:
+        """The word for people: ``convicted`` for a control that was."""
+        if not self.control:
+            return str(self.kind)
+        return "convicted" if self.green else f"not convicted ({self.kind})"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Everything about one judged cell."""
+
+    plan: Plan
+    account: Account
+    verdict: Verdict
+
+
+def merge(verdicts: list[Kind]) -> Kind:
+    """Merge verdicts by worst.
+
+    >>> merge([Kind.KEPT, Kind.VOID, Kind.STUCK])
+    <Kind.VOID: 'void'>
+    """
+    return min(verdicts, key=WORST.index)
+
+
+def unjudged(plan: Plan, because: str) -> Judgement:
+    """Return the void judgement of a cell that has no readable history."""
+    return Judgement(plan, account(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False))
+
+
+def judge(plan: Plan, history: History) -> Judgement:
+    """Account for a history and judge it."""
+    found = account(history.events)
+    return Judgement(plan, found, verdict_of(plan, history, found))
+
+
+def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
+    """Apply the rules in their order; the first that matches is the verdict."""
+    proof = Proof(plan, history)
+    fired = 1 if proof.fired_at is not None else 0
+    contradiction = _contradiction(plan, found)
+    rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
+        (Kind.BROKEN, lambda: _forbidden(plan, found)),
+        (Kind.VOID, proof.objection),
+        (Kind.VOID, lambda: _no_effect(plan, found)),
+        (Kind.STUCK, proof.stuck),
+        (Kind.BROKEN, lambda: _lost(plan, found)),
+        (Kind.VOID, lambda: _no_sign(plan, found)),
+        (Kind.VOID, lambda: contradiction),
+    )
+    for kind, rule in rules:
+        reason = rule()
+        if reason is not None:
+            if kind is Kind.BROKEN and contradiction:
+                reason = f"{reason}; {contradiction}"
+            return Verdict(kind, reason, plan.control, contradiction is None, fired)
+    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, contradiction is None, fired)
+
+
+class Proof:
+    """What the history proves about the run itself: that the fault fired, where, at what, and that it was drained."""
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self.plan = plan
+        self.history = history
+        fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
+        self.fired_at: int | None = fired["t"] if fired else None
+        self.drain: Event | None = None
+        for event in history.of(kinds.DRAIN):
+            self.drain = event
+
+    def objection(self) -> str | None:
+        """Say why the run proves nothing, or ``None``."""
+        checks = (
+            self._failure, self._unreadable, self._nothing_offered, self._refusal, self._fire, self._victims,
+            self._unhealthy_before, self._load, self._cut_short,
+        )  # fmt: skip
+        return next((reason for check in checks if (reason := check())), None)
+
+    def stuck(self) -> str | None:
+        """Say which stage stopped, where the drain failed."""
+        if self.drain and self.drain.get("phase") == "failed":
+            return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}"
+        return None
+
+    def _failure(self) -> str | None:
+        return next((f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None)
+
+    def _unreadable(self) -> str | None:
+        if self.history.damage:
+            return f"the history is damaged at {', '.join(self.history.damage[:3])}"
+        blind = next(self.history.of(kinds.UNDECODABLE), None)
+        return f"the wire could not read {blind.get('api')} v{blind.get('version')}: {blind.get('because')}" if blind else None
+
+    def _nothing_offered(self) -> str | None:
+        count = sum(1 for _ in self.history.of(kinds.OFFERED))
+        return None if count == self.plan.offered else f"{count} of {self.plan.offered} records were offered"
+
+    def _refusal(self) -> str | None:
+        if not self.plan.refused_by_client:
+            return None
+        refusals = [e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "settings"]
+        sent = next(self.history.of(kinds.SENT, kinds.STORED, kinds.RECORDED), None)
+        if not refusals:
+            return "the client was expected to refuse these settings and did not"
+        return "the client refused the settings, and yet something was sent" if sent else None
+
+    def _fire(self) -> str | None:
+        evidence = self.plan.evidence
+        if self.plan.refused_by_client or evidence.trigger == "none":
+            return None
+        if self.fired_at is None:
+            return "the fault did not fire"
+        kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT}[evidence.trigger]
+        hits = [e for e in self.history.of(kind) if evidence.trigger == "failpoint" or e.get("phase") == "hit"]
+        if not hits:
+            return f"the fault is said to have fired, but no {evidence.trigger} was hit"
+        if evidence.at_target and not any(_names(hit, self.plan.target) for hit in hits):
+            return f"the fault fired at another record than its target {self.plan.target}"
+        return None
+
+    def _victims(self) -> str | None:
+        if self.fired_at is None:
+            return None
+        killed = [e for e in self.history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("signal") == SIGKILL]
+        killed = [e for e in killed if not self._drained_before(e)]
+        roles = {e.get("role") for e in killed if e["t"] >= self.fired_at}
+        wanted = set(self.plan.evidence.killed)
+        if missing := sorted(wanted - roles):
+            return f"the fault fired, but the {missing[0]} was not killed"
+        if others := sorted(str(role) for role in roles - wanted):
+            return f"the wrong process was killed: the {others[0]}"
+        paused = {e.get("role") for e in self.history.of(kinds.NODE) if e.get("phase") == "paused"}
+        if missing := sorted(set(self.plan.evidence.paused) - paused):
+            return f"the fault fired, but the {missing[0]} was not paused"
+        if self.plan.evidence.forgotten and not any(e.get("phase") == "forgot" for e in self.history.of(kinds.FAULT)):
+            return "no file was reverted to its flushed state"
+        return None
+
+    def _drained_before(self, event: Event) -> bool:
+        """Processes ended by the harness after the drain are no victims."""
+        return self.drain is not None and self.drain.get("phase") != "begun" and event["t"] > self.drain["t"]
+
+    def _unhealthy_before(self) -> str | None:
+        until = self.fired_at
+        for event in self.history.of(kinds.NODE):
+            if event.get("phase") != "exited" or (event.get("status") == 0 and event.get("signal") is None):
+                continue
+            if until is None and (self.plan.refused_by_client or self._drained_before(event)):
+                continue
+            if until is None or event["t"] < until:
+                return f"{event.get('node')} was not healthy before the fault: {_exit(event)}"
+        return None
+
+    def _load(self) -> str | None:
+        if self.fired_at is None or self.plan.refused_by_client:
+            return None
+        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT)]
+        if not any(t < self.fired_at for t in moves):
+            return "there was no load before the fault"
+        if not any(t > self.fired_at for t in moves):
+            return "there was no load after the fault"
+        return None
+
+    def _cut_short(self) -> str | None:
+        if self.plan.refused_by_client:
+            return None
+        if self.drain is None or self.drain.get("phase") == "begun":
+            return "the run was cut short before the drain had ended"
+        return None
+
+
+def _names(event: Event, record: str) -> bool:
+    return event.get("record") == record or record in (event.get("records") or ())
+
+
+def _exit(event: Event) -> str:
+    if event.get("signal"):
+        return f"ended by signal {event['signal']}"
+    return f"exit status {event.get('status')}"
+
+
+def _forbidden(plan: Plan, found: Account) -> str | None:
+    """Say which anomaly other than loss was seen although it is forbidden."""
+    for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
+        count = found.counts[anomaly]
+        if count and anomaly in PROMISES[plan.semantic]:
+            if anomaly is Anomaly.DUPLICATED:
+                return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
+            return f"{count} {anomaly}, which {plan.semantic} forbids"
+    return None
+
+
+def _lost(plan: Plan, found: Account) -> str | None:
+    if found.lost and Anomaly.LOST in PROMISES[plan.semantic]:
+        return f"{plan.semantic} forbids loss: {_losses(found)}"
+    return None
+
+
+def _no_effect(plan: Plan, found: Account) -> str | None:
+    for name, prediction, seen in (("lost", plan.lost, found.lost), ("duplicated", plan.duplicated, found.duplicated)):
+        if prediction.must_show() and not seen:
+            return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
+    return None
+
+
+def _no_sign(plan: Plan, found: Account) -> str | None:
+    if plan.sign is None:
+        return None
+    seen = found.signs(plan.target)
+    if plan.sign in seen:
+        return None
+    others = f" (seen: {', '.join(sorted(seen))})" if seen else ""
+    return f"nothing shows that the protection worked: no {plan.sign} for {plan.target}{others}"
+
+
+def _contradiction(plan: Plan, found: Account) -> str | None:
+    parts = (
+        ("lost", plan.lost.contradiction(found.lost, plan.select)),
+        ("duplicated", plan.duplicated.contradiction(found.duplicated, plan.select)),
+    )
+    said = [f"{name}: {text}" for name, text in parts if text]
+    return "the prediction is contradicted: " + "; ".join(said) if said else None
+
+
+def _losses(found: Account) -> str:
+    lost = found.records[found.records["state"] == State.LOST]
+    hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
+    return f"{len(lost)} lost ({'; '.join(hops)})"
+
+
+def _duplicates(found: Account) -> str:
+    counts = found.counts
+    ways = [f"{counts[name]} {text}" for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
+            if counts[name]]  # fmt: skip
+    return f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"
+
+
+def _kept(plan: Plan, found: Account) -> str:
+    """The causal sentence of a kept promise."""
+    if plan.refused_by_client:
+        return "the client refused these settings; nothing was sent"
+    counts = found.counts
+    parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
+    if found.lost:
+        parts.append(_losses(found))
+    if found.duplicated:
+        parts.append(_duplicates(found))
+    if plan.sign:
+        parts.append(f"{plan.target} was protected ({plan.sign})")
+    return "; ".join(parts)
+
+
+__all__ = ["Judgement", "Kind", "LastHop", "Proof", "Verdict", "judge", "merge", "unjudged", "verdict_of"]

@@ -1,0 +1,64 @@
+"""The interfaces a system implements to be driven by the runner. One page; everything else is behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.core.scenario import Deployment
+
+
+class CellRun(Protocol):
+    """One cell on its way. The runner calls the steps in this order, and ``close`` whatever happens."""
+
+    def prepare(self) -> None:
+        """Make topics, source and sink, start what must be up before there is load, arm the fault."""
+
+    def load(self) -> None:
+        """Let the records flow."""
+
+    def inject(self) -> None:
+        """Wait (bounded) for the trigger, apply the fault, heal it. Returns where it never fires; the judge will see."""
+
+    def drain(self) -> None:
+        """Wait until everything is at rest, and write ``drain`` events: begun, then completed or failed with the stage."""
+
+    def observe(self) -> None:
+        """Write what the authorities say: offered, cursor, stored, log, position, recorded, absorbed."""
+
+    def close(self) -> None:
+        """End this cell's processes and free what it holds. Safe to call twice, and after any failure."""
+
+
+class Deployed(Protocol):
+    """A running system: brokers up, wire in place."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell, which keeps its files below ``directory``."""
+
+    def close(self) -> None:
+        """Stop it."""
+
+
+class System(Protocol):
+    """A system under test."""
+
+    name: str
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what is needed, once; ``say`` shows progress. Raises EnvironmentFailure where that cannot be."""
+
+    def deploy(self, need: Deployment, directory: Path) -> Deployed:
+        """Start a deployment; its logs go below ``directory``."""
+
+    def versions(self) -> dict[str, str]:
+        """Versions of everything that takes part, for the report."""
+
+
+class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code table
+    """The machine lacks something, or something outside the cells broke; the message says what and what to do."""

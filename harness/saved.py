@@ -1,0 +1,206 @@
+"""A saved run: ``run.json``, and per cell a folder with ``cell.json``, ``history/`` and ``logs/``. Read back and judged.
+
+Layout::
+
+    reports/<run>/run.json                        what was planned, versions, machine
+    reports/<run>/cells/<slug>/cell.json          the plan of a cell
+    reports/<run>/cells/<slug>/history/*.jsonl    its history, one file per writer
+    reports/<run>/cells/<slug>/logs/*.log         what its processes printed
+    reports/<run>/report.json, report.md, ...     made from the above, and from nothing else
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.core import events as kinds
+from harness.core.history import History, HistoryError, read_history
+from harness.core.plan import PLAN_FILE, Plan, PlanError
+from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
+
+RUN_FILE = "run.json"
+CELLS = "cells"
+HISTORY = "history"
+LOGS = "logs"
+SCHEMA = 1
+"""Version of run.json and report.json; a reader refuses a newer one."""
+
+
+class SavedRunError(Exception):
+    """A directory is no saved run, or one of a newer version; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A cell that does not apply, with its reason."""
+
+    id: str
+    scenario: str
+    failure_point: str
+    pipeline: str
+    system: str
+    client: str
+    runtime: str
+    semantic: str
+    seed: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What ``run.json`` says."""
+
+    id: str
+    started: str
+    """ISO 8601, UTC."""
+    seconds: float
+    complete: bool
+    """False until every planned cell has ended; a run cut short stays so."""
+    planned: tuple[str, ...]
+    """Ids of all cells that were to run."""
+    not_applicable: tuple[NotRun, ...]
+    seeds: tuple[int, ...]
+    records: int
+    versions: dict[str, str]
+    machine: dict[str, str]
+    command: str
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of set-up phases outside the cells (deploy, ...)."""
+    schema: int = SCHEMA
+
+    def save(self, directory: Path) -> None:
+        """Write ``run.json``, whole or not at all."""
+        write_whole(directory / RUN_FILE, json.dumps(dataclasses.asdict(self), indent=1))
+
+    @staticmethod
+    def load(directory: Path) -> RunInfo:
+        """Read ``run.json``. Raises :class:`SavedRunError`."""
+        file = directory / RUN_FILE
+        try:
+            data = json.loads(file.read_text())
+            if data.get("schema", 0) > SCHEMA:
+                raise SavedRunError(
+                    f"{file} was written by a newer lostack (schema {data['schema']}, this one reads up to {SCHEMA}); "
+                    "upgrade lostack to read it"
+                )
+            rows = tuple(NotRun(**row) for row in data["not_applicable"])
+            return RunInfo(**data | {
+                "planned": tuple(data["planned"]), "seeds": tuple(data["seeds"]), "not_applicable": rows,
+            })  # fmt: skip
+        except OSError as error:
+            raise SavedRunError(f"{directory} is no saved run: cannot read {file.name}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SavedRunError(f"{file} is damaged: {error}") from error
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One judged cell with its saved files."""
+
+    judgement: Judgement
+    directory: Path
+    seconds: float
+    phases: dict[str, float]
+    """Seconds per phase of the cell."""
+
+    @property
+    def plan(self) -> Plan:
+        """The cell's plan."""
+        return self.judgement.plan
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        return self.judgement.verdict
+
+    def row(self) -> dict[str, Any]:
+        """Return the cell as a row of ``report.json`` (schema: docs in harness/report/schema.json)."""
+        plan, verdict = self.plan, self.verdict
+        return {
+            "id": plan.id,
+            "scenario": plan.scenario,
+            "group": plan.group,
+            "system": plan.system,
+            "client": plan.client,
+            "pipeline": plan.pipeline,
+            "failure_point": plan.failure_point,
+            "semantic": str(plan.semantic),
+            "runtime": plan.runtime,
+            "seed": plan.seed,
+            "target": plan.target,
+            **self.judgement.account.counts,
+            "fired": verdict.fired,
+            "predicted": {"lost": plan.lost.text(), "duplicated": plan.duplicated.text()},
+            "sign": str(plan.sign) if plan.sign else None,
+            "control": plan.control,
+            "verdict": str(verdict.kind),
+            "label": verdict.label,
+            "green": verdict.green,
+            "reason": verdict.reason,
+            "because": plan.because,
+            "lost_ids": sorted(self.judgement.account.lost)[:200],
+            "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
+            "seconds": round(self.seconds, 3),
+            "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
+        }
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run read back from its directory and judged again."""
+
+    directory: Path
+    info: RunInfo
+    results: tuple[CellResult, ...]
+    missing: tuple[str, ...]
+    """Planned cells without a folder: they never began."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether planned = ran."""
+        return self.info.complete and not self.missing
+
+
+def judge_cell(directory: Path) -> CellResult:
+    """Judge one saved cell; a cell without a readable history is void."""
+    plan = Plan.load(directory)
+    try:
+        history = read_history(directory / HISTORY)
+    except HistoryError as error:
+        return CellResult(unjudged(plan, str(error)), directory, 0.0, {})
+    seconds, phases = _timing(history)
+    return CellResult(judge(plan, history), directory, seconds, phases)
+
+
+def load_run(directory: Path) -> SavedRun:
+    """Read and judge a saved run. Raises :class:`SavedRunError`."""
+    info = RunInfo.load(directory)
+    try:
+        results = tuple(judge_cell(file.parent) for file in sorted((directory / CELLS).glob(f"*/{PLAN_FILE}")))
+    except PlanError as error:
+        raise SavedRunError(str(error)) from error
+    order = {cell: number for number, cell in enumerate(info.planned)}
+    results = tuple(sorted(results, key=lambda result: order.get(result.plan.id, len(order))))
+    ran = {result.plan.id for result in results}
+    return SavedRun(directory, info, results, tuple(cell for cell in info.planned if cell not in ran))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all (a reader never sees half of it)."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def _timing(history: History) -> tuple[float, dict[str, float]]:
+    """Return seconds in all, and seconds per phase (time since the phase before)."""
+    marks = [(event["phase"], event["t"]) for event in history.of(kinds.CELL)]
+    phases = {name: (t - before) / 1e9 for (_, before), (name, t) in zip(marks, marks[1:], strict=False)}
+    return (marks[-1][1] - marks[0][1]) / 1e9 if marks else 0.0, phases
+
+
+__all__ = ["CellResult", "Kind", "NotRun", "RunInfo", "SavedRun", "SavedRunError", "judge_cell", "load_run", "write_whole"]
