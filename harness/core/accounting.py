@@ -103,7 +103,7 @@ def account(events: Iterable[Event]) -> Account:
     frame = frame_of(events)
     frame["cell"] = "one"
     records = record_table(frame)
-    cells = cell_table(frame, records)
+    cells = cell_table(frame, records, ["one"])
     return Account({name: int(cells[name].iloc[0]) for name in cells.columns if name != "cell"}, records)
 
 
@@ -137,6 +137,14 @@ def offered(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per offered record: ``cell, record, key, position``."""
     rows = _of(frame, kinds.OFFERED)[["cell", "record", "key", "position"]]
     return rows.drop_duplicates(RECORD).reset_index(drop=True)
+
+
+def first_hop(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what programs and wire said about a log that is the sink: it is another hop of the same record."""
+    logs = _of(frame, kinds.LOG)
+    sinks = logs.loc[logs["hop"] == "sink", ["cell", "topic"]]
+    about = frame["event"].isin([kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.SENT, kinds.UNSENT])
+    return frame[~(about & ((frame["hop"] == "sink") | _marked(frame, sinks, ["cell", "topic"])))]
 
 
 def _last(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -175,14 +183,15 @@ def record_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows = recordings(frame, base)
     rows = rows[rows["known"]]
     table = base.copy()
+    near = first_hop(frame)
     for column, kind in (("acked", kinds.ACKED), ("refused", kinds.REFUSED)):
-        table[column] = _marked(base, _of(frame, kind), RECORD)
-    table["unknown"] = _marked(base, _unknown_attempts(frame), RECORD)
+        table[column] = _marked(base, _of(near, kind), RECORD)
+    table["unknown"] = _marked(base, _unknown_attempts(near), RECORD)
     table["stored"] = _marked(base, stored[stored["hop"] == "topic"], RECORD)
     table["recordings"] = _counted(base, rows)
     table["absorbed"] = _counted(base, _of(frame, kinds.ABSORBED))
     _add_duplicates(table, rows)
-    _add_states(table, frame, stored)
+    _add_states(table, near, stored)
     _add_signs(table, frame, stored)
     return table
 
@@ -252,7 +261,8 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     again = asked[asked["attempt"].notna() & asked.duplicated(ATTEMPT)]
     taken = _of(frame, kinds.TAKEN).drop_duplicates([*RECORD, "by"])
     got = _of(frame, kinds.DELIVERED)
-    fetched = _of(frame, kinds.FETCHED).drop_duplicates([*RECORD, *COPY, "reached", "t"])
+    fetched = _of(frame, kinds.FETCHED)
+    missed = _marked(table, fetched[~fetched["reached"]], RECORD)
     outcomes = outcomes_of(frame)
     bad = outcomes[outcomes["outcome"].isin(["aborted", "fenced"])]
     attempts = pd.concat([stored[["cell", "record", "attempt"]], asked[["cell", "record", "attempt"]]])
@@ -265,9 +275,13 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[Sign.REPEATED_REQUEST] = _marked(table, again, RECORD)
     table[Sign.TAKEN_AGAIN] = _counted(table, taken) > 1
     table[Sign.ABORTED] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
-    table[Sign.DELIVERED_AGAIN] = (_counted(table, got) > 1) | (_counted(table, fetched) > 1)
+    table[Sign.DELIVERED_AGAIN] = (_counted(table, got) > 1) | (
+        missed & _marked(table, fetched[fetched["reached"]], RECORD)
+    )
     table[Sign.ABSORBED] = table["absorbed"] > 0
-    table[Sign.NOT_RESENT] = table["unknown"] & (_counted(table, several) == 1)
+    table[Sign.NOT_RESENT] = _marked(table, _unknown_attempts(frame), RECORD) & ~_marked(
+        table, several[several.duplicated([*RECORD, "topic"])], RECORD
+    )
     table[Sign.RESUMED_PAST] = _resumed_past(table, frame, stored)
     table[Sign.REFUSED_LATE] = _marked(table, refused, RECORD)
 
@@ -330,13 +344,13 @@ def reordered(rows: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     return first[highest > first["position"]]
 
 
-def cell_table(frame: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell: ``cell`` and one count per column of the report."""
+def cell_table(frame: pd.DataFrame, records: pd.DataFrame, names: list[str] | None = None) -> pd.DataFrame:
+    """One row per cell (of ``names``, or of the frame): ``cell`` and one count per column of the report."""
     base = offered(frame)
     stored = copies(frame, base)
     rows = recordings(frame, base)
     known = stored[stored["known"]]
-    cells = pd.Index(frame["cell"].unique(), name="cell")
+    cells = pd.Index(names if names is not None else frame["cell"].unique(), name="cell")
 
     def per_cell(found: pd.DataFrame) -> pd.Series[int]:
         return found.groupby("cell").size().reindex(cells, fill_value=0)
