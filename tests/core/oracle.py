@@ -1,0 +1,300 @@
+"""A second, brute-force account of one cell, to hold the real one against.
+
+Written from the definitions alone (design, section 3) and without looking at :mod:`harness.core.accounting`: plain
+loops over plain dictionaries, every question answered by walking through all events again. It is slow on purpose;
+nothing in it is clever enough to be wrong in a clever way.
+
+Readings the definitions leave open, decided here:
+
+- an attempt of null names nothing: it belongs to no transaction and never matches a refusal;
+- where one thing is told twice (cursor, position, log, outcome) the later line in time holds, and of two lines with
+  one time stamp the later line;
+- an origin (partition, epoch, offset) with nulls in it is an origin like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+RECORDED = "recorded"
+STALLED = "stalled"
+LEFT_IN_TOPIC = "left in topic"
+LEFT_IN_SOURCE = "left in source"
+LOST = "lost"
+
+NEVER_SENT = "never sent"
+SENT_NOT_STORED = "sent, not stored"
+ACKED_NOT_STORED = "acked, not stored"
+ONLY_ABORTED = "only in aborted transactions"
+SKIPPED = "stored, skipped"
+NOT_RECORDED = "delivered, not recorded"
+
+
+def oracle(events: list[Row]) -> Row:
+    """Account for one cell.
+
+    Counts are ints; ``lost``, ``duplicated_ids``, ``stalled``, ``left_in_topic`` and ``left_in_source`` are sets of
+    record ids; ``states`` names the state of every offered record and ``last_hops`` the last hop of every lost one.
+    """
+    rows = in_time(events)
+    offered = {row["record"]: row for row in of(rows, "offered")}
+    states = {record: state_of(record, offered[record], rows) for record in offered}
+    result: Row = {
+        "offered": len(offered),
+        "acked": len({row["record"] for row in of(rows, "acked")} & set(offered)),
+        "refused": len({row["record"] for row in of(rows, "refused")} & set(offered)),
+        "unknown": sum(1 for record in offered if is_unknown(record, rows)),
+        "stored": sum(1 for record in offered if topic_copies(record, rows)),
+        "recorded": sum(1 for record in offered if recordings(record, rows)),
+        "lost": {record for record in offered if states[record] == LOST},
+        "stalled": {record for record in offered if states[record] == STALLED},
+        "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
+        "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
+        "states": states,
+        "last_hops": {record: last_hop(record, rows) for record in offered if states[record] == LOST},
+        "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
+        "aborted": sum(1 for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row, rows)),
+        "phantom": phantoms(rows, offered),
+        "resurrected": sum(1 for row in of(rows, "stored") if is_resurrected(row, rows)),
+        "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows)),
+        "reordered": reordered(rows, offered),
+    }
+    result.update(duplicates(rows, offered))
+    return result
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def in_time(events: list[Row]) -> list[Row]:
+    """Order events by time; lines with one time stamp keep their order."""
+    return sorted(events, key=lambda row: row["t"])
+
+
+def of(rows: list[Row], kind: str) -> list[Row]:
+    """Return the events of one kind."""
+    return [row for row in rows if row["event"] == kind]
+
+
+def is_ours(row: Row, offered: dict[str, Row]) -> bool:
+    """Whether a copy or a sink row is an undamaged, offered record."""
+    return bool(row["intact"]) and row["record"] is not None and row["record"] in offered
+
+
+def recordings(record: str, rows: list[Row]) -> list[Row]:
+    """Return the undamaged sink rows of a record."""
+    return [row for row in of(rows, "recorded") if row["record"] == record and row["intact"]]
+
+
+def copies(record: str, rows: list[Row]) -> list[Row]:
+    """Return the undamaged log copies of a record, on any hop."""
+    return [row for row in of(rows, "stored") if row["record"] == record and row["intact"]]
+
+
+def topic_copies(record: str, rows: list[Row]) -> list[Row]:
+    """Return the undamaged copies of a record between producer and consumer."""
+    return [row for row in copies(record, rows) if row["hop"] == "topic"]
+
+
+def stable_offset(copy: Row, rows: list[Row]) -> int | None:
+    """Return the last stable offset of the log a copy stands in, or None where nobody wrote it down."""
+    found: int | None = None
+    for row in of(rows, "log"):
+        if row["hop"] == copy["hop"] and row["topic"] == copy["topic"] and row["partition"] == copy["partition"]:
+            found = row["stable"]
+    return found
+
+
+def saved_position(partition: int, rows: list[Row]) -> int:
+    """Return the saved position of a partition; -1 where none is."""
+    found = -1
+    for row in of(rows, "position"):
+        if row["partition"] == partition:
+            found = row["offset"]
+    return found
+
+
+def saved_cursor(rows: list[Row]) -> int | None:
+    """Return the next position the source would be asked for, or None where nobody wrote it down."""
+    found: int | None = None
+    for row in of(rows, "cursor"):
+        found = row["position"]
+    return found
+
+
+# --- one copy ---------------------------------------------------------------------------------------------------
+
+
+def is_stalled(copy: Row, rows: list[Row]) -> bool:
+    """Whether a copy waits above the last stable offset."""
+    stable = stable_offset(copy, rows)
+    return not copy["visible"] and stable is not None and copy["offset"] >= stable
+
+
+def is_aborted(copy: Row, rows: list[Row]) -> bool:
+    """Whether a copy belongs to an aborted transaction: nobody will ever see it."""
+    stable = stable_offset(copy, rows)
+    return not copy["visible"] and (stable is None or copy["offset"] < stable)
+
+
+def transaction_of(attempt: str | None) -> str | None:
+    """Return the transaction an attempt was made in: its first two words."""
+    return None if attempt is None else ".".join(attempt.split(".")[:2])
+
+
+def outcomes(rows: list[Row]) -> dict[str, str]:
+    """Return what the program was told last about each transaction; having begun is no outcome to override another."""
+    found: dict[str, str] = {}
+    for row in of(rows, "transaction"):
+        if row["outcome"] == "begun" and row["transaction"] in found:
+            continue
+        found[row["transaction"]] = row["outcome"]
+    return found
+
+
+def is_resurrected(copy: Row, rows: list[Row]) -> bool:
+    """Whether a read-committed reader sees a copy that must not be there."""
+    if not copy["visible"] or not copy["intact"] or copy["record"] is None or copy["attempt"] is None:
+        return False
+    name = transaction_of(copy["attempt"])
+    if name is not None and outcomes(rows).get(name) == "aborted":
+        return True
+    for refusal in of(rows, "refused"):
+        if refusal["record"] != copy["record"] or refusal["attempt"] != copy["attempt"]:
+            continue
+        doubts = [row for row in of(rows, "unknown") if row["record"] == copy["record"] and row["t"] < refusal["t"]]
+        if not doubts:
+            return True
+    return False
+
+
+def is_torn(name: str, rows: list[Row]) -> bool:
+    """Whether of one transaction some attempts are visible and some are not."""
+    attempts = set()
+    for row in of(rows, "acked"):
+        if transaction_of(row["attempt"]) == name:
+            attempts.add((row["record"], row["attempt"]))
+    for row in of(rows, "stored"):
+        if row["intact"] and row["record"] is not None and transaction_of(row["attempt"]) == name:
+            attempts.add((row["record"], row["attempt"]))
+    seen = 0
+    unseen = 0
+    for record, attempt in attempts:
+        mine = [row for row in copies(record, rows) if row["attempt"] == attempt]
+        if mine and all(is_stalled(row, rows) for row in mine):
+            continue
+        if any(row["visible"] for row in mine):
+            seen += 1
+        else:
+            unseen += 1
+    return seen > 0 and unseen > 0
+
+
+# --- one record -------------------------------------------------------------------------------------------------
+
+
+def state_of(record: str, offer: Row, rows: list[Row]) -> str:
+    """Return the one state of an offered record: the first that matches."""
+    if recordings(record, rows):
+        return RECORDED
+    for copy in copies(record, rows):
+        if is_stalled(copy, rows):
+            return STALLED
+    for copy in topic_copies(record, rows):
+        if copy["visible"] and copy["offset"] >= saved_position(copy["partition"], rows):
+            return LEFT_IN_TOPIC
+    cursor = saved_cursor(rows)
+    if cursor is not None and offer["position"] >= cursor:
+        return LEFT_IN_SOURCE
+    return LOST
+
+
+def last_hop(record: str, rows: list[Row]) -> str:
+    """Return how far a lost record came."""
+    mine = topic_copies(record, rows)
+    if not mine:
+        if [row for row in of(rows, "acked") if row["record"] == record]:
+            return ACKED_NOT_STORED
+        if [row for row in of(rows, "sent") + of(rows, "unknown") if row["record"] == record]:
+            return SENT_NOT_STORED
+        return NEVER_SENT
+    if not [row for row in mine if row["visible"]]:
+        return ONLY_ABORTED
+    delivered = [row for row in of(rows, "delivered") if row["record"] == record]
+    fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
+    return NOT_RECORDED if delivered or fetched else SKIPPED
+
+
+def is_unknown(record: str, rows: list[Row]) -> bool:
+    """Whether some attempt at a record ended without the program knowing how."""
+    answers = [row for row in of(rows, "acked") + of(rows, "refused") if row["record"] == record]
+    for row in of(rows, "sent") + of(rows, "unknown"):
+        if row["record"] != record:
+            continue
+        if row["attempt"] is None:
+            if not answers:
+                return True
+        elif not [answer for answer in answers if answer["attempt"] == row["attempt"]]:
+            return True
+    return False
+
+
+# --- the cell ---------------------------------------------------------------------------------------------------
+
+
+def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:
+    """Count what is in the topic or the sink and was never offered, or is damaged."""
+    count = 0
+    for row in of(rows, "recorded"):
+        if not is_ours(row, offered):
+            count += 1
+    for row in of(rows, "stored"):
+        if row["hop"] == "topic" and not is_ours(row, offered):
+            count += 1
+    return count
+
+
+def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:
+    """Count the extra copies in the sink, and which of them the log itself held twice."""
+    extra = 0
+    stored_twice = 0
+    ids = set()
+    for record in offered:
+        mine = recordings(record, rows)
+        if len(mine) < 2:
+            continue
+        ids.add(record)
+        extra += len(mine) - 1
+        origins = {(row["partition"], row["epoch"], row["offset"]) for row in mine}
+        stored_twice += len(origins) - 1
+        for origin in origins:
+            here = [row for row in mine if (row["partition"], row["epoch"], row["offset"]) == origin]
+            for attempt in {row["attempt"] for row in here if row["attempt"] is not None}:
+                stored_twice += len([row for row in here if row["attempt"] == attempt]) - 1
+    return {
+        "duplicated": extra,
+        "duplicated_ids": ids,
+        "stored_twice": stored_twice,
+        "delivered_twice": extra - stored_twice,
+    }
+
+
+def reordered(rows: list[Row], offered: dict[str, Row]) -> int:
+    """Count records first recorded after a record of the same key that comes later in the source."""
+    firsts: dict[str, tuple[int, int]] = {}
+    for line, row in enumerate(rows):
+        if row["event"] == "recorded" and is_ours(row, offered):
+            place = (row["order"], line)
+            if row["record"] not in firsts or place < firsts[row["record"]]:
+                firsts[row["record"]] = place
+    count = 0
+    for record, place in firsts.items():
+        for other, other_place in firsts.items():
+            same_key = offered[record]["key"] == offered[other]["key"]
+            later_in_source = offered[other]["position"] > offered[record]["position"]
+            if same_key and later_in_source and other_place < place:
+                count += 1
+                break
+    return count
