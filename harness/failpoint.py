@@ -1,0 +1,76 @@
+"""In-process failpoints: for the places that no wire can see.
+
+A program calls ``failpoint("after-record", record_id)`` at a place worth crashing. Unless a harness has armed that name,
+the call does nothing. Armed, the program reports the hit into its cell's history *first*, and then kills (SIGKILL) or
+pauses (SIGSTOP) itself, so the trigger is exact and counted. Standard library only: any Python program can use it.
+
+The harness arms a name by a file ``<name>.json`` in the folder named by the environment variable
+``LOSTACK_FAILPOINTS``::
+
+    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause", "history": "<file>", "cell": "<cell id>"}
+
+The file is claimed by an atomic rename, so of several processes, and over any number of restarts, exactly one fires.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from harness.core.events import FAILPOINT
+from harness.core.history import HistoryWriter
+
+VARIABLE = "LOSTACK_FAILPOINTS"
+_ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
+_hits: dict[str, int] = {}
+
+
+def failpoint(name: str, record: str | None = None) -> None:
+    """Crash or pause this process here, if the harness says so for this name and record.
+
+    ``record`` is the id of the record in hand. Where the arming names a record, only calls with it count as hits.
+    """
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return
+    file = Path(folder, f"{name}.json")
+    try:
+        order = json.loads(file.read_text())
+    except FileNotFoundError:
+        return
+    if order["record"] is not None and order["record"] != record:
+        return
+    _hits[name] = _hits.get(name, 0) + 1
+    if _hits[name] < order["hit"]:
+        return
+    try:
+        file.rename(file.with_suffix(".fired"))
+    except FileNotFoundError:  # another process was first
+        return
+    with HistoryWriter(Path(order["history"]), cell=order["cell"], by="failpoint") as history:
+        history.write(FAILPOINT, name=name, record=record, hit=_hits[name], action=order["action"], pid=os.getpid())
+    os.kill(os.getpid(), _ACTIONS[order["action"]])
+
+
+def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1) -> None:
+    """Arm ``name`` in ``folder`` (the harness's side). ``action``: ``kill`` or ``pause``."""
+    if action not in _ACTIONS:
+        raise ValueError(f"a failpoint can {' or '.join(_ACTIONS)}, not {action}")
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f".{name}.part"
+    part.write_text(json.dumps(
+        {"record": record, "hit": hit, "action": action, "history": str(history), "cell": cell}
+    ))  # fmt: skip
+    part.rename(folder / f"{name}.json")
+
+
+def fired(folder: Path, name: str) -> bool:
+    """Whether the failpoint has been claimed by a process."""
+    return (folder / f"{name}.fired").exists()
+
+
+def disarm(folder: Path, name: str) -> None:
+    """Take an arming back; does nothing where it has fired."""
+    (folder / f"{name}.json").unlink(missing_ok=True)

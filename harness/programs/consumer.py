@@ -1,0 +1,59 @@
+"""The consumer stage: topic → database, with the position saved where the semantic says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.core.record import decode_id
+from harness.core.settings import SavePosition
+from harness.failpoint import failpoint
+from harness.programs.stage import Stage, run_stage
+from harness.sinks.database import Copy, DatabaseSink
+
+if TYPE_CHECKING:
+    from harness.core.history import HistoryWriter
+
+
+def consume(stage: Stage, ledger: HistoryWriter) -> None:
+    """Record everything that arrives, until stopped."""
+    from harness.programs.clients import make_consumer  # noqa: PLC0415 - a refusal belongs into the ledger
+    from harness.programs.consuming import Subscription, batches, save  # noqa: PLC0415
+
+    settings = stage.settings.consumer
+    sink = DatabaseSink(Path(stage.sink))
+    consumer = make_consumer(stage)
+    with_result = settings.position is SavePosition.WITH_RESULT
+    Subscription(stage, ledger, consumer, sink.positions if with_result else None)
+    for batch in batches(stage, ledger, consumer):
+        if settings.position is SavePosition.BEFORE_WORK:
+            while not save(stage, ledger, consumer, batch):  # what is not confirmed is not worked on
+                pass
+        for message in batch:
+            _work(sink, message, settings.position, idempotent=settings.idempotent)
+        if settings.position is SavePosition.AFTER_RECORDING:
+            save(stage, ledger, consumer, batch)
+        for message in batch:
+            failpoint("after-commit", decode_id(message.value))
+
+
+def _work(sink: DatabaseSink, message: Any, position: SavePosition, *, idempotent: bool) -> None:
+    """Process one record and record its result, in one database transaction."""
+    record = decode_id(message.value)
+    failpoint("before-processing", record)
+    result, key = bytes(message.value), message.key.decode("ascii", "replace") if message.key else None
+    failpoint("before-recording", record)
+    copy = Copy(message.partition, message.leader_epoch, message.offset)
+    sink.begin()
+    if not (idempotent and record is not None and sink.absorb(record, copy)):
+        sink.record(result, key, copy)
+    if position is SavePosition.WITH_RESULT:
+        sink.save_position(message.partition, message.offset + 1)
+    failpoint("before-database-commit", record)
+    sink.commit()
+    failpoint("after-database-commit", record)
+    failpoint("before-commit", record)
+
+
+if __name__ == "__main__":
+    run_stage(consume)

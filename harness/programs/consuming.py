@@ -1,0 +1,73 @@
+"""What every consuming stage does alike: subscribe, report where it resumes, poll, save positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafka import ConsumerRebalanceListener, TopicPartition
+
+from harness.core import events as kinds
+from harness.core.record import decode_id
+from harness.programs.clients import offsets_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.core.history import HistoryWriter
+    from harness.programs.stage import Stage
+
+POLL_MS = 50
+
+
+class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Writes down assignments, and seeks to positions that are kept elsewhere."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Any,
+                 kept: Callable[[], dict[int, int]] | None) -> None:  # fmt: skip
+        self._ledger = ledger
+        self._consumer = consumer
+        self._kept = kept
+        consumer.subscribe([stage.topic_in], listener=self)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        """Nothing is saved at a rebalance: every position is saved with its record."""
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Go to the saved positions, and say so."""
+        kept = self._kept() if self._kept else {}
+        for partition in sorted(assigned):
+            if partition.partition in kept:
+                self._consumer.seek(partition, kept[partition.partition])
+        self._ledger.write(kinds.READY, role="consumer", partitions=sorted(p.partition for p in assigned))
+
+
+def batches(stage: Stage, ledger: HistoryWriter, consumer: Any) -> Iterator[list[Any]]:
+    """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed."""
+    seen: set[int] = set()
+    while True:
+        polled = consumer.poll(timeout_ms=POLL_MS, max_records=stage.settings.consumer.unit)
+        batch = [record for records in polled.values() for record in records]
+        for message in batch:
+            if message.partition not in seen:
+                seen.add(message.partition)
+                ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=message.offset)
+            ledger.write(kinds.DELIVERED, record=decode_id(message.value), partition=message.partition,
+                         epoch=message.leader_epoch, offset=message.offset)  # fmt: skip
+        if batch:
+            yield batch
+
+
+def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> bool:
+    """Commit the position after ``batch`` synchronously; false when it did not succeed (the reason is in the ledger)."""
+    last = {message.partition: message.offset for message in batch}
+    error = None
+    try:
+        consumer.commit(offsets_after(stage.topic_in, last), timeout_ms=10_000)
+    except Exception as problem:  # noqa: BLE001 - whatever it was, the position is not known to be saved
+        error = f"{type(problem).__name__}: {problem}"[:300]
+    for partition, offset in last.items():
+        ledger.write(kinds.SAVED, partition=partition, offset=offset + 1, error=error)
+    return error is None
+
+
+__all__ = ["Subscription", "TopicPartition", "batches", "save"]

@@ -1,0 +1,95 @@
+"""Sending with a ledger: every attempt is named, and what the program was told about it is written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.core.record import ATTEMPT_HEADER
+from harness.programs.clients import NEVER_APPENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from harness.core.history import HistoryWriter
+    from harness.programs.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message to send. ``record`` is the id of the record it carries, or null (a cursor)."""
+
+    topic: str
+    record: str | None
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Sender:
+    """Sends units of messages with one producer, with or without transactions."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, producer: Any, *, hop: str) -> None:
+        self.stage = stage
+        self.ledger = ledger
+        self.producer = producer
+        self.hop = hop
+        self.transaction = 0
+        self._attempt = 0
+        self._silent = stage.settings.producer.acks == 0
+
+    def send(self, messages: Iterable[Message]) -> bool:
+        """Send a unit and wait for what the client says of each message; true when all were acknowledged."""
+        waiting = [(message, *self._offer(message)) for message in messages]
+        outcomes = [self._await(message, attempt, future) for message, attempt, future in waiting]
+        return all(outcomes)
+
+    def commit(self, messages: Iterable[Message], *, before_commit: Callable[[], None] | None = None) -> bool:
+        """Send a unit in one transaction. Raises what the client raises when it is fenced or cannot go on."""
+        self.transaction += 1
+        name = f"{self.stage.writer}.{self.transaction}"
+        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="begun", error=None)
+        self.producer.begin_transaction()
+        try:
+            if self.send(messages):
+                if before_commit:
+                    before_commit()
+                self.producer.commit_transaction()
+                self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="committed", error=None)
+                return True
+        except Exception as error:  # noqa: BLE001 - the outcome of whatever went wrong is written down, then decided
+            fenced = "Fenced" in type(error).__name__ or "InvalidProducerEpoch" in type(error).__name__
+            outcome = "fenced" if fenced else "unknown"
+            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=type(error).__name__)
+            if fenced:
+                raise
+        self.producer.abort_transaction()
+        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
+        return False
+
+    def _offer(self, message: Message) -> tuple[str, Any]:
+        self._attempt += 1
+        attempt = f"{self.stage.writer}.{self.transaction}.{self._attempt}"
+        headers = [*message.headers, (ATTEMPT_HEADER, attempt.encode())]
+        try:
+            return attempt, self.producer.send(message.topic, message.value, key=message.key, headers=headers)
+        except Exception as error:  # noqa: BLE001 - a client may raise at once what it would else put in the future
+            return attempt, error
+
+    def _await(self, message: Message, attempt: str, future: Any) -> bool:
+        try:
+            if isinstance(future, Exception):
+                raise future
+            told = future.get(timeout=40)
+        except Exception as error:  # noqa: BLE001 - refused or unknown, by the list
+            self._say(kinds.REFUSED if isinstance(error, NEVER_APPENDED) else kinds.UNKNOWN, message, attempt,
+                      error=f"{type(error).__name__}: {error}"[:300])  # fmt: skip
+            return False
+        if not self._silent:
+            self._say(kinds.ACKED, message, attempt, partition=told.partition, offset=told.offset)
+        return True
+
+    def _say(self, kind: str, message: Message, attempt: str, **fields: Any) -> None:
+        if message.record is not None:
+            self.ledger.write(kind, record=message.record, attempt=attempt, hop=self.hop, **fields)

@@ -1,0 +1,106 @@
+"""What a stage program is told: one JSON object in the environment variable ``LOSTACK_STAGE``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.history import HistoryWriter
+from harness.core.settings import (
+    ConsumerSettings,
+    GroupMetadata,
+    Members,
+    ProducerSettings,
+    SaveCursor,
+    SavePosition,
+    Settings,
+    TopicSettings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VARIABLE = "LOSTACK_STAGE"
+SETTINGS_REFUSED = 78
+"""Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The environment of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic one."""
+
+    cell: str
+    key: str
+    name: str
+    """Node name, e.g. ``producer`` or ``consumer-2``."""
+    incarnation: int
+    bootstrap: str
+    topic_in: str
+    topic_out: str
+    topic_cursor: str
+    group: str
+    outbox: str
+    sink: str
+    history: str
+    settings: Settings
+    jitter_ms: tuple[int, int] = (0, 0)
+    seed: int = 0
+
+    @property
+    def client_id(self) -> str:
+        """What the wire knows this process by."""
+        return f"{self.key}.{self.name}.{self.incarnation}"
+
+    @property
+    def writer(self) -> str:
+        """The name of this incarnation, in attempts and in the history."""
+        return f"{self.name}-{self.incarnation}"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables to start the program with."""
+        return {VARIABLE: json.dumps(dataclasses.asdict(self))}
+
+    @staticmethod
+    def from_environment() -> Stage:
+        """Read the stage of this process."""
+        data = json.loads(os.environ[VARIABLE])
+        settings = data["settings"]
+        producer, consumer = settings["producer"], settings["consumer"]
+        return Stage(**data | {
+            "jitter_ms": tuple(data["jitter_ms"]),
+            "settings": Settings(
+                ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
+                ConsumerSettings(**consumer | {
+                    "position": SavePosition(consumer["position"]),
+                    "members": Members(consumer["members"]),
+                    "group_metadata": GroupMetadata(consumer["group_metadata"]),
+                }),
+                TopicSettings(**settings["topic"]),
+                settings["transaction_timeout_ms"],
+            ),
+        })  # fmt: skip
+
+
+def run_stage(main: Callable[[Stage, HistoryWriter], None]) -> None:
+    """Run a stage program: its ledger is opened, and its end is written down with the reason."""
+    stage = Stage.from_environment()
+    ledger = HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer)
+    from kafka.errors import KafkaConfigurationError  # noqa: PLC0415 - a quarter of a second, only now needed
+
+    try:
+        main(stage, ledger)
+    except (KafkaConfigurationError, AssertionError) as error:
+        ledger.write(kinds.STOPPED, kind="settings", because=f"{type(error).__name__}: {error}")
+        sys.exit(SETTINGS_REFUSED)
+    except BaseException as error:
+        ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
+        traceback.print_exc()
+        sys.exit(1)
+    ledger.write(kinds.STOPPED, kind="done", because="the source is exhausted")

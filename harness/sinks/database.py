@@ -1,0 +1,95 @@
+"""The database sink: results, absorbed copies, processed ids and positions in one SQLite file.
+
+Everything that belongs together is written in one transaction. Each result keeps the log copy (partition, leader epoch,
+offset) that it was made from, so a duplicate can be told apart: stored twice or delivered twice.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_SCHEMA = """
+CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT);
+CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT);
+CREATE TABLE processed (id TEXT PRIMARY KEY);
+CREATE TABLE positions (partition INTEGER PRIMARY KEY, offset INT);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One log copy of a record."""
+
+    partition: int
+    epoch: int
+    offset: int
+
+
+class DatabaseSink:
+    """The sink in the file ``path``. Between ``begin`` and ``commit`` everything is one transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=10)
+        self._db.execute("PRAGMA synchronous=OFF")
+
+    @staticmethod
+    def create(path: Path) -> None:
+        """Make the file with its tables."""
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make it durable."""
+        self._db.execute("COMMIT")
+
+    def record(self, value: bytes, key: str | None, copy: Copy) -> None:
+        """Write one result."""
+        self._db.execute("INSERT INTO results (value, key, partition, epoch, offset) VALUES (?, ?, ?, ?, ?)",
+                         (value, key, copy.partition, copy.epoch, copy.offset))  # fmt: skip
+
+    def absorb(self, record: str, copy: Copy) -> bool:
+        """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
+        known = self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
+        if known:
+            self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset) VALUES (?, ?, ?, ?)",
+                             (record, copy.partition, copy.epoch, copy.offset))  # fmt: skip
+        return known
+
+    def save_position(self, partition: int, offset: int) -> None:
+        """Save the next offset to be read of a partition."""
+        self._db.execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", (partition, offset))
+
+    def positions(self) -> dict[int, int]:
+        """Return the next offset to be read, per partition."""
+        return {int(p): int(o) for p, o in self._db.execute("SELECT partition, offset FROM positions")}
+
+    def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
+        """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
+        for n, value, key, *copy in self._db.execute("SELECT n, value, key, partition, epoch, offset FROM results ORDER BY n"):
+            yield int(n), bytes(value), key, Copy(*copy)
+
+    def absorbed(self) -> Iterator[tuple[str, Copy]]:
+        """Yield ``(id, copy)`` of every absorbed copy."""
+        for record, *copy in self._db.execute("SELECT id, partition, epoch, offset FROM absorbed ORDER BY n"):
+            yield str(record), Copy(*copy)
+
+    def size(self) -> tuple[int, int]:
+        """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
+        row = self._db.execute("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
+        return int(row[0]), int(row[1])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()

@@ -1,0 +1,1 @@
+"""Sources: durable, numbered lists of records with a cursor."""
