@@ -1,0 +1,144 @@
+"""What a runtime is: it starts nodes, and kills, pauses and resumes them with the kernel's word that it happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+
+from harness.interfaces import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+EventKind: TypeAlias = Literal["started", "signalled", "exited"]
+
+OnEvent: TypeAlias = "Callable[[EventKind, Node, Mapping[str, Any]], None]"
+"""Called for everything that happens to nodes, in the order in which it happened, always by the same thread.
+
+``started`` has ``pid, incarnation, at_ns``; ``signalled`` has ``pid, incarnation, signal, at_ns``; ``exited`` has
+``pid, incarnation, status, signal, at_ns`` (monotonic ns). It must return soon and must not call the runtime. What it
+raises fails the next call into the runtime.
+"""
+
+
+class StartError(EnvironmentFailure):
+    """A node could not be started; the message says which, and why, in one line."""
+
+
+class NodeStateError(Exception):
+    """What was asked does not fit the node's state: pausing one that has ended, restarting one that runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node to start: a plain command with settings in its environment.
+
+    ``env`` is laid over the environment of the harness. ``log`` defaults to ``<runtime's directory>/<name>.log``.
+    With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
+    """
+
+    name: str
+    role: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    stdin_pipe: bool = False
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a node ended: ``status`` where it left by itself, else ``signal``. ``at_ns`` is monotonic."""
+
+    pid: int
+    status: int | None
+    signal: int | None
+    at_ns: int
+
+    def __str__(self) -> str:
+        return f"signal {self.signal}" if self.signal is not None else f"status {self.status}"
+
+
+class Node(Protocol):
+    """One life of a node. A restart gives a new ``Node`` with the next incarnation."""
+
+    @property
+    def name(self) -> str:
+        """Unique among the nodes alive in its runtime."""
+
+    @property
+    def role(self) -> str:
+        """What it is there for: producer, broker, consumer, driver."""
+
+    @property
+    def spec(self) -> NodeSpec:
+        """What it was started from."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also the id of its process group."""
+
+    @property
+    def incarnation(self) -> int:
+        """1 for the first start of this name in this runtime, 2 for the next."""
+
+    @property
+    def log_path(self) -> Path:
+        """Where its output goes; all incarnations share the file."""
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended; None while it lives."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended. A paused node is alive."""
+
+    def kill(self) -> Exit:
+        """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
+
+    def terminate(self, within_s: float) -> Exit:
+        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later."""
+
+    def pause(self) -> None:
+        """Stop it; return when the kernel shows every thread stopped. Raises NodeStateError where it has ended."""
+
+    def resume(self) -> None:
+        """Let a paused node go on. Raises NodeStateError where it has ended."""
+
+    def wait(self, within_s: float) -> Exit | None:
+        """Wait for its end; None where it lives on."""
+
+    def write_stdin(self, data: bytes) -> None:
+        """Give it something to read (``stdin_pipe`` only). Raises NodeStateError where it doesn't take it."""
+
+    def close_stdin(self) -> None:
+        """End its input. Does nothing where it is ended."""
+
+    def log_tail(self, lines: int = 20) -> str:
+        """Return the last lines this incarnation wrote."""
+
+    def restart(self) -> Node:
+        """Start the same spec again. Raises NodeStateError while this one, or its successor, is alive."""
+
+
+class Runtime(Protocol):
+    """Where nodes live. Leaving the context ends them all, and so does the death of the harness."""
+
+    @property
+    def name(self) -> str:
+        """The word that selects it."""
+
+    def start(self, spec: NodeSpec) -> Node:
+        """Start a node. Raises StartError where that cannot be, NodeStateError where its name is taken."""
+
+    def close(self) -> None:
+        """End every node, with whatever it started. Bounded, and safe to call twice."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,41 @@
+"""What the kernel says about processes, read from ``/proc``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+STOPPED = frozenset("TtZX")
+"""States of a thread that does nothing: stopped, traced, zombie, dead."""
+
+
+def _stat(path: Path) -> list[str] | None:
+    """Return the fields of a ``stat`` file behind the name (state, parent, group, …); None where it is gone."""
+    try:
+        return path.read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def group_members(group: int) -> list[int]:
+    """Pids of the living members of a process group (zombies are not living)."""
+    stats = ((entry.name, _stat(entry / "stat")) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [int(pid) for pid, fields in stats if fields and int(fields[2]) == group and fields[0] not in "ZX"]
+
+
+def thread_states(pid: int) -> list[str]:
+    """Return the state letter of every thread of a process; empty where it is gone."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    return [fields[0] for task in tasks if (fields := _stat(task / "stat"))]
+
+
+def group_stopped(group: int) -> bool:
+    """Whether every thread of every member of the group stands still."""
+    return all(state in STOPPED for pid in group_members(group) for state in thread_states(pid))
+
+
+def group_running(group: int) -> bool:
+    """Whether no thread of the group is stopped by a signal."""
+    return all(state != "T" for pid in group_members(group) for state in thread_states(pid))
