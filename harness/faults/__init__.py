@@ -1,0 +1,13 @@
+"""Faults: what is done at a failure point. One small file and one line here each."""
+
+from __future__ import annotations
+
+from harness.faults.drop import Drop
+from harness.faults.kill import Forget, Kill
+from harness.faults.none import NoFault
+from harness.faults.pause import Pause
+
+FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Pause)}
+"""The registry: every fault by its name."""
+
+__all__ = ["FAULTS", "Drop", "Forget", "Kill", "NoFault", "Pause"]

@@ -1,0 +1,101 @@
+"""The bench: what a fault sees of the running cell it is applied to. Faults know this page and nothing of the system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from harness.core.scenario import Role
+
+if TYPE_CHECKING:
+    from harness.core.cell import Load
+    from harness.wire.rules import Api, Direction, FreezeScope, How, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class OnWire:
+    """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
+
+    ``offset`` counts records from the target (0: the target itself, 1: the one after it).
+    """
+
+    role: Role
+    api: Api
+    direction: Direction
+    offset: int = 0
+    occurrence: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class InProgram:
+    """A trigger inside a program: a failpoint that is reached with the target in hand."""
+
+    role: Role
+    name: str
+
+
+Trigger: TypeAlias = OnWire | InProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A trigger that fired: at which record, in which process, and what the wire holds now (null: nothing)."""
+
+    record: str | None
+    node: str | None
+    hold: str | None
+
+
+class Target(Protocol):
+    """A node that can be crashed."""
+
+    name: str
+    role: Role
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is reaped. Where it has died already, wait for that."""
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+
+    def resume(self) -> None:
+        """SIGCONT."""
+
+    def restart(self) -> None:
+        """Start it again and wait until it is ready."""
+
+
+class Bench(Protocol):
+    """The running cell."""
+
+    load: Load
+
+    def arm(self, trigger: OnWire, rule: Rule) -> None:
+        """Arm a rule of the wire; ``rule`` has everything but client and record, which come from the trigger."""
+
+    def arm_failpoint(self, trigger: InProgram, action: str) -> None:
+        """Arm a failpoint at the target; ``action``: kill or pause."""
+
+    def await_fired(self, trigger: Trigger) -> Fired | None:
+        """Wait (bounded) until the trigger fires; ``None`` where it did not."""
+
+    def resolve(self, hold: str | None, how: How) -> None:
+        """Say what becomes of what the wire holds."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role (``node`` says which, where there are several)."""
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write a ``fault`` event: armed, fired, applied, forgot or healed."""
+
+    def forget_unflushed(self, *, internal_topics: bool) -> None:
+        """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
+
+    def await_session_expired(self, role: Role) -> None:
+        """Wait until the group has put out the paused member of a role."""
+
+    def freeze_scope(self, role: Role) -> FreezeScope:
+        """What must stand still before a node of this role is killed."""
+
+
+__all__ = ["Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]

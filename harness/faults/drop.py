@@ -1,0 +1,40 @@
+"""Drop: one frame vanishes, and the connection is cut behind it (a network that loses a packet and a peer that notices)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, After, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The frame at ``at`` never reaches its destination; ``after`` says what the connection does then."""
+
+    id: ClassVar[str] = "drop"
+
+    at: OnWire
+    after: After = After.CUT
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target; nobody died."""
+        return Evidence("rule", at_target=not self.at.offset)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the rule."""
+        bench.arm(self.at, Rule("fault", Action.DROP, api=self.at.api, direction=self.at.direction,
+                                occurrence=self.at.occurrence, after=self.after))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Wait until it has happened."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        bench.say("healed")

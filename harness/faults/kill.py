@@ -1,0 +1,80 @@
+"""Kill: SIGKILL of one or more nodes at an exact place, and their restart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.bench import InProgram, OnWire, Trigger
+from harness.core.scenario import Evidence, Role
+from harness.wire.rules import Action, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+class Forget(StrEnum):
+    """Which files a power loss reverts to their flushed state."""
+
+    TOPIC = "topic"
+    """Case T: the topic's log."""
+    ALL = "all"
+    """Case A: also ``__consumer_offsets`` and ``__transaction_state``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """At ``at``: freeze, kill ``victims`` in this order, wait until they are reaped, dispose of what the wire holds, restart.
+
+    ``held`` says what becomes of the held frame: ``discard`` (it never arrived) or ``deliver`` (it was on its way).
+    ``forget`` makes a power loss of a broker's death.
+    """
+
+    id: ClassVar[str] = "kill"
+
+    at: Trigger
+    victims: tuple[Role, ...]
+    held: How = How.DISCARD
+    forget: Forget | None = None
+
+    def __post_init__(self) -> None:
+        if not self.victims:
+            raise ValueError("a kill needs a victim")
+        if isinstance(self.at, InProgram) and self.victims != (self.at.role,):
+            raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
+        if self.forget is not None and Role.BROKER not in self.victims:
+            raise ValueError("only a broker's files can be forgotten: it must be among the victims")
+
+    def evidence(self) -> Evidence:
+        """The rule or failpoint was hit at the target, and the victims died by SIGKILL."""
+        exact = not (isinstance(self.at, OnWire) and self.at.offset)
+        kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
+        return Evidence(kind, killed=self.victims, forgotten=self.forget is not None, at_target=exact)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the trigger."""
+        if isinstance(self.at, OnWire):
+            rule = Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                        occurrence=self.at.occurrence, freeze=bench.freeze_scope(self.victims[0]))  # fmt: skip
+            bench.arm(self.at, rule)
+        else:
+            bench.arm_failpoint(self.at, "kill")
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Kill, dispose, restart."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
+        for victim in victims:
+            victim.kill()
+        bench.say("applied", node=victims[0].name)
+        bench.resolve(fired.hold, self.held)
+        if self.forget is not None:
+            bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
+        for victim in victims:
+            victim.restart()
+        bench.say("healed")

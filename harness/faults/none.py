@@ -1,0 +1,28 @@
+"""No fault: the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class NoFault:
+    """Nothing is done."""
+
+    id: ClassVar[str] = "none"
+
+    def evidence(self) -> Evidence:
+        """Nothing has to be shown."""
+        return Evidence(trigger="none")
+
+    def arm(self, bench: Bench) -> None:
+        """Arm nothing."""
+
+    def inject(self, bench: Bench) -> None:
+        """Do nothing."""

@@ -1,0 +1,49 @@
+"""Pause: a process is stopped beyond its session time-out and wakes up after another has taken over: a zombie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.bench import InProgram, OnWire, Trigger
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened."""
+
+    id: ClassVar[str] = "pause"
+
+    at: Trigger
+
+    def evidence(self) -> Evidence:
+        """The trigger was hit at the target, and the process was stopped."""
+        return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the trigger."""
+        if isinstance(self.at, InProgram):
+            bench.arm_failpoint(self.at, "pause")
+        else:
+            bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                    occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Stop it, wait for its expulsion, wake it."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        sleeper = bench.target(self.at.role, fired.node)
+        sleeper.pause()
+        bench.say("applied", node=sleeper.name)
+        bench.await_session_expired(self.at.role)
+        sleeper.resume()
+        bench.resolve(fired.hold, How.RELEASE)
+        bench.say("healed")

@@ -1,0 +1,259 @@
+"""The runner: cells in, a saved and judged run out. Knows interfaces only."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import queue
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import psutil
+
+from harness.core import events as kinds
+from harness.core.history import SUFFIX, HistoryError, HistoryWriter
+from harness.core.plan import PLAN_FILE, plan_of
+from harness.core.scenario import Deployment
+from harness.interfaces import EnvironmentFailure
+from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.interfaces import CellRun, Deployed, System
+    from harness.saved import CellResult, NotRun, SavedRun
+
+
+T = TypeVar("T")
+
+
+class Progress(Protocol):
+    """What a run tells while it works. Called from several threads, one call at a time."""
+
+    def say(self, text: str) -> None:
+        """Set-up and deployment, one line each."""
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """These cells are to run."""
+
+    def began(self, cell: Cell) -> None:
+        """A cell has begun."""
+
+    def ended(self, result: CellResult) -> None:
+        """A cell has ended and is judged."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is to be run, and where it goes.
+
+    ``jobs``: how many cells share a broker at once (cells whose broker dies have one to themselves besides).
+    """
+
+    system: System
+    cells: tuple[Cell, ...]
+    not_applicable: tuple[NotRun, ...]
+    reports: Path
+    jobs: int
+    command: str
+    seeds: tuple[int, ...]
+    records: int
+
+
+def run(plan: RunPlan, progress: Progress) -> SavedRun:
+    """Run everything and judge it.
+
+    Ctrl-C ends the cells under way; the run comes back with ``info.complete`` false. Raises EnvironmentFailure where
+    nothing could be run at all, or where the ground under the cells broke.
+    """
+    return _Run(plan, progress).go()
+
+
+class _Run:
+    def __init__(self, plan: RunPlan, progress: Progress) -> None:
+        self.plan = plan
+        self.directory = _new_directory(plan.reports)
+        self._progress = _OneAtATime(progress)
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._phases: dict[str, float] = {}
+        self._began = time.monotonic()
+        self._info = RunInfo(
+            id=self.directory.name,
+            started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=0.0,
+            complete=False,
+            planned=tuple(cell.id for cell in plan.cells),
+            not_applicable=plan.not_applicable,
+            seeds=plan.seeds,
+            records=plan.records,
+            versions={},
+            machine=_machine(),
+            command=plan.command,
+        )
+
+    def go(self) -> SavedRun:
+        """Run all lanes, then read the run back."""
+        self._info.save(self.directory)
+        interrupted = False
+        try:
+            self._timed("set-up", lambda: self.plan.system.prepare(self._progress.say))
+            self._info = replace(self._info, versions=self.plan.system.versions())
+            self._progress.planned(self.plan.cells)
+            self._run_lanes()
+        except KeyboardInterrupt:
+            interrupted = True
+            self._stop.set()
+        if self._failure is not None:
+            self._save(complete=False)
+            raise self._failure
+        self._save(complete=not interrupted and not self._stop.is_set())
+        return load_run(self.directory)
+
+    def _save(self, *, complete: bool) -> None:
+        seconds = round(time.monotonic() - self._began, 3)
+        self._info = replace(self._info, complete=complete, seconds=seconds, phases=dict(self._phases))
+        self._info.save(self.directory)
+
+    def _run_lanes(self) -> None:
+        """One lane per kind of deployment: cells that share a broker overlap, cells that kill it run one after another."""
+        lanes = []
+        for need, jobs in ((Deployment.SHARED, self.plan.jobs), (Deployment.OWN, 1)):
+            cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need]
+            if cells:
+                lanes.append(threading.Thread(target=self._lane, args=(need, cells, jobs), name=f"lane-{need}"))
+        for lane in lanes:
+            lane.start()
+        try:
+            _join(lanes)
+        except KeyboardInterrupt:
+            self._stop.set()
+            _join(lanes)
+            raise
+
+    def _lane(self, need: Deployment, cells: list[Cell], jobs: int) -> None:
+        waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
+        for cell in cells:
+            waiting.put(cell)
+        try:
+            self._progress.say(f"starting {self.plan.system.name} for {len(cells)} cells ({need})")
+            deployed = self._timed(
+                f"deploy-{need}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / need)
+            )
+            try:
+                workers = [threading.Thread(target=self._work, args=(deployed, waiting)) for _ in range(min(jobs, len(cells)))]
+                for worker in workers:
+                    worker.start()
+                _join(workers)
+            finally:
+                deployed.close()
+        except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
+            self._failure = self._failure or error
+            self._stop.set()
+
+    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[Cell]) -> None:
+        while not self._stop.is_set():
+            try:
+                cell = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._progress.began(cell)
+                self._progress.ended(self._run_cell(deployed, cell))
+            except BaseException as error:  # noqa: BLE001 - see _lane
+                self._failure = self._failure or error
+                self._stop.set()
+
+    def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
+        directory = self.directory / CELLS / cell.slug
+        with HistoryWriter(directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner") as history:
+            write_whole(directory / PLAN_FILE, plan_of(cell).to_json())
+            history.write(kinds.CELL, phase="begun")
+            cell_run = deployed.cell_run(cell, directory, history)
+            try:
+                self._steps(cell_run, history)
+            except (HistoryError, EnvironmentFailure):
+                raise
+            except Exception as error:  # noqa: BLE001 - a cell that fails is void with this reason; the others go on
+                history.write(kinds.FAILED, because=f"{type(error).__name__}: {error}")
+            finally:
+                cell_run.close()
+            history.write(kinds.CELL, phase="ended")
+        return judge_cell(directory)
+
+    def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
+        steps = (
+            ("prepared", cell_run.prepare), ("loaded", cell_run.load), ("faulted", cell_run.inject),
+            ("drained", cell_run.drain), ("observed", cell_run.observe),
+        )  # fmt: skip
+        for phase, step in steps:
+            if self._stop.is_set():
+                history.write(kinds.FAILED, because="the run was interrupted")
+                return
+            step()
+            history.write(kinds.CELL, phase=phase)
+
+    def _timed(self, name: str, act: Callable[[], T]) -> T:
+        since = time.monotonic()
+        try:
+            return act()
+        finally:
+            self._phases[name] = round(time.monotonic() - since, 3)
+
+
+class _OneAtATime:
+    """Hands progress on, one call at a time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            self._progress.say(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        with self._lock:
+            self._progress.planned(cells)
+
+    def began(self, cell: Cell) -> None:
+        with self._lock:
+            self._progress.began(cell)
+
+    def ended(self, result: CellResult) -> None:
+        with self._lock:
+            self._progress.ended(result)
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Wait for threads; Ctrl-C gets through."""
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)
+
+
+def _new_directory(reports: Path) -> Path:
+    """Make a folder of its own for this run, named by the time; two runs at once get two."""
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise EnvironmentFailure(
+                f"cannot write reports to {reports}: {error.strerror}; choose another folder with --reports"
+            ) from error
+        return directory
+    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
+
+
+def _machine() -> dict[str, str]:
+    memory = psutil.virtual_memory().total / (1 << 30)
+    return {"cores": str(os.cpu_count()), "memory": f"{memory:.0f} GiB", "system": platform.platform(terse=True)}

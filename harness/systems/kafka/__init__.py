@@ -1,0 +1,1 @@
+"""Kafka as the system under test."""

@@ -1,0 +1,141 @@
+"""The Kafka side of :class:`harness.bench.Bench`: triggers on the wire and in programs, victims, and forgetting."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from harness import failpoint
+from harness.bench import Fired, InProgram, OnWire, Trigger
+from harness.core import events as kinds
+from harness.core.history import SUFFIX
+from harness.core.scenario import Role
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.systems.kafka.broker import INTERNAL_TOPICS
+from harness.wire.rules import FreezeScope, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.bench import Target
+    from harness.core.cell import Cell, Load
+    from harness.core.history import HistoryWriter
+    from harness.systems.kafka.nodes import BrokerNode, StageNode
+    from harness.systems.kafka.system import KafkaDeployed
+    from harness.wire.rules import Rule
+
+FIRE_S = 30.0
+"""How long a trigger may take to fire."""
+IDLE_S = 1.5
+"""How long nothing may move, with the source exhausted, before a trigger counts as not fired."""
+EXPULSION_S = 30.0
+
+
+@dataclass
+class KafkaBench:
+    """What the faults see of one cell."""
+
+    deployed: KafkaDeployed
+    cell: Cell
+    load: Load
+    history: HistoryWriter
+    events: Path
+    failpoints: Path
+    topics: tuple[str, ...]
+    group: str
+    stages: tuple[StageNode, ...]
+    broker: BrokerNode | None
+    progress: Callable[[], Any]
+    """A value that changes while the cell makes progress."""
+    exhausted: Callable[[], bool]
+    """Whether the source has nothing left to give."""
+    _rules: list[str] = field(default_factory=list)
+
+    def arm(self, trigger: OnWire, rule: Rule) -> None:
+        """Arm a rule of the wire at the trigger's record and role."""
+        record = self.load.records[self.load.target.position - 1 + trigger.offset].id
+        rule = replace(rule, id=f"{self.cell.key}-{rule.id}", role=str(trigger.role), record=record)
+        self.deployed.wire.arm(self.cell.key, rule)
+        self._rules.append(rule.id)
+
+    def arm_failpoint(self, trigger: InProgram, action: str) -> None:
+        """Arm a failpoint at the target."""
+        failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action=action,
+                      history=self.events / f"failpoint{SUFFIX}", cell=self.cell.id)  # fmt: skip
+
+    def await_fired(self, trigger: Trigger) -> Fired | None:
+        """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
+        idle = _Idle(self.progress, self.exhausted)
+        try:
+            fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
+        except WaitTimeoutError:
+            return None
+        return fired if isinstance(fired, Fired) else None
+
+    def resolve(self, hold: str | None, how: How) -> None:
+        """Say what becomes of what the wire holds."""
+        if hold is not None:
+            self.deployed.wire.resolve(hold, how)
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role."""
+        if role is Role.BROKER:
+            if self.broker is None:
+                raise RuntimeError(f"{self.cell.id} kills the broker, and must not share it: Deployment.OWN")
+            return self.broker
+        fitting = [stage for stage in self.stages if stage.role is role and node in (None, stage.name)]
+        if not fitting:
+            raise RuntimeError(f"{self.cell.id} has no {role} named {node}")
+        return fitting[0]
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write a ``fault`` event."""
+        self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
+
+    def forget_unflushed(self, *, internal_topics: bool) -> None:
+        """Revert the cell's topics to their flushed state, while the broker is down."""
+        names = (*self.topics, *(INTERNAL_TOPICS if internal_topics else ()))
+        for folder, (before, after) in self.deployed.broker.forget_unflushed(names).items():
+            self.say("forgot", file=folder, bytes_before=before, bytes_after=after)
+
+    def await_session_expired(self, role: Role) -> None:
+        """Wait until the group has one member less than the cell has processes of this role."""
+        want = sum(stage.role is role for stage in self.stages) - 1
+        wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
+                   because=f"the group to put out a paused {role}")  # fmt: skip
+
+    def freeze_scope(self, role: Role) -> FreezeScope:
+        """A broker's death stops all its connections, a client's only its own."""
+        return FreezeScope.NODE if role is Role.BROKER else FreezeScope.CLIENT
+
+    def disarm(self) -> None:
+        """Take back what has not fired, and resolve what is still held."""
+        for rule in self._rules:
+            self.deployed.wire.disarm(rule)
+
+    def _fired(self, trigger: Trigger) -> Fired | None:
+        if isinstance(trigger, OnWire):
+            hit = self.deployed.wire.hit(self._rules[-1])
+            return hit and Fired(hit.record, hit.client.split(".")[1], hit.hold)
+        if not failpoint.fired(self.failpoints, trigger.name):
+            return None
+        victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)
+        return victim and Fired(self.load.target.id, victim.name, None)
+
+
+class _Idle:
+    """Whether everything has been still for IDLE_S with the source exhausted."""
+
+    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> None:
+        self._progress = progress
+        self._exhausted = exhausted
+        self._last: Any = None
+        self._since = time.monotonic()
+
+    def over(self) -> bool:
+        now = self._progress()
+        if now != self._last or not self._exhausted():
+            self._last, self._since = now, time.monotonic()
+        return time.monotonic() - self._since > IDLE_S

@@ -1,0 +1,206 @@
+"""One combined KRaft node as a real process: configured, formatted, started, killed, restarted, and made to forget."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.core.waiting import wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.interface import NodeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.runtimes.interface import Node, Runtime
+    from harness.setup.kafka import KafkaInstall
+
+WIRE_ROLES = ("producer", "consumer", "processor")
+"""Roles with a listener of their own, whose advertised address is the wire's."""
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+START_S = 60.0
+FORMAT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Loopback ports: the broker's own, and those of the wire that it advertises, per role."""
+
+    controller: int
+    direct: int
+    broker: Mapping[str, int]
+    wire: Mapping[str, int]
+
+
+def properties(directory: Path, ports: Ports) -> str:
+    """Return ``server.properties``: one node, one replica, fast to restart, quick to end abandoned transactions."""
+    names = [role.upper() for role in WIRE_ROLES]
+    listeners = [f"{role.upper()}://127.0.0.1:{ports.broker[role]}" for role in WIRE_ROLES]
+    advertised = [f"{role.upper()}://127.0.0.1:{ports.wire[role]}" for role in WIRE_ROLES]
+    lines = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "DIRECT",
+        "listeners": ",".join([f"CONTROLLER://127.0.0.1:{ports.controller}", f"DIRECT://127.0.0.1:{ports.direct}", *listeners]),
+        "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
+        "log.dirs": str(directory / "data"),
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "num.partitions": "3",
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": "1",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        # abandoned transactions end soon after their time-out, not ten seconds later
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        # a broker killed by SIGKILL comes back without waiting for its own old registration
+        "broker.session.timeout.ms": "1000",
+        "broker.heartbeat.interval.ms": "200",
+        "controller.quorum.election.timeout.ms": "200",
+        "controller.quorum.fetch.timeout.ms": "500",
+        "controller.quorum.election.backoff.max.ms": "100",
+        "controller.quorum.append.linger.ms": "5",
+        "initial.broker.registration.timeout.ms": "60000",
+        # how far each log is flushed is written down soon, so that a power loss knows what it may take
+        "log.flush.offset.checkpoint.interval.ms": "100",
+        "log.flush.start.offset.checkpoint.interval.ms": "1000",
+        "log.initial.task.delay.ms": "0",
+        "log.segment.bytes": "16777216",
+        "log.index.size.max.bytes": "65536",
+        "log.cleaner.enable": "false",
+    }
+    return "".join(f"{name}={value}\n" for name, value in lines.items())
+
+
+class Broker:
+    """A broker with its data in ``directory``. Ports and data outlive a restart."""
+
+    def __init__(self, runtime: Runtime, install: KafkaInstall, directory: Path, ports: Ports, *, name: str) -> None:
+        self.name = name
+        self.ports = ports
+        self.data = directory / "data"
+        self._runtime = runtime
+        directory.mkdir(parents=True, exist_ok=True)
+        self._config = directory / "server.properties"
+        self._config.write_text(properties(directory, ports))
+        self._java = (str(install.java), *install.jvm_flags, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        self._classpath = install.classpath
+        self._log = directory / f"{name}.log"
+        self.node: Node | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The direct listener: past the wire, for the observer."""
+        return f"127.0.0.1:{self.ports.direct}"
+
+    def format(self) -> None:
+        """Make an empty, formatted data directory."""
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        spec = NodeSpec(
+            name=f"{self.name}-format", role="tool", log=self._log,
+            argv=self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)),
+        )  # fmt: skip
+        node = self._runtime.start(spec)
+        end = node.wait(FORMAT_S)
+        if end is None or end.status != 0:
+            node.kill()
+            raise EnvironmentFailure(f"Kafka's storage could not be formatted ({end}); its log: {self._log}")
+
+    def start(self) -> None:
+        """Start the process and wait for the direct port; readiness is the observer's ack."""
+        spec = NodeSpec(
+            name=self.name, role="broker", log=self._log, env={"KAFKA_OPTS": ""},
+            argv=self._command("kafka.Kafka", str(self._config)),
+        )  # fmt: skip
+        self.node = self._runtime.start(spec)
+        wait_until(self._listens_or_died, within_s=START_S, because=f"{self.name} to listen on port {self.ports.direct}")
+
+    def _command(self, main: str, *words: str) -> tuple[str, ...]:
+        # the logging configuration is inside the jars' default: errors to standard output
+        return (*self._java, "-cp", self._classpath, main, *words)
+
+    def _listens_or_died(self) -> bool:
+        if self.node is not None and self.node.exit is not None:
+            raise EnvironmentFailure(f"{self.name} ended at once ({self.node.exit}): {self.node.log_tail(3)}")
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", self.ports.direct)) == 0
+
+    # --- power loss ------------------------------------------------------------------------------------------------
+
+    def flushed(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return, per partition folder of the topics, the offset up to which Kafka itself says it has flushed."""
+        checkpoint = self.data / "recovery-point-offset-checkpoint"
+        offsets: dict[str, int] = {}
+        for line in checkpoint.read_text().splitlines()[2:]:
+            topic, partition, offset = line.rsplit(" ", 2)
+            if topic in set(topics):
+                offsets[f"{topic}-{partition}"] = int(offset)
+        return offsets
+
+    def forget_unflushed(self, topics: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Truncate the topics' logs to their flushed state (the broker must be dead); bytes before and after, per folder.
+
+        Only whole batches below the recovery point stay. Indexes, producer snapshots and the leader-epoch cache above it
+        go too: none of them had been flushed either. This is the worst legal outcome of a power cut, not every one.
+        """
+        lengths = {}
+        flushed = self.flushed(topics)
+        for topic in topics:
+            for folder in sorted(self.data.glob(f"{topic}-*")):
+                if folder.name.rsplit("-", 1)[0] == topic:
+                    lengths[folder.name] = _truncate(folder, flushed.get(folder.name, 0))
+        return lengths
+
+
+def _truncate(folder: Path, flushed: int) -> tuple[int, int]:
+    """Keep the batches of a partition folder that lie wholly below offset ``flushed``."""
+    before = after = 0
+    for log in sorted(folder.glob("*.log")):
+        data = log.read_bytes()
+        keep = _bytes_below(data, flushed)
+        before += len(data)
+        after += keep
+        with log.open("r+b") as file:
+            file.truncate(keep)
+        if keep < len(data):
+            for stale in (log.with_suffix(".index"), log.with_suffix(".timeindex"), log.with_suffix(".txnindex")):
+                stale.unlink(missing_ok=True)
+    for snapshot in folder.glob("*.snapshot"):
+        if int(snapshot.stem) > flushed:
+            snapshot.unlink()
+    epochs = folder / "leader-epoch-checkpoint"
+    if before != after and flushed == 0:
+        epochs.unlink(missing_ok=True)
+    return before, after
+
+
+_BATCH_HEAD = 12
+
+
+def _bytes_below(data: bytes, offset: int) -> int:
+    """Length of the leading record batches (format v2: base offset, length, ..., last offset delta) below ``offset``."""
+    at = 0
+    while at + 27 <= len(data):
+        base = int.from_bytes(data[at : at + 8], "big")
+        size = int.from_bytes(data[at + 8 : at + 12], "big") + _BATCH_HEAD
+        last = base + int.from_bytes(data[at + 23 : at + 27], "big")
+        if last >= offset or at + size > len(data):
+            break
+        at += size
+    return at

@@ -1,0 +1,165 @@
+"""The nodes of one cell: its stage processes and, where the cell has it to itself, the broker. All their lives are written down."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from harness import failpoint
+from harness.core import events as kinds
+from harness.core.history import SUFFIX
+from harness.core.scenario import Role
+from harness.core.waiting import wait_until
+from harness.runtimes.interface import NodeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.core.history import HistoryWriter
+    from harness.programs.stage import Stage
+    from harness.runtimes.interface import Exit, Node, Runtime
+
+READY_S = 30.0
+EXIT_S = 15.0
+
+
+@dataclass
+class StageNode:
+    """One stage of a cell over its incarnations. Implements :class:`harness.bench.Target`."""
+
+    role: Role
+    module: str
+    stage: Stage
+    runtime: Runtime
+    history: HistoryWriter
+    logs: Path
+    failpoints: Path
+    node: Node | None = None
+    _told: bool = False
+
+    @property
+    def name(self) -> str:
+        """The node's name in the cell."""
+        return self.stage.name
+
+    def start(self) -> None:
+        """Start the next incarnation; does not wait."""
+        self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
+        spec = NodeSpec(
+            name=f"{self.stage.key}-{self.name}",
+            role=self.role,
+            argv=(sys.executable, "-X", "frozen_modules=on", "-m", self.module),
+            env={**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints), "PYTHONDONTWRITEBYTECODE": "1"},
+            log=self.logs / f"{self.name}.log",
+        )
+        self.node = self.runtime.start(spec)
+        self._told = False
+        self._say("started", pid=self.node.pid)
+
+    def await_ready(self) -> None:
+        """Wait until the program says that it does its work. Raises WaitTimeoutError; returns where it has ended."""
+        wait_until(lambda: self.ended() or self.is_ready(), within_s=READY_S, because=f"{self.name} to be ready")
+        if self.is_ready():
+            self._say("ready", pid=self._alive().pid)
+
+    def is_ready(self) -> bool:
+        """Whether this incarnation's ledger says so."""
+        return self.ledger_says(kinds.READY)
+
+    def ledger_says(self, event: str) -> bool:
+        """Whether this incarnation's ledger has an event of this kind."""
+        ledger = Path(self.stage.history, f"{self.stage.writer}{SUFFIX}")
+        return ledger.exists() and f'"event":"{event}"'.encode() in ledger.read_bytes()
+
+    def ended(self) -> Exit | None:
+        """How this incarnation ended, if it has; written down once."""
+        end = self._alive().exit
+        if end is not None and not self._told:
+            self._told = True
+            self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+        return end
+
+    @property
+    def started(self) -> bool:
+        """Whether it was ever started."""
+        return self.node is not None
+
+    def stopped_itself(self) -> bool:
+        """Whether this incarnation has died, or stands still, at a failpoint."""
+        if self.node is None:
+            return False
+        return self.ended() is not None or psutil.Process(self.node.pid).status() == psutil.STATUS_STOPPED
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""
+        if self.ended() is None:
+            self._alive().kill()
+            self.ended()
+
+    def await_end(self, within_s: float) -> Exit | None:
+        """Wait for its end."""
+        self._alive().wait(within_s)
+        return self.ended()
+
+    def pause(self) -> None:
+        """Stop it (a program that has stopped itself stays stopped)."""
+        self._alive().pause()
+        self._say("paused", pid=self._alive().pid)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._alive().resume()
+        self._say("resumed", pid=self._alive().pid)
+
+    def restart(self) -> None:
+        """Start the next incarnation and wait until it is ready."""
+        self.start()
+        self.await_ready()
+
+    def _alive(self) -> Node:
+        if self.node is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self.node
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self.stage.incarnation, phase=phase, **fields)
+
+
+@dataclass
+class BrokerNode:
+    """The broker as a node of the one cell that has it to itself. Implements :class:`harness.bench.Target`."""
+
+    history: HistoryWriter
+    process: Callable[[], Node]
+    kill_it: Callable[[], Exit]
+    restart_it: Callable[[], None]
+    name: str = "broker-1"
+    role: Role = Role.BROKER
+
+    def kill(self) -> None:
+        """SIGKILL the broker; from then on the wire refuses connections to it."""
+        end = self.kill_it()
+        self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+
+    def pause(self) -> None:
+        """Stop it."""
+        self.process().pause()
+        self._say("paused", pid=self.process().pid)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process().resume()
+        self._say("resumed", pid=self.process().pid)
+
+    def restart(self) -> None:
+        """Start it on the same ports and data, wait for an ack, let the wire connect again."""
+        self.restart_it()
+        self._say("started", pid=self.process().pid)
+        self._say("ready", pid=self.process().pid)
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, **fields)

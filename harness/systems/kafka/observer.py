@@ -1,0 +1,175 @@
+"""The observer: what is in the logs, read over a direct listener, past the wire, committed and uncommitted.
+
+One observer serves all cells of a broker; every call holds its lock. After a broker's death it is closed and made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+
+from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
+from harness.core.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROBE_TOPIC = "lostack.probe"
+READY_S = 60.0
+_CLIENT = {"request_timeout_ms": 5000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
+           "retry_backoff_ms": 20, "metrics_enabled": False}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LogCopy:
+    """One copy of a record in a log."""
+
+    partition: int
+    epoch: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    attempt: str | None
+    origin: str | None
+    visible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Offsets of one partition: first, last stable, and high watermark."""
+
+    start: int
+    stable: int
+    end: int
+
+
+class Observer:
+    """Reads one broker's logs and positions."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._lock = threading.RLock()
+        self._admin: Any = None
+        self._readers: dict[str, Any] = {}
+
+    def wait_ready(self) -> None:
+        """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
+        wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
+
+    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+        """Create topics: name → (partitions, configuration)."""
+        with self._lock:
+            self._admin_client().create_topics(
+                [NewTopic(name, partitions, 1, topic_configs=dict(config)) for name, (partitions, config) in topics.items()]
+            )
+
+    def ends(self, topic: str) -> dict[int, LogEnds]:
+        """Return the offsets of every partition of a topic."""
+        with self._lock:
+            committed, uncommitted = self._reader("read_committed"), self._reader("read_uncommitted")
+            partitions = [TopicPartition(topic, p) for p in sorted(uncommitted.partitions_for_topic(topic) or ())]
+            first = uncommitted.beginning_offsets(partitions)
+            stable = committed.end_offsets(partitions)
+            last = uncommitted.end_offsets(partitions)
+        return {p.partition: LogEnds(first[p], stable[p], last[p]) for p in partitions}
+
+    def copies(self, topic: str) -> list[LogCopy]:
+        """Return every copy in a topic; ``visible`` where a read-committed reader sees it too."""
+        with self._lock:
+            seen = {(r.partition, r.offset) for r in self._read(topic, "read_committed")}
+            return [_copy_of(r, (r.partition, r.offset) in seen) for r in self._read(topic, "read_uncommitted")]
+
+    def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
+        """Return the last visible data offset per partition at or above ``since``; partitions without one are missing."""
+        with self._lock:
+            last: dict[int, int] = {}
+            for record in self._read(topic, "read_committed", since):
+                last[record.partition] = max(record.offset, last.get(record.partition, -1))
+            return last
+
+    def positions(self, group: str, topic: str) -> dict[int, int]:
+        """Return the committed position per partition of a group; partitions without one are missing."""
+        with self._lock:
+            offsets = self._admin_client().list_group_offsets({group: None})[group]
+        return {p.partition: meta.offset for p, meta in offsets.items() if p.topic == topic and meta.offset >= 0}
+
+    def members(self, group: str) -> int:
+        """Return how many members a group has."""
+        with self._lock:
+            return len(self._admin_client().describe_groups([group])[group]["members"])
+
+    def close(self) -> None:
+        """Close all connections; the next call opens new ones."""
+        with self._lock:
+            for client in (self._admin, *self._readers.values()):
+                if client is not None:
+                    with contextlib.suppress(Exception):  # a dead broker's connections may fail to close: they are gone
+                        client.close()
+            self._admin = None
+            self._readers = {}
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _acks(self) -> bool:
+        try:
+            with contextlib.suppress(KafkaError):
+                self.create_topics({PROBE_TOPIC: (1, {})})
+            producer = KafkaProducer(**_CLIENT | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
+                                     acks="all", max_block_ms=2000, enable_idempotence=False)  # fmt: skip
+        except KafkaError:
+            self.close()
+            return False
+        try:
+            producer.send(PROBE_TOPIC, b"probe").get(timeout=2)
+        except (KafkaError, UnknownTopicOrPartitionError):
+            return False
+        else:
+            return True
+        finally:
+            producer.close(timeout=1)
+
+    def _admin_client(self) -> Any:
+        if self._admin is None:
+            self._admin = KafkaAdminClient(**_CLIENT, bootstrap_servers=self._bootstrap)
+        return self._admin
+
+    def _reader(self, isolation: str) -> Any:
+        if isolation not in self._readers:
+            self._readers[isolation] = KafkaConsumer(
+                **_CLIENT, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
+                fetch_max_wait_ms=20, group_id=None,
+            )  # fmt: skip
+        return self._readers[isolation]
+
+    def _read(self, topic: str, isolation: str, since: Mapping[int, int] | None = None) -> list[Any]:
+        reader = self._reader(isolation)
+        partitions = [TopicPartition(topic, p) for p in sorted(reader.partitions_for_topic(topic) or ())]
+        reader.assign(partitions)
+        ends = reader.end_offsets(partitions)
+        starts = reader.beginning_offsets(partitions)
+        for partition in partitions:
+            reader.seek(partition, max(starts[partition], (since or {}).get(partition.partition, 0)))
+        found: list[Any] = []
+
+        def done() -> bool:
+            for records in reader.poll(timeout_ms=20).values():
+                found.extend(records)
+            return all(reader.position(p) >= ends[p] for p in partitions)
+
+        wait_until(done, within_s=30, because=f"{topic} to be read ({isolation})", poll_s=0)
+        return [record for record in found if record.offset < ends[TopicPartition(topic, record.partition)]]
+
+
+def _copy_of(record: Any, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain fact of the copy
+    headers = {name: value.decode("ascii", "replace") for name, value in record.headers}
+    return LogCopy(
+        record.partition, record.leader_epoch, record.offset, record.key, record.value,
+        headers.get(ATTEMPT_HEADER), headers.get(ORIGIN_HEADER), visible,
+    )  # fmt: skip
+

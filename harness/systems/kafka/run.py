@@ -1,0 +1,337 @@
+"""One cell on Kafka, step by step. Implements :class:`harness.interfaces.CellRun`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kafka.errors import KafkaError
+
+from harness.core import events as kinds
+from harness.core.record import decode
+from harness.core.scenario import Deployment, RefusedByClient, Role
+from harness.core.settings import PipelineKind, SaveCursor, SavePosition
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.programs.stage import SETTINGS_REFUSED, Stage
+from harness.saved import HISTORY, LOGS
+from harness.sinks.database import DatabaseSink
+from harness.sources.outbox import Outbox
+from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.nodes import BrokerNode, StageNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.systems.kafka.observer import LogCopy
+    from harness.systems.kafka.system import KafkaDeployed
+
+DRAIN_S = 40.0
+"""How long the drain may take: more than transaction time-out and the broker's clean-up interval together."""
+QUIET_S = 0.2
+"""How long the sink must not change for the drain to be complete."""
+STAGE_END_S = 20.0
+
+
+class KafkaCellRun:
+    """The run of one cell."""
+
+    def __init__(self, deployed: KafkaDeployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+        self.deployed = deployed
+        self.cell = cell
+        self.history = history
+        self.directory = directory
+        self._fault: Any = cell.scenario.fault
+        self._load = cell.load()
+        self._topic_sink = cell.scenario.pipeline is PipelineKind.TOPIC_TO_TOPIC
+        self._refused = isinstance(cell.expectation, RefusedByClient)
+        key = cell.key
+        self._topics = Topics(f"{key}.in", f"{key}.out", f"{key}.cursor")
+        self._group = f"{key}.group"
+        self._producer = self._stage(Role.PRODUCER, "producer")
+        self._consumers = self._consuming_stages()
+        self._bench = KafkaBench(
+            deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
+            failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
+            stages=(self._producer, *self._consumers), broker=self._broker_node(),
+            progress=self._progress, exhausted=lambda: self._producer.started and self._producer.ended() is not None,
+        )  # fmt: skip
+        self._db: DatabaseSink | None = None
+        self._closed = False
+
+    # --- the steps ---------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Topics, outbox, sink, wire; then the consuming side, ready; then the fault, armed."""
+        self._make_topics()
+        Outbox.create(self._outbox, self._load.records)
+        DatabaseSink.create(self._sink)
+        self._db = DatabaseSink(self._sink)
+        self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl")
+        if not self.cell.scenario.consumer_starts_after_fault and not self._refused:
+            self._start_consumers()
+        self._fault.arm(self._bench)
+
+    def load(self) -> None:
+        """Start the producer."""
+        self._producer.start()
+
+    def inject(self) -> None:
+        """Let the fault do its work."""
+        self._fault.inject(self._bench)
+        if self.cell.scenario.consumer_starts_after_fault and not self._refused:
+            self._start_consumers()
+
+    def drain(self) -> None:
+        """Wait until everything is at rest."""
+        self.history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        self._bench.disarm()
+        if self._refused:
+            end = self._producer.await_end(STAGE_END_S)
+            refused = end is not None and end.status == SETTINGS_REFUSED
+            self._drained(None if refused else "the client took the settings")
+            return
+        waiting = _Drain(self)
+        try:
+            wait_until(waiting.at_rest, within_s=DRAIN_S, because="the drain", poll_s=0.02)
+        except WaitTimeoutError:
+            self._drained(waiting.because, stage=waiting.stage)
+        else:
+            self._drained(None)
+
+    def observe(self) -> None:
+        """Ask every authority."""
+        self._observe_source()
+        self._observe_log("topic", self._topics.source)
+        for partition, offset in self.saved_positions().items():
+            self.history.write(kinds.POSITION, partition=partition, offset=offset, where=self.cell.settings.consumer.position)
+        if self._topic_sink:
+            self._observe_topic_sink(self._observe_log("sink", self._topics.sink))
+        else:
+            self._observe_database()
+
+    def close(self) -> None:
+        """End the processes, leave the wire."""
+        if self._closed:
+            return
+        self._closed = True
+        for stage in (self._producer, *self._consumers):
+            if stage.started:
+                stage.kill()
+        self.deployed.wire.close_cell(self.cell.key)
+        if self._db:
+            self._db.close()
+
+    # --- what the drain asks -----------------------------------------------------------------------------------------
+
+    def source_trouble(self) -> str | None:
+        """Why the source is not exhausted yet, or ``None``."""
+        end = self._producer.ended()
+        if end is None:
+            return "the producer has not sent everything yet"
+        return None if end.status == 0 else f"the producer ended with {end} before the source was exhausted"
+
+    def stage_trouble(self) -> str | None:
+        """Which consuming stage has ended although it should go on, or ``None``."""
+        for stage in self._consumers:
+            if stage.started and (end := stage.ended()) is not None:
+                return f"the {stage.name} ended with {end}"
+        return None
+
+    def log_trouble(self) -> str | None:
+        """Which partition has an open transaction, or ``None``."""
+        for topic in self._used_topics():
+            for partition, ends in self.deployed.observer.ends(topic).items():
+                if ends.stable != ends.end:
+                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+        return None
+
+    def position_trouble(self) -> str | None:
+        """Which partition has visible records at or above the saved position, or ``None``."""
+        saved = self.saved_positions()
+        last = self.deployed.observer.visible(self._topics.source, {p: max(o - 1, 0) for p, o in saved.items()})
+        for partition, offset in last.items():
+            if saved.get(partition, -1) <= offset:
+                return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
+        return None
+
+    def saved_positions(self) -> dict[int, int]:
+        """Return the saved position per partition, from wherever this semantic keeps it; -1 where there is none."""
+        if self.cell.settings.consumer.position is SavePosition.WITH_RESULT:
+            found = self._database().positions()
+        else:
+            found = self.deployed.observer.positions(self._group, self._topics.source)
+        return {p: found.get(p, -1) for p in range(self.cell.settings.topic.partitions)}
+
+    def sink_size(self) -> Any:
+        """Return a value that changes while the sink is not quiet."""
+        if self._topic_sink:
+            return tuple(self.deployed.observer.ends(self._topics.sink).items())
+        return self._database().size()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _outbox(self) -> Path:
+        return self.directory / "outbox.sqlite"
+
+    @property
+    def _sink(self) -> Path:
+        return self.directory / "sink.sqlite"
+
+    def _database(self) -> DatabaseSink:
+        if self._db is None:
+            raise RuntimeError("the sink is not open")
+        return self._db
+
+    def _stage(self, role: Role, name: str) -> StageNode:
+        stage = Stage(
+            cell=self.cell.id, key=self.cell.key, name=name, incarnation=0, bootstrap=self.deployed.bootstrap(role),
+            topic_in=self._topics.source, topic_out=self._topics.sink, topic_cursor=self._topics.cursor, group=self._group,
+            outbox=str(self._outbox), sink=str(self._sink), history=str(self.directory / HISTORY),
+            settings=self.cell.settings, jitter_ms=self._load.jitter_ms, seed=self.cell.seed,
+        )  # fmt: skip
+        return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
+                         self.directory / LOGS, self.directory / "failpoints")  # fmt: skip
+
+    def _consuming_stages(self) -> tuple[StageNode, ...]:
+        role = Role.PROCESSOR if self._topic_sink else Role.CONSUMER
+        count = self.cell.settings.consumer.count
+        names = [str(role)] if count == 1 else [f"{role}-{n}" for n in range(1, count + 1)]
+        return tuple(self._stage(role, name) for name in names)
+
+    def _broker_node(self) -> BrokerNode | None:
+        if self.cell.scenario.deployment is not Deployment.OWN:
+            return None
+        return BrokerNode(self.history, self.deployed.broker_process, self.deployed.kill_broker, self.deployed.restart_broker)
+
+    def _used_topics(self) -> tuple[str, ...]:
+        used = [self._topics.source]
+        if self._topic_sink:
+            used.append(self._topics.sink)
+        if self.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
+            used.append(self._topics.cursor)
+        return tuple(used)
+
+    def _make_topics(self) -> None:
+        topic = self.cell.settings.topic
+        config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
+        sizes = {self._topics.cursor: 1}
+        self.deployed.observer.create_topics(
+            {name: (sizes.get(name, topic.partitions), config) for name in self._used_topics()}
+        )
+
+    def _start_consumers(self) -> None:
+        for stage in self._consumers:
+            stage.start()
+        for stage in self._consumers:
+            stage.await_ready()
+
+    def _progress(self) -> Any:
+        return tuple(file.stat().st_size for file in sorted((self.directory / HISTORY).glob("*.jsonl")) if file.stem != "wire")
+
+    def _drained(self, because: str | None, stage: str | None = None) -> None:
+        phase = "completed" if because is None else "failed"
+        self.history.write(kinds.DRAIN, phase=phase, stage=stage, because=because)
+
+    # --- what the authorities say ------------------------------------------------------------------------------------
+
+    def _observe_source(self) -> None:
+        for record in self._load.records:
+            self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
+        in_topic = self.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
+        if in_topic:
+            written = [c for c in self.deployed.observer.copies(self._topics.cursor) if c.visible]
+            position = int(written[-1].value or b"1") if written else 1
+        else:
+            outbox = Outbox(self._outbox)
+            position = outbox.cursor()
+            outbox.close()
+        self.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
+
+    def _observe_log(self, hop: str, topic: str) -> list[LogCopy]:
+        copies = self.deployed.observer.copies(topic)
+        for copy in copies:
+            payload = decode(copy.value)
+            ours = payload is not None and payload.cell_key == self.cell.key
+            self.history.write(
+                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
+                record=payload.record if payload and ours else None, key=_text(copy.key),
+                intact=bool(payload and ours and payload.intact), visible=copy.visible, attempt=copy.attempt,
+            )  # fmt: skip
+        for partition, ends in self.deployed.observer.ends(topic).items():
+            last = max((c.offset for c in copies if c.partition == partition and c.visible), default=-1)
+            self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
+                               end=ends.end, last_data=last)  # fmt: skip
+        return copies
+
+    def _observe_topic_sink(self, copies: list[LogCopy]) -> None:
+        for copy in copies:
+            if copy.visible:
+                origin = [int(word) for word in copy.origin.split(".")] if copy.origin else [-1, -1, -1]
+                self._recorded(copy.value, _text(copy.key), copy.offset, origin, copy.attempt)
+
+    def _observe_database(self) -> None:
+        for order, value, key, copy in self._database().results():
+            self._recorded(value, key, order, [copy.partition, copy.epoch, copy.offset], None)
+        for record, copy in self._database().absorbed():
+            self.history.write(kinds.ABSORBED, record=record, partition=copy.partition, epoch=copy.epoch, offset=copy.offset)
+
+    def _recorded(self, value: bytes | None, key: str | None, order: int, origin: list[int], attempt: str | None) -> None:
+        payload = decode(value)
+        ours = payload is not None and payload.cell_key == self.cell.key
+        self.history.write(
+            kinds.RECORDED, record=payload.record if payload and ours else None, key=key, order=order,
+            intact=bool(payload and ours and payload.intact), partition=origin[0], epoch=origin[1], offset=origin[2],
+            attempt=attempt,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The names of a cell's topics; they begin with its key."""
+
+    source: str
+    sink: str
+    cursor: str
+
+
+class _Drain:
+    """Goes through the conditions of the drain in order, and remembers the first that does not hold."""
+
+    def __init__(self, run: KafkaCellRun) -> None:
+        self._run = run
+        self._checks: tuple[tuple[str, Callable[[], str | None]], ...] = (
+            ("source", run.source_trouble),
+            ("consumer", run.stage_trouble),
+            ("topic", run.log_trouble),
+            ("position", run.position_trouble),
+        )
+        self.stage = "source"
+        self.because = ""
+
+    def at_rest(self) -> bool:
+        for stage, check in self._checks:
+            try:
+                trouble = check()
+            except (KafkaError, WaitTimeoutError) as error:
+                trouble = f"the observer was not answered: {error}"
+            if trouble:
+                self.stage, self.because = stage, trouble
+                return False
+        return self._quiet()
+
+    def _quiet(self) -> bool:
+        before = self._run.sink_size()
+        self.stage, self.because = "sink", "the sink is not quiet"
+        try:
+            wait_until(lambda: self._run.sink_size() != before, within_s=QUIET_S, because="the sink to stay quiet", poll_s=0.05)
+        except WaitTimeoutError:
+            return True
+        return False
+
+
+def _text(data: bytes | None) -> str | None:
+    return data.decode("ascii", "replace") if data is not None else None
