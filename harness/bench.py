@@ -9,7 +9,7 @@ from harness.core.scenario import Role
 
 if TYPE_CHECKING:
     from harness.core.cell import Load
-    from harness.wire.rules import Api, Direction, FreezeScope, How, Rule
+    from harness.wire.rules import Api, Direction, How, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class Bench(Protocol):
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
 
+    def settle(self) -> None:
+        """Wait until everything that is acknowledged has been recorded, and its position saved."""
+
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has put out the paused member of a role."""
-
-    def freeze_scope(self, role: Role) -> FreezeScope:
-        """What must stand still before a node of this role is killed."""
 
 
 __all__ = ["Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]

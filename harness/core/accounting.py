@@ -269,7 +269,6 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     attempts = attempts.assign(transaction=transaction_of(attempts["attempt"]))
     in_bad = attempts[_marked(attempts, bad, ["cell", "transaction"])]
     dead = stored[~stored["visible"] & ~stored["stalled"]]
-    refused = attempts[_marked(attempts, outcomes[outcomes["outcome"] == "fenced"], ["cell", "transaction"])]
     several = asked.drop_duplicates([*RECORD, "request"])
 
     table[Sign.REPEATED_REQUEST] = _marked(table, again, RECORD)
@@ -283,7 +282,14 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
         table, several[several.duplicated([*RECORD, "topic"])], RECORD
     )
     table[Sign.RESUMED_PAST] = _resumed_past(table, frame, stored)
-    table[Sign.REFUSED_LATE] = _marked(table, refused, RECORD)
+    table[Sign.FLUSHED] = _flushed(table, frame, stored)
+
+
+def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
+    """Whether a copy of the record lay below the flushed offset of its partition when the power was lost."""
+    points = _of(frame, kinds.FLUSHED)[["cell", "partition", "offset"]]
+    reach = stored[stored["hop"] == "topic"].merge(points, on=["cell", "partition"], suffixes=("", "_flushed"))
+    return _marked(table, reach[reach["offset"] < reach["offset_flushed"]], RECORD)
 
 
 def _resumed_past(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> pd.Series[bool]:

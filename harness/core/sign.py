@@ -22,5 +22,5 @@ class Sign(StrEnum):
     """The fate of the target was unknown to the producer, and it was not sent a second time."""
     RESUMED_PAST = "resumed-past"
     """A restarted program went on from a position past the target."""
-    REFUSED_LATE = "refused-late"
-    """A write of a program that had been replaced was refused (fenced)."""
+    FLUSHED = "flushed"
+    """When the power was lost, the target's copy lay below the flushed offset of its log."""

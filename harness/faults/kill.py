@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import InProgram, OnWire, Trigger
 from harness.core.scenario import Evidence, Role
-from harness.wire.rules import Action, How, Rule
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -37,6 +37,8 @@ class Kill:
     victims: tuple[Role, ...]
     held: How = How.DISCARD
     forget: Forget | None = None
+    settle: bool = False
+    """Before the kill, wait until what is acknowledged has been recorded."""
 
     def __post_init__(self) -> None:
         if not self.victims:
@@ -55,8 +57,9 @@ class Kill:
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""
         if isinstance(self.at, OnWire):
+            scope = FreezeScope.NODE if self.victims[0] is Role.BROKER and not self.settle else FreezeScope.CLIENT
             rule = Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                        occurrence=self.at.occurrence, freeze=bench.freeze_scope(self.victims[0]))  # fmt: skip
+                        occurrence=self.at.occurrence, freeze=scope)  # fmt: skip
             bench.arm(self.at, rule)
         else:
             bench.arm_failpoint(self.at, "kill")
@@ -69,6 +72,8 @@ class Kill:
             return
         bench.say("fired", record=fired.record, node=fired.node)
         victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
+        if self.settle:
+            bench.settle()
         for victim in victims:
             victim.kill()
         bench.say("applied", node=victims[0].name)

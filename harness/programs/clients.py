@@ -39,7 +39,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Any:
         "acks": settings.acks,
         "enable_idempotence": settings.idempotence,
         "max_in_flight_requests_per_connection": settings.in_flight,
-        "linger_ms": 20 if settings.unit > 1 else 0,
+        "linger_ms": 100 if settings.unit > 1 else 0,
         "delivery_timeout_ms": 30_000,
         "max_block_ms": 20_000,
     }

@@ -70,4 +70,10 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -
     return error is None
 
 
-__all__ = ["Subscription", "TopicPartition", "batches", "save"]
+def rewind(consumer: Any, batch: list[Any]) -> None:
+    """After an aborted transaction: read the batch again, as far as its partitions are still ours."""
+    mine = consumer.assignment()
+    for message in reversed(batch):
+        partition = TopicPartition(message.topic, message.partition)
+        if partition in mine:
+            consumer.seek(partition, message.offset)

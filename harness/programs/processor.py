@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def process(stage: Stage, ledger: HistoryWriter) -> None:
     """Transform everything that arrives, until stopped."""
     from harness.programs.clients import make_consumer, make_producer, offsets_after  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.consuming import Subscription, batches, save  # noqa: PLC0415
+    from harness.programs.consuming import Subscription, batches, rewind, save  # noqa: PLC0415
     from harness.programs.sending import Message, Sender  # noqa: PLC0415
 
     settings = stage.settings.consumer
@@ -51,8 +51,9 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
                     offsets_after(stage.topic_in, last), consumer.group_metadata() if late else group
                 )
 
-            while not sender.commit(messages, before_commit=send_offsets):
-                pass
+            if not sender.commit(messages, before_commit=send_offsets):
+                rewind(consumer, batch)
+                continue
         else:
             while not sender.send(messages) and stage.settings.producer.resend:
                 pass

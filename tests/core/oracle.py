@@ -9,7 +9,12 @@ Readings the definitions leave open, decided here:
 - an attempt of null names nothing: it belongs to no transaction and never matches a refusal;
 - where one thing is told twice (cursor, position, log, outcome) the later line in time holds, and of two lines with
   one time stamp the later line;
-- an origin (partition, epoch, offset) with nulls in it is an origin like any other.
+- an origin (partition, epoch, offset) with nulls in it is an origin like any other;
+- a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected nor part of a
+  torn transaction;
+- what programs and wire say of a log that is the sink (``hop`` is ``sink``, or the topic is that of a sink's log) is
+  another hop: it neither makes a record acked, refused, unknown or sent, nor says where it was last seen. Transactions
+  are judged on every hop.
 """
 
 from __future__ import annotations
@@ -43,8 +48,8 @@ def oracle(events: list[Row]) -> Row:
     states = {record: state_of(record, offered[record], rows) for record in offered}
     result: Row = {
         "offered": len(offered),
-        "acked": len({row["record"] for row in of(rows, "acked")} & set(offered)),
-        "refused": len({row["record"] for row in of(rows, "refused")} & set(offered)),
+        "acked": len({row["record"] for row in said(rows, "acked")} & set(offered)),
+        "refused": len({row["record"] for row in said(rows, "refused")} & set(offered)),
         "unknown": sum(1 for record in offered if is_unknown(record, rows)),
         "stored": sum(1 for record in offered if topic_copies(record, rows)),
         "recorded": sum(1 for record in offered if recordings(record, rows)),
@@ -57,8 +62,8 @@ def oracle(events: list[Row]) -> Row:
         "absorbed": sum(1 for row in of(rows, "absorbed") if row["record"] in offered),
         "aborted": sum(1 for row in of(rows, "stored") if is_ours(row, offered) and is_aborted(row, rows)),
         "phantom": phantoms(rows, offered),
-        "resurrected": sum(1 for row in of(rows, "stored") if is_resurrected(row, rows)),
-        "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows)),
+        "resurrected": sum(1 for row in of(rows, "stored") if is_ours(row, offered) and is_resurrected(row, rows)),
+        "torn": sum(1 for name in outcomes(rows) if is_torn(name, rows, offered)),
         "reordered": reordered(rows, offered),
     }
     result.update(duplicates(rows, offered))
@@ -76,6 +81,12 @@ def in_time(events: list[Row]) -> list[Row]:
 def of(rows: list[Row], kind: str) -> list[Row]:
     """Return the events of one kind."""
     return [row for row in rows if row["event"] == kind]
+
+
+def said(rows: list[Row], kind: str) -> list[Row]:
+    """Return what programs or wire said about the log between producer and consumer, of one kind."""
+    sinks = [row["topic"] for row in of(rows, "log") if row["hop"] == "sink"]
+    return [row for row in of(rows, kind) if row.get("hop") != "sink" and row.get("topic") not in sinks]
 
 
 def is_ours(row: Row, offered: dict[str, Row]) -> bool:
@@ -156,7 +167,7 @@ def outcomes(rows: list[Row]) -> dict[str, str]:
 
 def is_resurrected(copy: Row, rows: list[Row]) -> bool:
     """Whether a read-committed reader sees a copy that must not be there."""
-    if not copy["visible"] or not copy["intact"] or copy["record"] is None or copy["attempt"] is None:
+    if not copy["visible"] or copy["attempt"] is None:
         return False
     name = transaction_of(copy["attempt"])
     if name is not None and outcomes(rows).get(name) == "aborted":
@@ -170,14 +181,14 @@ def is_resurrected(copy: Row, rows: list[Row]) -> bool:
     return False
 
 
-def is_torn(name: str, rows: list[Row]) -> bool:
+def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
     """Whether of one transaction some attempts are visible and some are not."""
     attempts = set()
     for row in of(rows, "acked"):
-        if transaction_of(row["attempt"]) == name:
+        if row["record"] in offered and transaction_of(row["attempt"]) == name:
             attempts.add((row["record"], row["attempt"]))
     for row in of(rows, "stored"):
-        if row["intact"] and row["record"] is not None and transaction_of(row["attempt"]) == name:
+        if is_ours(row, offered) and transaction_of(row["attempt"]) == name:
             attempts.add((row["record"], row["attempt"]))
     seen = 0
     unseen = 0
@@ -215,9 +226,9 @@ def last_hop(record: str, rows: list[Row]) -> str:
     """Return how far a lost record came."""
     mine = topic_copies(record, rows)
     if not mine:
-        if [row for row in of(rows, "acked") if row["record"] == record]:
+        if [row for row in said(rows, "acked") if row["record"] == record]:
             return ACKED_NOT_STORED
-        if [row for row in of(rows, "sent") + of(rows, "unknown") if row["record"] == record]:
+        if [row for row in said(rows, "sent") + said(rows, "unknown") if row["record"] == record]:
             return SENT_NOT_STORED
         return NEVER_SENT
     if not [row for row in mine if row["visible"]]:
@@ -229,8 +240,8 @@ def last_hop(record: str, rows: list[Row]) -> str:
 
 def is_unknown(record: str, rows: list[Row]) -> bool:
     """Whether some attempt at a record ended without the program knowing how."""
-    answers = [row for row in of(rows, "acked") + of(rows, "refused") if row["record"] == record]
-    for row in of(rows, "sent") + of(rows, "unknown"):
+    answers = [row for row in said(rows, "acked") + said(rows, "refused") if row["record"] == record]
+    for row in said(rows, "sent") + said(rows, "unknown"):
         if row["record"] != record:
             continue
         if row["attempt"] is None:

@@ -13,7 +13,7 @@ from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.systems.kafka.broker import INTERNAL_TOPICS
-from harness.wire.rules import FreezeScope, How
+from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,8 @@ class KafkaBench:
     broker: BrokerNode | None
     progress: Callable[[], Any]
     """A value that changes while the cell makes progress."""
+    settled: Callable[[], bool]
+    """Whether every saved position is past the last visible record."""
     exhausted: Callable[[], bool]
     """Whether the source has nothing left to give."""
     _rules: list[str] = field(default_factory=list)
@@ -97,18 +99,20 @@ class KafkaBench:
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the cell's topics to their flushed state, while the broker is down."""
         names = (*self.topics, *(INTERNAL_TOPICS if internal_topics else ()))
+        for folder, offset in self.deployed.broker.flushed(self.topics[:1]).items():
+            self.history.write(kinds.FLUSHED, partition=int(folder.rsplit("-", 1)[1]), offset=offset)
         for folder, (before, after) in self.deployed.broker.forget_unflushed(names).items():
             self.say("forgot", file=folder, bytes_before=before, bytes_after=after)
+
+    def settle(self) -> None:
+        """Wait until the consuming side is behind everything that is visible now."""
+        wait_until(self.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
 
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has one member less than the cell has processes of this role."""
         want = sum(stage.role is role for stage in self.stages) - 1
         wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
-
-    def freeze_scope(self, role: Role) -> FreezeScope:
-        """A broker's death stops all its connections, a client's only its own."""
-        return FreezeScope.NODE if role is Role.BROKER else FreezeScope.CLIENT
 
     def disarm(self) -> None:
         """Take back what has not fired, and resolve what is still held."""

@@ -56,7 +56,7 @@ class KafkaCellRun:
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(),
-            progress=self._progress, exhausted=lambda: self._producer.started and self._producer.ended() is not None,
+            progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=lambda: self._producer.started and self._producer.ended() is not None,
         )  # fmt: skip
         self._db: DatabaseSink | None = None
         self._closed = False

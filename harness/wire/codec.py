@@ -1,0 +1,379 @@
+"""What frames say inside: the one place that uses kafka-python's protocol schemas and record formats.
+
+Payloads are whole frames without their length. Topics that a frame names by id only come out as :func:`topic_id_name`;
+the caller resolves them. Everything that cannot be read raises :class:`UndecodableError` with the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse  # type: ignore[import-untyped]
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse  # type: ignore[import-untyped]
+from kafka.protocol.metadata.metadata import MetadataResponse  # type: ignore[import-untyped]
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse  # type: ignore[import-untyped]
+from kafka.protocol.producer.transaction import (  # type: ignore[import-untyped]
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from kafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
+
+from harness.core.record import ATTEMPT_HEADER
+from harness.wire.rules import Api, Direction, api_label
+
+_ID_PREFIX: Final = "id:"
+
+
+class UndecodableError(Exception):
+    """A frame cannot be read; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One record of a batch."""
+
+    offset: int
+    value: bytes | None
+    attempt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One record batch. What it does not have is -1; ``aborts`` marks an abort marker."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    aborts: bool
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """A Produce request: batches per topic and partition."""
+
+    transactional_id: str | None
+    acks: int
+    partitions: tuple[tuple[str, int, tuple[Batch, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceAnswer:
+    """A Produce response: (topic, partition, error, base offset)."""
+
+    partitions: tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A Fetch request: positions by topic and partition; ``full`` when it names all that is fetched."""
+
+    read_committed: bool
+    full: bool
+    positions: dict[tuple[str, int], int]
+    forgotten: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """One partition of a Fetch response; ``aborted`` are (producer id, first offset)."""
+
+    topic: str
+    partition: int
+    error: int
+    aborted: tuple[tuple[int, int], ...]
+    batches: tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """A Fetch response."""
+
+    error: int
+    partitions: tuple[FetchedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An OffsetCommit or TxnOffsetCommit request: (topic, partition, offset); the former is in no transaction."""
+
+    group: str
+    transactional_id: str | None
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAnswer:
+    """Its response: (topic, partition, error)."""
+
+    errors: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn:
+    """An EndTxn request."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnAnswer:
+    """An EndTxn response."""
+
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transactional:
+    """A request of which only the transactional ids matter."""
+
+    transactional_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Topic names by :func:`topic_id_name`, learnt from a Metadata response."""
+
+    names: dict[str, str]
+
+
+Content: TypeAlias = (
+    Produce
+    | ProduceAnswer
+    | Fetch
+    | FetchAnswer
+    | Commit
+    | CommitAnswer
+    | EndTxn
+    | EndTxnAnswer
+    | Transactional
+    | Names
+)
+
+
+def topic_id_name(topic_id: uuid.UUID | str) -> str:
+    """Return the stand-in name of a topic known by id only. Takes a UUID, its text, or Kafka's base64 spelling.
+
+    >>> topic_id_name("AAAAAAAAAAAAAAAAAAAAAQ")
+    'id:00000000-0000-0000-0000-000000000001'
+    """
+    if isinstance(topic_id, uuid.UUID):
+        return f"{_ID_PREFIX}{topic_id}"
+    try:
+        return f"{_ID_PREFIX}{uuid.UUID(topic_id)}"
+    except ValueError:
+        pass
+    try:
+        return f"{_ID_PREFIX}{uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + '=='))}"
+    except ValueError as error:
+        raise UndecodableError(f"{topic_id!r} is no topic id") from error
+
+
+def is_unresolved(topic: str) -> bool:
+    """Whether a topic's name is not known."""
+    return topic.startswith(_ID_PREFIX)
+
+
+def decode(api: int, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
+    """Read a frame; raises :class:`UndecodableError` for an API, version or body that cannot be read."""
+    reader = _READERS.get((api, direction))
+    if reader is None:
+        raise UndecodableError(f"no reader for {api_label(api)} {direction}")
+    schema, read = reader
+    first, last = schema.valid_versions
+    if not first <= version <= last:
+        raise UndecodableError(f"version {version} is outside {first} to {last}")
+    try:
+        return read(schema.decode(payload, version=version, header=True), version)  # type: ignore[no-any-return]
+    except Exception as error:  # the library raises whatever the bytes lead it to
+        raise UndecodableError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+
+
+def decodable(api: int, direction: Direction) -> bool:
+    """Whether there is a reader for these frames."""
+    return (api, direction) in _READERS
+
+
+def read_batches(data: Any) -> tuple[Batch, ...]:
+    """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do."""
+    if not data:
+        return ()
+    return tuple(_batch(batch) for batch in MemoryRecords(data))
+
+
+def _batch(batch: Any) -> Batch:
+    items = tuple(batch)
+    new = batch.magic >= 2  # noqa: PLR2004 - the record format's number
+    control = bool(new and batch.is_control_batch)
+    offset = items[-1].offset if items else -1
+    return Batch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset if new else offset,
+        epoch=batch.leader_epoch if new else -1,
+        producer_id=batch.producer_id if new else -1,
+        producer_epoch=batch.producer_epoch if new else -1,
+        base_sequence=batch.base_sequence if new else -1,
+        transactional=bool(new and batch.is_transactional),
+        control=control,
+        aborts=control and any(item.abort for item in items),
+        items=() if control else tuple(Item(item.offset, item.value, _attempt(item.headers)) for item in items),
+    )
+
+
+def _attempt(headers: Any) -> str | None:
+    for key, value in headers or ():
+        if key == ATTEMPT_HEADER and value is not None:
+            return bytes(value).decode("utf-8", "replace")
+    return None
+
+
+def _topic(entry: Any, *, by_id: bool, attribute: str = "name") -> str:
+    return topic_id_name(entry.topic_id) if by_id else str(getattr(entry, attribute))
+
+
+def _read_produce(message: Any, version: int) -> Produce:
+    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    return Produce(
+        message.transactional_id,
+        message.acks,
+        tuple(
+            (_topic(topic, by_id=by_id), part.index, read_batches(part.records))
+            for topic in message.topic_data
+            for part in topic.partition_data
+        ),
+    )
+
+
+def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
+    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    return ProduceAnswer(
+        tuple(
+            (_topic(topic, by_id=by_id), part.index, part.error_code, part.base_offset)
+            for topic in message.responses
+            for part in topic.partition_responses
+        )
+    )
+
+
+def _read_fetch(message: Any, version: int) -> Fetch:
+    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    forgotten = message.forgotten_topics_data if version >= 7 else ()  # noqa: PLR2004 - KIP-227
+    return Fetch(
+        message.isolation_level == 1,
+        version < 7 or message.session_epoch in (0, -1),  # noqa: PLR2004 - KIP-227
+        {
+            (_topic(topic, by_id=by_id, attribute="topic"), part.partition): part.fetch_offset
+            for topic in message.topics
+            for part in topic.partitions
+        },
+        tuple(
+            (_topic(topic, by_id=by_id, attribute="topic"), part) for topic in forgotten for part in topic.partitions
+        ),
+    )
+
+
+def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
+    by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    return FetchAnswer(
+        message.error_code if version >= 7 else 0,  # noqa: PLR2004 - KIP-227
+        tuple(
+            FetchedPartition(
+                _topic(topic, by_id=by_id, attribute="topic"),
+                part.partition_index,
+                part.error_code,
+                tuple((gone.producer_id, gone.first_offset) for gone in part.aborted_transactions or ()),
+                read_batches(part.records),
+            )
+            for topic in message.responses
+            for part in topic.partitions
+        ),
+    )
+
+
+def _read_commit(message: Any, version: int) -> Commit:
+    by_id = version >= 10  # noqa: PLR2004 - KIP-848
+    return Commit(message.group_id, None, -1, -1, _offsets(message, by_id=by_id))
+
+
+def _read_txn_commit(message: Any, _version: int) -> Commit:
+    offsets = _offsets(message, by_id=False)
+    return Commit(message.group_id, message.transactional_id, message.producer_id, message.producer_epoch, offsets)
+
+
+def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
+    return tuple(
+        (_topic(topic, by_id=by_id), part.partition_index, part.committed_offset)
+        for topic in message.topics
+        for part in topic.partitions
+    )
+
+
+def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
+    by_id = message.API_KEY == Api.OFFSET_COMMIT and version >= 10  # noqa: PLR2004 - KIP-848
+    return CommitAnswer(
+        tuple(
+            (_topic(topic, by_id=by_id), part.partition_index, part.error_code)
+            for topic in message.topics
+            for part in topic.partitions
+        )
+    )
+
+
+def _read_end_txn(message: Any, _version: int) -> EndTxn:
+    return EndTxn(message.transactional_id, message.producer_id, message.producer_epoch, message.committed)
+
+
+def _read_end_txn_answer(message: Any, _version: int) -> EndTxnAnswer:
+    return EndTxnAnswer(message.error_code)
+
+
+def _read_transactional(message: Any, _version: int) -> Transactional:
+    return Transactional((message.transactional_id,) if message.transactional_id else ())
+
+
+def _read_add_partitions(message: Any, version: int) -> Transactional:
+    if version < 4:  # noqa: PLR2004 - KIP-890: a batch of transactions, from broker to broker
+        return Transactional((message.v3_and_below_transactional_id,))
+    return Transactional(tuple(each.transactional_id for each in message.transactions))
+
+
+def _read_names(message: Any, version: int) -> Names:
+    if version < 10:  # noqa: PLR2004 - KIP-516
+        return Names({})
+    return Names({topic_id_name(topic.topic_id): topic.name for topic in message.topics if topic.name})
+
+
+_READERS: Final[dict[tuple[int, Direction], tuple[Any, Any]]] = {
+    (Api.PRODUCE, Direction.REQUEST): (ProduceRequest, _read_produce),
+    (Api.PRODUCE, Direction.RESPONSE): (ProduceResponse, _read_produce_answer),
+    (Api.FETCH, Direction.REQUEST): (FetchRequest, _read_fetch),
+    (Api.FETCH, Direction.RESPONSE): (FetchResponse, _read_fetch_answer),
+    (Api.METADATA, Direction.RESPONSE): (MetadataResponse, _read_names),
+    (Api.OFFSET_COMMIT, Direction.REQUEST): (OffsetCommitRequest, _read_commit),
+    (Api.OFFSET_COMMIT, Direction.RESPONSE): (OffsetCommitResponse, _read_commit_answer),
+    (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_transactional),
+    (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (AddPartitionsToTxnRequest, _read_add_partitions),
+    (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_transactional),
+    (Api.END_TXN, Direction.REQUEST): (EndTxnRequest, _read_end_txn),
+    (Api.END_TXN, Direction.RESPONSE): (EndTxnResponse, _read_end_txn_answer),
+    (Api.TXN_OFFSET_COMMIT, Direction.REQUEST): (TxnOffsetCommitRequest, _read_txn_commit),
+    (Api.TXN_OFFSET_COMMIT, Direction.RESPONSE): (TxnOffsetCommitResponse, _read_commit_answer),
+}

@@ -1,0 +1,137 @@
+"""Frames: finding them in a byte stream, and their headers. Pure: bytes in, values out.
+
+A frame is an int32 length and so many bytes. A request begins with int16 API, int16 version, int32 correlation id and a
+nullable string client id; a response begins with the int32 correlation id.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+LENGTH_BYTES = 4
+MAX_FRAME_BYTES = 1 << 30
+"""More than any broker accepts (``socket.request.max.bytes`` is 100 MB by default): what claims more is no frame."""
+MAX_API = 1023
+MAX_VERSION = 127
+MAX_CLIENT_BYTES = 0x7FFF
+_FIXED = struct.Struct(">hhih")
+_SHORT = struct.Struct(">hhi")
+_NO_CLIENT_BYTES = _SHORT.size
+MIN_REQUEST_BYTES = _NO_CLIENT_BYTES
+MIN_RESPONSE_BYTES = 4
+FLEXIBLE_PRODUCE = 9
+FIRST_TRANSACTIONAL_PRODUCE = 3
+ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
+"""Client id, header tags, transactional id: in so many bytes of a Produce request its acks must come."""
+
+
+class NotAFrameError(ValueError):
+    """The bytes at this place are no frame of the Kafka protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """The header of a request. ``head_bytes`` is where the client id ends (header tags follow in flexible versions)."""
+
+    size: int
+    api: int
+    version: int
+    corr: int
+    client: str | None
+    head_bytes: int
+
+
+def frame_size(data: bytes | bytearray | memoryview, *, least: int) -> int:
+    """Return the length in the first four bytes; raises :class:`NotAFrameError` where it is absurd.
+
+    >>> frame_size(bytes([0, 0, 0, 9]), least=8)
+    9
+    """
+    size = int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)
+    if not least <= size <= MAX_FRAME_BYTES:
+        raise NotAFrameError(f"a frame of {size} bytes")
+    return size
+
+
+def request_prefix_bytes(size: int) -> int:
+    """Return how many bytes behind the length tell how long the header is."""
+    return min(size, _FIXED.size)
+
+
+def request_head_bytes(prefix: bytes | bytearray | memoryview, size: int) -> int:
+    """Return where the client id ends; ``prefix`` holds :func:`request_prefix_bytes` bytes.
+
+    Raises :class:`NotAFrameError` for an API, version or client id length that cannot be.
+    """
+    api, version, _ = _SHORT.unpack_from(prefix)
+    if not 0 <= api <= MAX_API or not 0 <= version <= MAX_VERSION:
+        raise NotAFrameError(f"API {api} version {version}")
+    if size < _FIXED.size:
+        return _NO_CLIENT_BYTES
+    length: int = _FIXED.unpack_from(prefix)[3]
+    if length < -1 or _FIXED.size + length > size:
+        raise NotAFrameError(f"a client id of {length} bytes")
+    return _FIXED.size + max(length, 0)
+
+
+def request_head(head: bytes | bytearray | memoryview, size: int) -> RequestHead:
+    """Parse a request header from its :func:`request_head_bytes` bytes."""
+    api, version, corr = _SHORT.unpack_from(head)
+    if len(head) < _FIXED.size:
+        return RequestHead(size, api, version, corr, None, len(head))
+    length: int = _FIXED.unpack_from(head)[3]
+    if length < 0:
+        return RequestHead(size, api, version, corr, None, len(head))
+    try:
+        client = bytes(head[_FIXED.size :]).decode()
+    except UnicodeDecodeError as error:
+        raise NotAFrameError("a client id that is no UTF-8") from error
+    return RequestHead(size, api, version, corr, client, len(head))
+
+
+def correlation(head: bytes | bytearray | memoryview) -> int:
+    """Return the correlation id of a response."""
+    return int.from_bytes(head[:4], "big", signed=True)
+
+
+def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> int | None:
+    """Return ``acks`` of a Produce request from its first bytes; ``None`` where they do not show it.
+
+    With acks=0 there is no response, so this must be known of every Produce request, of those not decoded too.
+    """
+    at = head.head_bytes
+    try:
+        if head.version >= FLEXIBLE_PRODUCE:
+            at = _skip_tags(payload, at)
+            length, at = _varint(payload, at)
+            at += max(length - 1, 0)
+        elif head.version >= FIRST_TRANSACTIONAL_PRODUCE:
+            length = int.from_bytes(payload[at : at + 2], "big", signed=True)
+            at += 2 + max(length, 0)
+    except IndexError:
+        return None
+    acks = payload[at : at + 2]
+    return int.from_bytes(acks, "big", signed=True) if len(acks) == 2 else None  # noqa: PLR2004 - an int16
+
+
+def _varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+            return value, at
+        shift += 7
+        if shift > 28:  # noqa: PLR2004 - five bytes at most
+            raise IndexError
+
+
+def _skip_tags(data: bytes | bytearray | memoryview, at: int) -> int:
+    count, at = _varint(data, at)
+    for _ in range(min(count, len(data))):
+        _, at = _varint(data, at)
+        length, at = _varint(data, at)
+        at += length
+    return at

@@ -1,0 +1,58 @@
+"""Power loss: acknowledged, never flushed, the page cache gone. The worst legal outcome of a power cut, not every one.
+
+The trigger is the request of the record after the target: everything up to the target is acknowledged by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.bench import OnWire
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.core.scenario import Deployment, Predicted, Role, Scenario
+from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
+from harness.core.sign import Sign
+from harness.faults import Forget, Kill
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, EOS, REQUEST
+
+NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
+
+
+def flushed(settings: Settings) -> Settings:
+    """Return the settings with every append flushed before it is acknowledged."""
+    return replace(settings, topic=TopicSettings(flush_messages=1))
+
+
+UNFLUSHED = Scenario(
+    id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, consumer_starts_after_fault=True,
+    fault=Kill(NEXT, (Role.BROKER,), forget=Forget.TOPIC),
+    because="On one replica an ack without a flush promises nothing about power: all that was acknowledged is gone. "
+    "No semantic can keep its word here, and the two that promise no loss must be convicted.",
+    expect={
+        AMO: Predicted(lost=AtLeast(Select.THROUGH_TARGET)),
+        ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
+        EOS: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
+    },
+)  # fmt: skip
+
+FLUSHED = replace(
+    UNFLUSHED, id="power-loss-flushed",
+    because="flush.messages=1 makes every append durable before it is acknowledged: nothing acknowledged is lost. What "
+    "an at-most-once producer has in flight, or sends while the broker is away, may be.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.FLUSHED, settings=flushed(AT_MOST_ONCE)),
+        ALO: Predicted(sign=Sign.FLUSHED, settings=flushed(AT_LEAST_ONCE)),
+        EOS: Predicted(sign=Sign.FLUSHED, settings=flushed(EXACTLY_ONCE)),
+    },
+)  # fmt: skip
+
+REUSED_OFFSETS = replace(
+    UNFLUSHED, id="control-power-loss-reused-offsets", consumer_starts_after_fault=False,
+    fault=Kill(NEXT, (Role.BROKER, Role.CONSUMER), forget=Forget.TOPIC, settle=True),
+    because="Control: consumed first, then forgotten. New records take the offsets of the old ones, the saved positions "
+    "are past them, and the consumer never sees them, without any error.",
+    expect={ALO: Predicted(lost=Some(), control=True)},
+)  # fmt: skip
+
+POWER_LOSS = (UNFLUSHED, FLUSHED, REUSED_OFFSETS)
