@@ -1,0 +1,259 @@
+"""The harness's side of the control connection: synchronous, thread-safe, with one reader thread."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+import time
+from collections import defaultdict, deque
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, WireError
+from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+REPLY_WITHIN_S = 15.0
+RESOLVE_WITHIN_S = 10.0
+
+
+def argv(history: Path, *, decode_limit: int | None = None, python: str = sys.executable) -> tuple[str, ...]:
+    """Return the command that starts a wire. It prints ``{"control": port}`` and ends when its stdin does."""
+    limit = () if decode_limit is None else ("--decode-limit", str(decode_limit))
+    return (python, "-m", "harness.wire", "--history", str(history), *limit)
+
+
+class WireControl:
+    """A connection to a running wire. Every method raises :class:`WireError` with one line when it cannot be done."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._condition = threading.Condition()
+        self._sending = threading.Lock()
+        self._number = 0
+        self._replies: dict[int, dict[str, Any]] = {}
+        self._waiting: set[int] = set()
+        self._hits: defaultdict[tuple[str, str], deque[Hit]] = defaultdict(deque)
+        self._lost: str | None = None
+        self._reader = threading.Thread(target=self._read, name="wire-control", daemon=True)
+        self._reader.start()
+
+    @classmethod
+    def connect(cls, port: int, *, host: str = LOOPBACK, within_s: float = REPLY_WITHIN_S) -> Self:
+        """Connect to the port a wire has printed."""
+        try:
+            sock = socket.create_connection((host, port), timeout=within_s)
+        except OSError as error:
+            raise WireError(f"no wire answers on {host}:{port}: {error}") from error
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(sock)
+
+    def close(self) -> None:
+        """Leave the wire alone; it goes on."""
+        with contextlib.suppress(OSError):  # it may have closed first
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._reader.join(REPLY_WITHIN_S)
+        self._sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # -- routes -----------------------------------------------------------------------------------------------------
+
+    def add_route(self, route: Route) -> RouteState:
+        """Listen for one (node, role); the reply names the port."""
+        return RouteState(**self._call("add_route", asdict(route)))
+
+    def open_route(self, name: str) -> RouteState:
+        """Listen again on the same port."""
+        return RouteState(**self._call("open_route", {"name": name}))
+
+    def close_route(self, name: str) -> RouteState:
+        """Refuse new connections and cut those there are."""
+        return RouteState(**self._call("close_route", {"name": name}))
+
+    def remove_route(self, name: str) -> None:
+        """Close a route and forget it."""
+        self._call("remove_route", {"name": name})
+
+    def routes(self) -> tuple[RouteState, ...]:
+        """Return all routes."""
+        return tuple(RouteState(**each) for each in self._call("routes", {}))
+
+    # -- cells and rules --------------------------------------------------------------------------------------------
+
+    def open_cell(
+        self,
+        cell_id: str,
+        key: str,
+        history_path: Path,
+        topics: Mapping[str, str] | None = None,
+        *,
+        routes: Iterable[str] = (),
+    ) -> None:
+        """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes over ``routes``.
+
+        ``topics`` maps topic names to topic ids (hex or Kafka's base64), where they are known beforehand.
+        """
+        args = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
+        self._call("open_cell", {**args, "topics": dict(topics or {}), "routes": sorted(routes)})
+
+    def learn(self, topics: Mapping[str, str]) -> None:
+        """Tell the wire the ids of topics (name to id)."""
+        self._call("learn", {"topics": dict(topics)})
+
+    def close_cell(self, cell_id: str) -> CellSummary:
+        """End a cell: holds discarded, rules disarmed, history closed."""
+        reply = self._call("close_cell", {"cell_id": cell_id})
+        with self._condition:
+            for known in [each for each in self._hits if each[0] == cell_id]:
+                del self._hits[known]
+        return CellSummary(reply["cell"], reply["frames"], tuple(reply["discarded"]))
+
+    def arm(self, cell_id: str, rule: Rule) -> None:
+        """Put a rule to work."""
+        self._call("arm", {"cell_id": cell_id, "rule": rule.to_json()})
+
+    def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
+        """Take a rule away; return its last counts."""
+        return RuleCounts(**self._call("disarm", {"cell_id": cell_id, "rule_id": rule_id}))
+
+    def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
+        """Return what a rule has met so far."""
+        return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
+
+    def wait_hit(self, cell_id: str, rule_id: str, within_s: float) -> Hit | None:
+        """Wait for the next hit of a rule not yet returned here; None when there is none in time."""
+        deadline = time.monotonic() + within_s
+        with self._condition:
+            while not self._hits[cell_id, rule_id]:
+                self._check()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return None
+                self._condition.wait(left)
+            return self._hits[cell_id, rule_id].popleft()
+
+    # -- holds ------------------------------------------------------------------------------------------------------
+
+    def holds(self) -> tuple[Held, ...]:
+        """Return what is still held."""
+        return tuple(Held(**{**each, "records": tuple(each["records"])}) for each in self._call("holds", {}))
+
+    def resolve(self, held: str, how: How, *, cut: bool = True, within_s: float = RESOLVE_WITHIN_S) -> Resolved:
+        """Say what becomes of a held frame. ``cut`` belongs to ``release-later``."""
+        args = {"held": held, "how": how, "cut": cut, "within_s": within_s}
+        return Resolved(**self._call("resolve", args, REPLY_WITHIN_S + 2 * within_s))
+
+    def resolve_all(self, how: How = How.RELEASE, *, within_s: float = RESOLVE_WITHIN_S) -> tuple[Resolved, ...]:
+        """Resolve whatever is still held; what has no connection to be released on is discarded."""
+        bound = REPLY_WITHIN_S + 2 * within_s * max(1, len(self.holds()))
+        return tuple(Resolved(**each) for each in self._call("resolve_all", {"how": how, "within_s": within_s}, bound))
+
+    # -- direct verbs -----------------------------------------------------------------------------------------------
+
+    def freeze(self, scope: FreezeScope, target: str) -> Frozen:
+        """Let a client incarnation's or a node's connections stand still."""
+        return Frozen(**self._call("freeze", {"scope": scope, "target": target}))
+
+    def thaw(self, freeze: str) -> Frozen:
+        """End a freeze."""
+        return Frozen(**self._call("thaw", {"freeze": freeze}))
+
+    def cut(self, *, client: str | None = None, role: str | None = None, node: str | None = None) -> int:
+        """End connections, chosen by client prefix, role, node; return how many."""
+        return int(self._call("cut", {"client": client, "role": role, "node": node}))
+
+    def black_hole(
+        self,
+        direction: Direction,
+        *,
+        on: bool,
+        client: str | None = None,
+        role: str | None = None,
+        node: str | None = None,
+    ) -> int:
+        """Let a direction go silent; return how many connections that is. Switched off, it cuts those that lost bytes."""
+        args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
+        return int(self._call("black_hole", args))
+
+    def delay(
+        self,
+        direction: Direction,
+        seconds: float,
+        *,
+        client: str | None = None,
+        role: str | None = None,
+        node: str | None = None,
+    ) -> None:
+        """Let every frame of a cell wait in this direction; 0 ends it."""
+        args = {"direction": direction, "seconds": seconds, "client": client, "role": role, "node": node}
+        self._call("delay", args)
+
+    # -- the connection ---------------------------------------------------------------------------------------------
+
+    def _call(self, verb: str, args: Mapping[str, Any], within_s: float = REPLY_WITHIN_S) -> Any:
+        with self._condition:
+            self._check()
+            self._number += 1
+            number = self._number
+            self._waiting.add(number)
+        line = json.dumps({"id": number, "verb": verb, "args": args}).encode() + b"\n"
+        try:
+            with self._sending:
+                self._sock.sendall(line)
+        except OSError as error:
+            raise WireError(f"the wire is gone: {error.strerror}") from error
+        return self._await(number, verb, within_s)
+
+    def _await(self, number: int, verb: str, within_s: float) -> Any:
+        with self._condition:
+            in_time = self._condition.wait_for(lambda: number in self._replies or self._lost, within_s)
+            self._waiting.discard(number)
+            reply = self._replies.pop(number, None)
+            if reply is None:
+                self._check()
+                raise WireError(f"the wire did not answer {verb} within {within_s:g} s ({in_time=})")
+        if "error" in reply:
+            raise WireError(reply["error"])
+        return reply["ok"]
+
+    def _check(self) -> None:
+        if self._lost is not None:
+            raise WireError(self._lost)
+
+    def _read(self) -> None:
+        try:
+            with self._sock.makefile("rb") as lines:
+                for line in lines:
+                    self._take(json.loads(line))
+            because = "the wire is gone: it closed the control connection"
+        except (OSError, ValueError) as error:
+            because = f"the wire is gone: {error}"
+        with self._condition:
+            self._lost = self._lost or because
+            self._condition.notify_all()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        with self._condition:
+            match message.pop("push", None):
+                case "hit":
+                    hit = Hit(**{**message, "records": tuple(message["records"])})
+                    self._hits[hit.cell, hit.rule].append(hit)
+                case "failed":
+                    self._lost = message["because"]
+                case _:
+                    if message["id"] in self._waiting:
+                        self._replies[message["id"]] = message
+            self._condition.notify_all()

@@ -1,0 +1,110 @@
+"""What goes over the control connection: typed values, one JSON object a line.
+
+A call is ``{"id": n, "verb": "...", "args": {...}}``, its reply ``{"id": n, "ok": ...}`` or
+``{"id": n, "error": "one line"}``.
+Unasked, the wire pushes ``{"push": "hit", ...}`` and ``{"push": "failed", "because": "..."}``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LOOPBACK = "127.0.0.1"
+
+
+class WireError(Exception):
+    """The wire cannot do what was asked; the message is one clear line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One listener in front of one broker, for one role. ``listen_port`` 0 lets the wire pick a free port."""
+
+    name: str
+    node: str
+    role: str
+    listen_port: int
+    upstream_port: int
+    listen_host: str = LOOPBACK
+    upstream_host: str = LOOPBACK
+
+
+@dataclass(frozen=True, slots=True)
+class RouteState:
+    """A route as it is: its port, whether it listens, and its live connections."""
+
+    name: str
+    node: str
+    role: str
+    listen_port: int
+    upstream_port: int
+    listening: bool
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule fired. ``held`` names the held frame of a hold; ``request`` is ``conn:corr``."""
+
+    rule: str
+    cell: str
+    action: str
+    held: str | None
+    conn: int
+    role: str
+    node: str
+    client: str
+    dir: str
+    api: str
+    version: int
+    corr: int
+    size: int
+    records: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A frame the wire still has. Not ``attached`` to a live connection, it can only be delivered or discarded."""
+
+    held: str
+    rule: str
+    cell: str
+    conn: int
+    dir: str
+    api: str
+    client: str
+    attached: bool
+    records: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What became of a held frame: released, discarded, delivered or detached.
+
+    ``reached``: it went to its destination whole. ``error`` is the broker's error code where an answer was read
+    (``answered``).
+    """
+
+    held: str
+    outcome: str
+    reached: bool
+    answered: bool = False
+    error: int | None = None
+    because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A freeze asked for by hand: how many connections stand still now."""
+
+    freeze: str
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellSummary:
+    """What a closed cell had: frames seen, holds that were still open (discarded now)."""
+
+    cell: str
+    frames: int
+    discarded: tuple[str, ...] = field(default=())

@@ -1,0 +1,198 @@
+"""The control connection's wire side: one call a line, handled in order of arrival per connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.core.history import HistoryError
+from harness.wire.messages import LOOPBACK, Route, WireError
+from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError
+from harness.wire.wire import Selection, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+MAX_LINE_BYTES = 16 << 20
+
+
+class ControlServer:
+    """Listens on loopback and turns lines into verbs of a :class:`~harness.wire.wire.Wire`."""
+
+    def __init__(self, history: Path, *, decode_limit: int) -> None:
+        self.wire = Wire(history, push=self._push, decode_limit=decode_limit)
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def start(self, host: str = LOOPBACK, port: int = 0) -> int:
+        """Listen; return the port."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_LINE_BYTES)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening, then end the wire."""
+        if self._server is not None:
+            self._server.close()
+        await self.wire.close()
+        for writer in tuple(self._writers):
+            writer.close()
+
+    def _push(self, message: dict[str, Any]) -> None:
+        for writer in self._writers:
+            _send(writer, message)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        tasks: set[asyncio.Task[None]] = set()
+        try:
+            while line := await reader.readline():
+                task = asyncio.create_task(self._answer(line, writer))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+        except (OSError, ValueError):
+            pass  # the harness is gone, or sent a line without end: that connection is over
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        number: Any = None
+        try:
+            call = json.loads(line)
+            number = call["id"]
+            verb = VERBS.get(call["verb"])
+            if verb is None:
+                raise WireError(f"the wire knows no verb {call['verb']!r}")  # noqa: TRY301 - one path to the reply
+            reply: dict[str, Any] = {"id": number, "ok": _plain(await verb(self.wire, call.get("args", {})))}
+        except (WireError, RuleError) as error:
+            reply = {"id": number, "error": str(error)}
+        except HistoryError as error:
+            self.wire.fail(str(error))
+            reply = {"id": number, "error": str(error)}
+        except (ValueError, TypeError, KeyError) as error:
+            reply = {"id": number, "error": f"the wire cannot read this call: {type(error).__name__}: {error}"}
+        _send(writer, reply)
+        with contextlib.suppress(OSError):
+            await writer.drain()
+
+
+def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    if not writer.is_closing():
+        writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+async def _add_route(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.add_route(Route(**args))
+
+
+async def _open_route(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.open_route(args["name"])
+
+
+async def _close_route(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.close_route(args["name"])
+
+
+async def _remove_route(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.remove_route(args["name"])
+
+
+async def _routes(wire: Wire, _args: dict[str, Any]) -> Any:
+    return wire.routes()
+
+
+async def _open_cell(wire: Wire, args: dict[str, Any]) -> Any:
+    path = Path(args["history_path"])
+    return wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), args.get("routes", ()))
+
+
+async def _learn(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.learn(args["topics"])
+
+
+async def _close_cell(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.close_cell(args["cell_id"])
+
+
+async def _arm(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.arm(args["cell_id"], Rule.from_json(args["rule"]))
+
+
+async def _disarm(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.disarm(args["cell_id"], args["rule_id"])
+
+
+async def _counts(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.counts(args["cell_id"], args["rule_id"])
+
+
+async def _holds(wire: Wire, _args: dict[str, Any]) -> Any:
+    return wire.holds()
+
+
+async def _resolve(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.resolve(args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"])
+
+
+async def _resolve_all(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.resolve_all(How(args["how"]), within_s=args["within_s"])
+
+
+async def _freeze(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.freeze(FreezeScope(args["scope"]), args["target"])
+
+
+async def _thaw(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.thaw(args["freeze"])
+
+
+async def _cut(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.cut(_selection(args))
+
+
+async def _black_hole(wire: Wire, args: dict[str, Any]) -> Any:
+    return await wire.black_hole(_selection(args), Direction(args["direction"]), on=args["on"])
+
+
+async def _delay(wire: Wire, args: dict[str, Any]) -> Any:
+    return wire.delay(_selection(args), Direction(args["direction"]), args["seconds"])
+
+
+def _selection(args: dict[str, Any]) -> Selection:
+    return Selection(args.get("client"), args.get("role"), args.get("node"))
+
+
+VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[Any]]] = {
+    "add_route": _add_route,
+    "open_route": _open_route,
+    "close_route": _close_route,
+    "remove_route": _remove_route,
+    "routes": _routes,
+    "open_cell": _open_cell,
+    "learn": _learn,
+    "close_cell": _close_cell,
+    "arm": _arm,
+    "disarm": _disarm,
+    "counts": _counts,
+    "holds": _holds,
+    "resolve": _resolve,
+    "resolve_all": _resolve_all,
+    "freeze": _freeze,
+    "thaw": _thaw,
+    "cut": _cut,
+    "black_hole": _black_hole,
+    "delay": _delay,
+}

@@ -1,0 +1,322 @@
+"""What a cell's frames are about: which records a request or its answer carries, commits or ends.
+
+Pure bookkeeping over decoded frames. Looking at a frame says what it is about; :meth:`Tracker.settle` is told whether
+it reached its destination, and returns the history lines. Between the two the rules decide.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.core.record import decode_id
+from harness.wire import codec
+from harness.wire.rules import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAX_TRANSACTIONS = 4096
+"""Producer epochs remembered at once; the oldest is forgotten first."""
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One history line whose ``reached`` is not known yet."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """What one frame is about. ``content`` is None where it was not read; ``because`` says what stood in the way."""
+
+    subject: Subject = field(default_factory=Subject)
+    error: int | None = None
+    content: codec.Content | None = None
+    request: str = ""
+    lines: tuple[Line, ...] = ()
+    copies: tuple[tuple[Place, int, str], ...] = ()
+    """Of a Produce request: where (by the frame's own topic name), which delta, which record."""
+    because: str | None = None
+
+
+NOTHING = Insight()
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """What a connection fetches, kept over incremental fetch requests."""
+
+    positions: dict[Place, int] = field(default_factory=dict)
+    read_committed: bool = False
+
+    def ask(self, fetch: codec.Fetch) -> None:
+        """Take a request into account, when its response is at hand."""
+        if fetch.full:
+            self.positions.clear()
+        self.read_committed = fetch.read_committed
+        for gone in fetch.forgotten:
+            self.positions.pop(gone, None)
+        self.positions.update(fetch.positions)
+
+
+@dataclass(slots=True)
+class _Log:
+    """Which record was seen at which offset of one partition. Offsets may be reused: the latest wins."""
+
+    offsets: list[int] = field(default_factory=list)
+    records: dict[int, str] = field(default_factory=dict)
+
+    def put(self, offset: int, record: str) -> None:
+        if offset not in self.records:
+            insort(self.offsets, offset)
+        self.records[offset] = record
+
+    def between(self, low: int, high: int) -> Iterator[str]:
+        for at in range(bisect_left(self.offsets, low), bisect_left(self.offsets, high)):
+            yield self.records[self.offsets[at]]
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """An open transaction: its records, and the positions it would save."""
+
+    records: set[str] = field(default_factory=set)
+    positions: dict[tuple[str, Place], int] = field(default_factory=dict)
+
+
+class Tracker:
+    """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a wire."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._logs: dict[Place, _Log] = {}
+        self._saved: dict[tuple[str, Place], int] = {}
+        self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def look_at_request(self, content: codec.Content, request: str) -> Insight:
+        """Say what a decoded request is about; ``request`` names it in the history (``conn:corr``)."""
+        match content:
+            case codec.Produce():
+                return self._produce(content, request)
+            case codec.Commit():
+                return self._commit(content, request)
+            case codec.EndTxn():
+                return self._end_txn(content, request)
+            case codec.Transactional():
+                return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content)
+            case _:
+                return Insight(content=content, request=request)
+
+    def look_at_response(self, content: codec.Content, asked: Insight, session: FetchSession, conn: int) -> Insight:
+        """Say what a decoded response is about, given what its request was about."""
+        match content, asked.content:
+            case codec.ProduceAnswer(), codec.Produce():
+                return self._produce_answer(content, asked)
+            case codec.FetchAnswer(), codec.Fetch() as fetch:
+                session.ask(fetch)
+                return self._fetch_answer(content, session, conn)
+            case codec.CommitAnswer(), codec.Commit() as commit:
+                return self._commit_answer(content, commit, asked)
+            case codec.EndTxnAnswer(), codec.EndTxn() as end:
+                return self._end_txn_answer(content, end, asked)
+            case _:
+                return Insight(asked.subject, content=content, because="its request could not be read")
+
+    def _name(self, topic: str) -> str:
+        return self._names.get(topic, topic)
+
+    def _subject(self, records: Iterator[str] | set[str], topics: set[str], transactional_id: str | None) -> Subject:
+        ids = frozenset((transactional_id,)) if transactional_id else frozenset[str]()
+        return Subject(frozenset(records), frozenset(topics), ids)
+
+    def _produce(self, produce: codec.Produce, request: str) -> Insight:
+        lines: list[Line] = []
+        copies: list[tuple[Place, int, str]] = []
+        topics = {self._name(topic) for topic, _, _ in produce.partitions}
+        for topic, partition, batches in produce.partitions:
+            for batch in batches:
+                for item in batch.items:
+                    record = decode_id(item.value)
+                    if record is None:
+                        continue
+                    delta = item.offset - batch.base_offset
+                    copies.append(((topic, partition), delta, record))
+                    lines.append(Line(kinds.SENT, self._sent(record, topic, partition, request, batch, item, delta)))
+        subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
+        return Insight(subject, None, produce, request, tuple(lines), tuple(copies), _unresolved(topics, copies))
+
+    def _sent(  # noqa: PLR0917 - the parts of one line
+        self, record: str, topic: str, partition: int, request: str, batch: codec.Batch, item: codec.Item, delta: int
+    ) -> dict[str, Any]:
+        base = batch.base_sequence
+        return {
+            "record": record,
+            "topic": self._name(topic),
+            "partition": partition,
+            "request": request,
+            "producer_id": batch.producer_id,
+            "producer_epoch": batch.producer_epoch,
+            "sequence": (base + delta) & 0x7FFFFFFF if base >= 0 else -1,
+            "base": base,
+            "transactional": batch.transactional,
+            "attempt": item.attempt,
+        }
+
+    def _produce_answer(self, answer: codec.ProduceAnswer, asked: Insight) -> Insight:
+        told = {(topic, partition): (error, base) for topic, partition, error, base in answer.partitions}
+        lines = []
+        for place, delta, record in asked.copies:
+            error, base = told.get(place, (None, -1))
+            offset = base + delta if error == 0 and base >= 0 else -1
+            fields = {"record": record, "request": asked.request, "error": error, "base_offset": base, "offset": offset}
+            lines.append(Line(kinds.PRODUCE_ANSWER, fields))
+        return Insight(asked.subject, _worst(error for error, _ in told.values()), answer, asked.request, tuple(lines))
+
+    def _fetch_answer(self, answer: codec.FetchAnswer, session: FetchSession, conn: int) -> Insight:
+        lines: list[Line] = []
+        topics: set[str] = set()
+        for part in answer.partitions:
+            name = self._name(part.topic)
+            start = session.positions.get((part.topic, part.partition), -1)
+            for batch, item in _visible(part, read_committed=session.read_committed):
+                record = decode_id(item.value)
+                if record is None or item.offset < start:
+                    continue
+                topics.add(name)
+                self._logs.setdefault((name, part.partition), _Log()).put(item.offset, record)
+                fields = {"record": record, "topic": name, "partition": part.partition, "offset": item.offset}
+                lines.append(Line(kinds.FETCHED, {**fields, "epoch": batch.epoch, "conn": conn}))
+        error = answer.error or _worst(part.error for part in answer.partitions)
+        subject = self._subject({line.fields["record"] for line in lines}, topics, None)
+        return Insight(subject, error, answer, "", tuple(lines), because=_unresolved(topics, lines))
+
+    def _commit(self, commit: codec.Commit, request: str) -> Insight:
+        lines = []
+        records: set[str] = set()
+        topics = {self._name(topic) for topic, _, _ in commit.offsets}
+        for topic, partition, offset in commit.offsets:
+            place = (self._name(topic), partition)
+            low = self._saved.get((commit.group, place), -1)
+            records.update(self._logs.get(place, _Log()).between(low, offset))
+            fields = {"topic": place[0], "partition": partition, "offset": offset, "request": request}
+            lines.append(
+                Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id})
+            )
+        subject = self._subject(records, topics, commit.transactional_id)
+        return Insight(subject, None, commit, request, tuple(lines), because=_unresolved(topics, lines))
+
+    def _commit_answer(self, answer: codec.CommitAnswer, commit: codec.Commit, asked: Insight) -> Insight:
+        offsets = {(topic, partition): offset for topic, partition, offset in commit.offsets}
+        lines = [
+            Line(
+                kinds.COMMIT_ANSWER,
+                {
+                    "topic": self._name(topic),
+                    "partition": partition,
+                    "error": error,
+                    "offset": offsets.get((topic, partition), -1),
+                    "request": asked.request,
+                    "group": commit.group,
+                },
+            )
+            for topic, partition, error in answer.errors
+        ]
+        self._remember_saved(answer, commit, offsets)
+        error = _worst(error for _, _, error in answer.errors)
+        return Insight(asked.subject, error, answer, asked.request, tuple(lines))
+
+    def _remember_saved(self, answer: codec.CommitAnswer, commit: codec.Commit, offsets: dict[Place, int]) -> None:
+        """Positions the broker has stored; those of a transaction count when it is committed."""
+        for topic, partition, error in answer.errors:
+            if error == 0 and (topic, partition) in offsets and commit.transactional_id is None:
+                self._saved[commit.group, (self._name(topic), partition)] = offsets[topic, partition]
+
+    def _end_txn(self, end: codec.EndTxn, request: str) -> Insight:
+        transaction = self._open.get((end.producer_id, end.producer_epoch), _Transaction())
+        fields = {
+            "transactional_id": end.transactional_id,
+            "producer_id": end.producer_id,
+            "producer_epoch": end.producer_epoch,
+            "commit": end.commit,
+            "request": request,
+        }
+        subject = self._subject(set(transaction.records), set(), end.transactional_id)
+        return Insight(subject, None, end, request, (Line(kinds.END_TXN, fields),))
+
+    def _end_txn_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
+        fields = {"error": answer.error, "request": asked.request, "transactional_id": end.transactional_id}
+        if answer.error == 0:
+            transaction = self._open.pop((end.producer_id, end.producer_epoch), _Transaction())
+            if end.commit:
+                self._saved.update(transaction.positions)
+        return Insight(asked.subject, answer.error, answer, asked.request, (Line(kinds.END_TXN_ANSWER, fields),))
+
+    # -- settling -------------------------------------------------------------------------------------------------
+
+    def settle(self, insight: Insight, *, reached: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the history lines of a frame whose fate is known: kind and fields."""
+        if reached:
+            self._went(insight)
+        for line in insight.lines:
+            if line.kind == kinds.SENT:
+                yield (kinds.SENT if reached else kinds.UNSENT), line.fields
+            else:
+                yield line.kind, {**line.fields, "reached": reached}
+
+    def _went(self, insight: Insight) -> None:
+        match insight.content:
+            case codec.Produce() as produce if produce.transactional_id is not None:
+                for _, _, batches in produce.partitions:
+                    for batch in batches[:1]:
+                        self._transaction(batch.producer_id, batch.producer_epoch).records |= insight.subject.records
+            case codec.Commit() as commit if commit.transactional_id is not None:
+                transaction = self._transaction(commit.producer_id, commit.producer_epoch)
+                transaction.records |= insight.subject.records
+                for topic, partition, offset in commit.offsets:
+                    transaction.positions[commit.group, (self._name(topic), partition)] = offset
+            case _:
+                pass
+
+    def _transaction(self, producer_id: int, epoch: int) -> _Transaction:
+        found = self._open.setdefault((producer_id, epoch), _Transaction())
+        while len(self._open) > MAX_TRANSACTIONS:
+            self._open.popitem(last=False)
+        return found
+
+
+def _worst(errors: Iterator[int]) -> int:
+    return next((error for error in errors if error), 0)
+
+
+def _unresolved(topics: set[str], carried: Any) -> str | None:
+    """Say which topic has no name, where that matters: something of the cell is in it."""
+    nameless = sorted(topic for topic in topics if codec.is_unresolved(topic))
+    return f"the name of topic {nameless[0]} is not known" if nameless and carried else None
+
+
+def _visible(part: codec.FetchedPartition, *, read_committed: bool) -> Iterator[tuple[codec.Batch, codec.Item]]:
+    """Yield what the consumer will see: no control records, and none of aborted transactions if it asked for that."""
+    due = sorted(part.aborted, key=lambda gone: gone[1])
+    aborted: set[int] = set()
+    for batch in part.batches:
+        while due and due[0][1] <= batch.last_offset:
+            aborted.add(due.pop(0)[0])
+        if batch.control:
+            if batch.aborts:
+                aborted.discard(batch.producer_id)
+            continue
+        if read_committed and batch.transactional and batch.producer_id in aborted:
+            continue
+        for item in batch.items:
+            yield batch, item

@@ -1,0 +1,152 @@
+"""A running wire process per test module, and one route with a scripted broker behind it per test."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.history import read_history
+from harness.core.waiting import wait_until
+from harness.wire.control import WireControl, argv
+from harness.wire.messages import Route
+
+from .broker import WITHIN_S, Client, ScriptedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from harness.core.history import Event
+    from harness.wire.rules import Rule
+
+_NUMBERS = itertools.count(1)
+
+
+@dataclass
+class WireProcess:
+    """A wire in its own process."""
+
+    process: subprocess.Popen[str]
+    control: WireControl
+    directory: Path
+
+    @staticmethod
+    def start(directory: Path, **options: Any) -> WireProcess:
+        """Start one and connect to it."""
+        process = subprocess.Popen(
+            argv(directory, **options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        assert process.stdout is not None
+        port = json.loads(process.stdout.readline())["control"]
+        return WireProcess(process, WireControl.connect(port), directory)
+
+    def stop(self) -> int:
+        """End it by closing its stdin."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        code = self.process.wait(WITHIN_S)
+        self.process.stdout.close()
+        self.control.close()
+        return code
+
+
+@dataclass
+class Bench:
+    """One broker behind one route, and one open cell with key ``key``."""
+
+    wire: WireProcess
+    broker: ScriptedBroker
+    key: str
+    port: int
+    route: str
+    path: Path
+    clients: list[Client] = field(default_factory=list)
+
+    @property
+    def control(self) -> WireControl:
+        """The control connection."""
+        return self.wire.control
+
+    @property
+    def cell(self) -> str:
+        """The cell's id."""
+        return f"cell/{self.key}"
+
+    def name(self, role: str = "producer", incarnation: str = "1") -> str:
+        """A client id of the cell."""
+        return f"{self.key}.{role}.{incarnation}"
+
+    def client(self) -> Client:
+        """Connect through the wire."""
+        client = Client(self.port)
+        self.clients.append(client)
+        return client
+
+    def arm(self, rule: Rule) -> None:
+        """Arm a rule in the cell."""
+        self.control.arm(self.cell, rule)
+
+    def events(self, *kinds: str) -> list[Event]:
+        """The cell's events so far, of these kinds."""
+        return [event for event in read_history(self.path.parent).events if not kinds or event["event"] in kinds]
+
+    def phases(self, rule: str) -> list[str]:
+        """What became of a rule."""
+        return [event["phase"] for event in self.events("rule") if event["rule"] == rule]
+
+    def wait_event(self, kind: str, **fields: Any) -> Event:
+        """Wait for an event with these fields."""
+
+        def found() -> Event | None:
+            matching = (e for e in self.events(kind) if all(e.get(name) == value for name, value in fields.items()))
+            return next(matching, None)
+
+        return wait_until(found, within_s=WITHIN_S, because=f"{kind} {fields} in the history")
+
+    def close(self) -> None:
+        """Leave everything."""
+        for client in self.clients:
+            client.close()
+        self.broker.close()
+        self.control.remove_route(self.route)
+        self.control.close_cell(self.cell)
+
+
+@pytest.fixture(scope="session")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess]:
+    """One wire for all tests: cells keep them apart, as they do in real runs."""
+    running = WireProcess.start(tmp_path_factory.mktemp("wire"))
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def make_bench(wire: WireProcess, tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Make benches on the shared wire."""
+    made: list[Bench] = []
+
+    def make(broker: ScriptedBroker | None = None, *, role: str = "producer", node: str | None = None) -> Bench:
+        number = next(_NUMBERS)
+        key, route = f"{number:08x}", f"route-{number}"
+        broker = broker or ScriptedBroker()
+        state = wire.control.add_route(Route(route, node or f"broker-{number}", role, 0, broker.port))
+        path = tmp_path / f"cell-{number}" / "wire.jsonl"
+        wire.control.open_cell(f"cell/{key}", key, path)
+        made.append(Bench(wire, broker, key, state.listen_port, route, path))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    """One route, one broker that answers everything, one cell."""
+    return make_bench()

@@ -1,0 +1,157 @@
+"""What rules do to frames, seen from both ends and in the history."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.wire.messages import WireError
+from harness.wire.rules import Action, After, Api, Direction, How, Rule
+
+from .broker import WITHIN_S, corr_of, request, response
+from .conftest import Bench
+
+HEARTBEAT = Api.HEARTBEAT
+
+
+def test_frames_pass_and_are_recorded(bench: Bench) -> None:
+    """Without rules every frame passes unchanged, and the history has one line for each."""
+    client = bench.client()
+    sent = request(HEARTBEAT, 7, bench.name(), b"body")
+    assert client.ask(sent) == response(7, b"answer")
+    assert bench.broker.frames == [sent]
+    frames = bench.events("frame")
+    assert [(e["dir"], e["api"], e["corr"], e["client"]) for e in frames] == [
+        ("request", "Heartbeat", 7, bench.name()),
+        ("response", "Heartbeat", 7, bench.name()),
+    ]
+
+
+def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Bench) -> None:
+    """A held request arrives only after its release, before everything sent behind it on the connection."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()), request(Api.METADATA, 2, bench.name()))
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    assert hit is not None
+    assert hit.held is not None
+    assert client.silent()
+    assert bench.broker.frames == []
+    assert [held.held for held in bench.control.holds()] == [hit.held]
+    result = bench.control.resolve(hit.held, How.RELEASE)
+    assert (result.outcome, result.reached) == ("released", True)
+    bench.broker.wait_corrs(1, 2)
+    assert [corr for corr in (client.read()[7], client.read()[7])] == [1, 2]
+    assert bench.phases("r") == ["armed", "hit", "held", "released"]
+    assert bench.control.holds() == ()
+
+
+def test_a_held_response_leaves_the_requests_flowing(bench: Bench) -> None:
+    """A hold stalls one direction only."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT, Direction.RESPONSE))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    assert hit is not None
+    client.send(request(HEARTBEAT, 2, bench.name()))
+    bench.broker.wait_corrs(1, 2)
+    assert client.silent()
+    bench.control.resolve(str(hit.held), How.RELEASE)
+    assert [client.read(), client.read()] == [response(1, b"answer"), response(2, b"answer")]
+
+
+@pytest.mark.parametrize("action", [Action.DROP, Action.CUT])
+def test_a_dropped_request_never_arrives_and_the_connection_ends(bench: Bench, action: Action) -> None:
+    """Drop with a cut, and cut, keep the frame from the broker and end the connection for both sides."""
+    bench.arm(Rule("r", action, HEARTBEAT, occurrence=2))
+    client = bench.client()
+    client.ask(request(HEARTBEAT, 1, bench.name()))
+    client.send(request(HEARTBEAT, 2, bench.name()))
+    assert client.ended()
+    bench.broker.wait_corrs(1)
+    assert bench.broker.peers[0].ended.wait(WITHIN_S)
+    assert bench.phases("r") == ["armed", "hit", "dropped", "cut"]
+    assert bench.control.counts(bench.cell, "r").fired == 1
+
+
+def test_a_black_hole_swallows_one_direction_from_there_on(bench: Bench) -> None:
+    """After a drop into a black hole nothing more comes this way, the other way goes on, the connection stays."""
+    bench.arm(Rule("r", Action.DROP, HEARTBEAT, Direction.RESPONSE, after=After.BLACK_HOLE))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()), request(HEARTBEAT, 2, bench.name()))
+    bench.broker.wait_corrs(1, 2)
+    assert client.silent()
+    assert bench.phases("r") == ["armed", "hit", "dropped"]
+
+
+def test_cut_after_lets_the_broker_act_and_swallows_its_answer(bench: Bench) -> None:
+    """A request cut after the broker has acted arrives whole, its answer never does, and then the connection ends."""
+    bench.arm(Rule("r", Action.CUT_AFTER, HEARTBEAT))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()), request(HEARTBEAT, 2, bench.name()))
+    assert client.ended()
+    bench.broker.wait_corrs(1)
+    assert bench.phases("r") == ["armed", "hit", "cut"]
+
+
+def test_cut_after_a_response_delivers_it_first(bench: Bench) -> None:
+    """A response cut after it was passed on is read whole by the client, then the connection ends."""
+    bench.arm(Rule("r", Action.CUT_AFTER, HEARTBEAT, Direction.RESPONSE))
+    client = bench.client()
+    assert client.ask(request(HEARTBEAT, 1, bench.name())) == response(1, b"answer")
+    assert client.ended()
+
+
+def test_occurrence_and_limit_count_matches_since_arming(bench: Bench) -> None:
+    """The n-th match is the first that fires, ``limit`` the last; all matches are counted before and after."""
+    client = bench.client()
+    client.ask(request(HEARTBEAT, 1, bench.name()))
+    bench.arm(Rule("r", Action.DELAY, HEARTBEAT, occurrence=2, limit=2, delay_s=0.01))
+    for corr in range(2, 7):
+        client.ask(request(HEARTBEAT, corr, bench.name()))
+    counts = bench.control.counts(bench.cell, "r")
+    assert (counts.seen, counts.matched, counts.fired) == (5, 5, 2)
+    assert [e["corr"] for e in bench.events("rule") if e["phase"] == "delayed"] == [3, 4]
+    assert bench.control.disarm(bench.cell, "r") == counts
+
+
+def test_a_discarded_request_never_arrived(bench: Bench) -> None:
+    """Discarding ends the connection without the frame."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    assert hit is not None
+    assert bench.control.resolve(str(hit.held), How.DISCARD).outcome == "discarded"
+    assert client.ended()
+    assert bench.broker.frames == []
+    with pytest.raises(WireError, match="no held frame"):
+        bench.control.resolve(str(hit.held), How.DISCARD)
+
+
+def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None:
+    """Delivering sends the very same frame over another connection and swallows the answer; the client has gone."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
+    client = bench.client()
+    sent = request(HEARTBEAT, 1, bench.name(), b"late")
+    client.send(sent)
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    client.close()
+    assert hit is not None
+    result = bench.control.resolve(str(hit.held), How.DELIVER)
+    assert (result.outcome, result.reached, result.answered) == ("delivered", True, True)
+    assert [peer.frames for peer in bench.broker.peers] == [[], [sent]]
+    assert bench.phases("r") == ["armed", "hit", "held", "delivered"]
+
+
+def test_a_detached_request_can_be_delivered_later(bench: Bench) -> None:
+    """Release later: the connection is cut, the client goes on over another one, then the old request arrives."""
+    bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
+    client = bench.client()
+    client.send(request(HEARTBEAT, 1, bench.name()))
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    assert hit is not None
+    assert bench.control.resolve(str(hit.held), How.RELEASE_LATER, cut=True).outcome == "detached"
+    assert client.ended()
+    bench.client().ask(request(HEARTBEAT, 2, bench.name()))
+    assert bench.control.resolve(str(hit.held), How.DELIVER).outcome == "delivered"
+    assert [corr_of(frame) for frame in bench.broker.frames] == [2, 1]
