@@ -58,8 +58,8 @@ class KafkaBench:
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire at the trigger's record and role."""
         record = self.load.records[self.load.target.position - 1 + trigger.offset].id
-        rule = replace(rule, id=f"{self.cell.key}-{rule.id}", role=str(trigger.role), record=record)
-        self.deployed.wire.arm(self.cell.key, rule)
+        rule = replace(rule, role=str(trigger.role), record=record)
+        self.deployed.wire.arm(self.cell.id, rule)
         self._rules.append(rule.id)
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
@@ -117,12 +117,12 @@ class KafkaBench:
     def disarm(self) -> None:
         """Take back what has not fired, and resolve what is still held."""
         for rule in self._rules:
-            self.deployed.wire.disarm(rule)
+            self.deployed.wire.disarm(self.cell.id, rule)
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
-            hit = self.deployed.wire.hit(self._rules[-1])
-            return hit and Fired(hit.record, hit.client.split(".")[1], hit.hold)
+            hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
+            return hit and Fired(next(iter(hit.records), None), hit.client.split(".")[1], hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)

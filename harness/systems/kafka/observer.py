@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaConfigurationError, KafkaError, TopicAlreadyExistsError
 
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PROBE_TOPIC = "lostack.probe"
 READY_S = 60.0
 _CLIENT = {"request_timeout_ms": 5000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
-           "retry_backoff_ms": 20, "metrics_enabled": False}  # fmt: skip
+           "retry_backoff_ms": 20}  # fmt: skip
+_QUIET = {"metrics_enabled": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Observer:
         """Create topics: name → (partitions, configuration)."""
         with self._lock:
             self._admin_client().create_topics(
-                [NewTopic(name, partitions, 1, topic_configs=dict(config)) for name, (partitions, config) in topics.items()]
+                {n: {"num_partitions": p, "replication_factor": 1, "configs": dict(c)} for n, (p, c) in topics.items()},
+                wait_for_metadata=True,
             )
 
     def ends(self, topic: str) -> dict[int, LogEnds]:
@@ -118,16 +120,18 @@ class Observer:
 
     def _acks(self) -> bool:
         try:
-            with contextlib.suppress(KafkaError):
+            with contextlib.suppress(TopicAlreadyExistsError):
                 self.create_topics({PROBE_TOPIC: (1, {})})
-            producer = KafkaProducer(**_CLIENT | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
+            producer = KafkaProducer(**_CLIENT | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
                                      acks="all", max_block_ms=2000, enable_idempotence=False)  # fmt: skip
+        except KafkaConfigurationError:
+            raise
         except KafkaError:
             self.close()
             return False
         try:
             producer.send(PROBE_TOPIC, b"probe").get(timeout=2)
-        except (KafkaError, UnknownTopicOrPartitionError):
+        except KafkaError:
             return False
         else:
             return True
@@ -142,7 +146,7 @@ class Observer:
     def _reader(self, isolation: str) -> Any:
         if isolation not in self._readers:
             self._readers[isolation] = KafkaConsumer(
-                **_CLIENT, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
+                **_CLIENT, **_QUIET, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
                 fetch_max_wait_ms=20, group_id=None,
             )  # fmt: skip
         return self._readers[isolation]

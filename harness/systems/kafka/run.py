@@ -60,16 +60,19 @@ class KafkaCellRun:
         )  # fmt: skip
         self._db: DatabaseSink | None = None
         self._closed = False
+        self._on_wire = False
 
     # --- the steps ---------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Topics, outbox, sink, wire; then the consuming side, ready; then the fault, armed."""
+        (self.directory / LOGS).mkdir(parents=True, exist_ok=True)
         self._make_topics()
         Outbox.create(self._outbox, self._load.records)
         DatabaseSink.create(self._sink)
         self._db = DatabaseSink(self._sink)
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl")
+        self._on_wire = True
         if not self.cell.scenario.consumer_starts_after_fault and not self._refused:
             self._start_consumers()
         self._fault.arm(self._bench)
@@ -120,7 +123,8 @@ class KafkaCellRun:
         for stage in (self._producer, *self._consumers):
             if stage.started:
                 stage.kill()
-        self.deployed.wire.close_cell(self.cell.key)
+        if self._on_wire:
+            self.deployed.wire.close_cell(self.cell.id)
         if self._db:
             self._db.close()
 
