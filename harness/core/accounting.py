@@ -61,7 +61,7 @@ class Account:
 
     ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
     ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
-    unknown`` and one flag per :class:`~harness.core.sign.Sign`).
+    unknown`` and one :func:`flag` per :class:`~harness.core.sign.Sign`).
     """
 
     counts: dict[str, int]
@@ -80,7 +80,16 @@ class Account:
     def signs(self, record: str) -> frozenset[Sign]:
         """The signs of protection seen on one record."""
         row = self.records.loc[self.records["record"] == record]
-        return frozenset(sign for sign in Sign if not row.empty and bool(row[sign.value].iloc[0]))
+        return frozenset(sign for sign in Sign if not row.empty and bool(row[flag(sign)].iloc[0]))
+
+
+def flag(sign: Sign) -> str:
+    """Return the column that flags a sign; prefixed, for some signs are named like a count.
+
+    >>> flag(Sign.ABSORBED)
+    'shows absorbed'
+    """
+    return f"shows {sign}"
 
 
 def frame_of(events: Iterable[Event]) -> pd.DataFrame:
@@ -271,18 +280,18 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     dead = stored[~stored["visible"] & ~stored["stalled"]]
     several = asked.drop_duplicates([*RECORD, "request"])
 
-    table[Sign.REPEATED_REQUEST] = _marked(table, again, RECORD)
-    table[Sign.TAKEN_AGAIN] = _counted(table, taken) > 1
-    table[Sign.ABORTED] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
-    table[Sign.DELIVERED_AGAIN] = (_counted(table, got) > 1) | (
+    table[flag(Sign.REPEATED_REQUEST)] = _marked(table, again, RECORD)
+    table[flag(Sign.TAKEN_AGAIN)] = _counted(table, taken) > 1
+    table[flag(Sign.ABORTED)] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
+    table[flag(Sign.DELIVERED_AGAIN)] = (_counted(table, got) > 1) | (
         missed & _marked(table, fetched[fetched["reached"]], RECORD)
     )
-    table[Sign.ABSORBED] = table["absorbed"] > 0
-    table[Sign.NOT_RESENT] = _marked(table, _unknown_attempts(frame), RECORD) & ~_marked(
+    table[flag(Sign.ABSORBED)] = table["absorbed"] > 0
+    table[flag(Sign.NOT_RESENT)] = _marked(table, _unknown_attempts(frame), RECORD) & ~_marked(
         table, several[several.duplicated([*RECORD, "topic"])], RECORD
     )
-    table[Sign.RESUMED_PAST] = _resumed_past(table, frame, stored)
-    table[Sign.FLUSHED] = _flushed(table, frame, stored)
+    table[flag(Sign.RESUMED_PAST)] = _resumed_past(table, frame, stored)
+    table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
 
 
 def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:

@@ -1,0 +1,129 @@
+"""The account and the brute-force oracle agree on every column and every record of hundreds of histories."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pandas as pd
+import pytest
+from histories import plausible, soup
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import oracle
+
+from harness.core.accounting import Account, LastHop, State, account, cell_table, frame_of, record_table
+
+Row = dict[str, Any]
+
+BATCHES = 16
+PER_BATCH = 24
+ROUNDS_MAX = 2000
+
+
+def figures_of_oracle(events: list[Row]) -> Row:
+    """Return the oracle's answer in a form that can be compared."""
+    found = oracle(events)
+    counts = {name: len(value) if isinstance(value, set) else value for name, value in found.items()}
+    counts["left"] = counts["left_in_source"] + counts["left_in_topic"]
+    for name in ("states", "last_hops", "duplicated_ids"):
+        del counts[name]
+    records = {record: (state, found["last_hops"].get(record)) for record, state in found["states"].items()}
+    return {"counts": counts, "records": records, "lost": found["lost"], "duplicated": found["duplicated_ids"]}
+
+
+def figures_of_account(found: Account) -> Row:
+    """Return the account's answer in the same form."""
+    rows = zip(found.records["record"], found.records["state"], found.records["last_hop"], strict=True)
+    records = {record: (str(state), None if hop is None else str(hop)) for record, state, hop in rows}
+    return {"counts": found.counts, "records": records, "lost": set(found.lost), "duplicated": set(found.duplicated)}
+
+
+def differences(events: list[Row]) -> str:
+    """Say where the two disagree about one history; empty where they agree."""
+    told = figures_of_account(account(events))
+    want = figures_of_oracle(events)
+    lines = [
+        f"{part} {name}: account {told[part].get(name)}, oracle {want[part].get(name)}"
+        for part in ("counts", "records")
+        for name in {**told[part], **want[part]}
+        if told[part].get(name) != want[part].get(name)
+    ]
+    lines += [f"{part}: account {told[part]}, oracle {want[part]}" for part in ("lost", "duplicated") if told[part] != want[part]]
+    return "\n".join(lines)
+
+
+def smallest(events: list[Row]) -> list[Row]:
+    """Leave out events one by one for as long as the two still disagree."""
+    rounds = 0
+    at = 0
+    while at < len(events) and rounds < ROUNDS_MAX:
+        rounds += 1
+        fewer = events[:at] + events[at + 1 :]
+        if differences(fewer):
+            events = fewer
+        else:
+            at += 1
+    return events
+
+
+def story_of(seed: int) -> list[Row]:
+    """Return random history number ``seed``: even ones make no sense, odd ones do."""
+    dice = random.Random(seed)
+    return plausible(dice) if seed % 2 else soup(dice)
+
+
+def accounts_of(histories: dict[str, list[Row]]) -> dict[str, Account]:
+    """Account for many cells in one frame, as Spark's groups do."""
+    frame = frame_of({**row, "cell": cell} for cell, events in histories.items() for row in events)
+    records = record_table(frame)
+    cells = cell_table(frame, records).set_index("cell")
+    return {
+        cell: Account(
+            {str(name): int(cells.loc[cell, name]) for name in cells.columns},
+            records[records["cell"] == cell].reset_index(drop=True),
+        )
+        for cell in histories
+    }
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_many_cells_in_one_frame_agree_with_the_oracle(batch: int) -> None:
+    """Every column and every record's state agrees with the oracle, and no cell's events leak into another's account."""
+    histories = {f"cell-{batch * PER_BATCH + n}": story_of(batch * PER_BATCH + n) for n in range(PER_BATCH)}
+    for cell, found in accounts_of(histories).items():
+        if figures_of_account(found) != figures_of_oracle(histories[cell]):
+            events = smallest(histories[cell])
+            said = differences(events) or "only among other cells"
+            pytest.fail(f"{cell}: {said}\n" + "\n".join(str(row) for row in events), pytrace=False)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32))
+def test_one_cell_agrees_with_the_oracle(seed: int) -> None:
+    """``account`` agrees with the oracle on histories of any luck (``--hypothesis-profile=thorough`` for new ones)."""
+    events = story_of(seed)
+    if said := differences(events):
+        events = smallest(events)
+        pytest.fail(f"seed {seed}: {said}\n" + "\n".join(str(row) for row in events), pytrace=False)
+
+
+def test_the_random_histories_hold_everything() -> None:
+    """The comparison is no empty one: every column is non-zero, and every state and last hop occurs, many times."""
+    found = [figures_of_oracle(story_of(seed)) for seed in range(BATCHES * PER_BATCH)]
+    columns = pd.DataFrame([row["counts"] for row in found])
+    rare = {name: int((columns[name] > 0).sum()) for name in columns if (columns[name] > 0).sum() < 10}
+    assert not rare
+    seen = [pair for row in found for pair in row["records"].values()]
+    states = {state: sum(1 for pair in seen if pair[0] == state) for state in State}
+    hops = {hop: sum(1 for pair in seen if pair[1] == hop) for hop in LastHop}
+    assert min(states.values()) >= 10, states
+    assert min(hops.values()) >= 10, hops
+    assert {state for state, _ in seen} == {str(state) for state in State}
+    assert {hop for _, hop in seen if hop} == {str(hop) for hop in LastHop}
+
+
+def test_an_empty_history_has_an_empty_account() -> None:
+    """No events, no counts: nothing fails and nothing is invented."""
+    assert not differences([])
+    assert set(account([]).counts.values()) == {0}
