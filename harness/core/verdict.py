@@ -122,8 +122,11 @@ class Proof:
     def __init__(self, plan: Plan, history: History) -> None:
         self.plan = plan
         self.history = history
+        self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT)
+                     if e["event"] == kinds.FAILPOINT or e.get("phase") == "hit"]  # fmt: skip
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-        self.fired_at: int | None = fired["t"] if fired else None
+        self.fired_at: int | None = min(e["t"] for e in (fired, *self.hits)) if fired else None
+        """When the trigger was hit; the runner, which says so, learns of it a little later."""
         self.drain: Event | None = None
         for event in history.of(kinds.DRAIN):
             self.drain = event
@@ -171,7 +174,7 @@ class Proof:
         if self.fired_at is None:
             return "the fault did not fire"
         kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT}[evidence.trigger]
-        hits = [e for e in self.history.of(kind) if evidence.trigger == "failpoint" or e.get("phase") == "hit"]
+        hits = [e for e in self.hits if e["event"] == kind]
         if not hits:
             return f"the fault is said to have fired, but no {evidence.trigger} was hit"
         if evidence.at_target and not any(_names(hit, self.plan.target) for hit in hits):

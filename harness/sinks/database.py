@@ -36,7 +36,8 @@ class DatabaseSink:
     """The sink in the file ``path``. Between ``begin`` and ``commit`` everything is one transaction."""
 
     def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=10)
+        # a client may call its rebalance listener in another thread of its own, while the program's waits
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
         self._db.execute("PRAGMA synchronous=OFF")
 
     @staticmethod

@@ -44,7 +44,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A rule fired. ``held`` names the held frame of a hold; ``request`` is ``conn:corr``."""
+    """A rule fired, at a frame about ``records``. ``record`` is the one its rule selects; ``held`` names what a hold holds."""
 
     rule: str
     cell: str
@@ -59,6 +59,7 @@ class Hit:
     version: int
     corr: int
     size: int
+    record: str | None = None
     records: tuple[str, ...] = ()
 
 

@@ -189,7 +189,8 @@ class Wire:
         cell.phase(rule, "hit", frame, action=rule.action, held=held)
         fields = frame.fields()
         records = tuple(sorted(frame.insight.subject.records))
-        hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, records=records, **fields)
+        about = {"record": rule.record, "records": records}
+        hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, **about, **fields)
         self._push({"push": "hit", **{name: getattr(hit, name) for name in Hit.__slots__}})
 
     # -- routes -----------------------------------------------------------------------------------------------------

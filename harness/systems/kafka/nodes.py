@@ -92,7 +92,10 @@ class StageNode:
         """Whether this incarnation has died, or stands still, at a failpoint."""
         if self.node is None:
             return False
-        return self.ended() is not None or psutil.Process(self.node.pid).status() == psutil.STATUS_STOPPED
+        try:
+            return self.ended() is not None or psutil.Process(self.node.pid).status() == psutil.STATUS_STOPPED
+        except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
+            return False
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""
