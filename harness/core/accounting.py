@@ -340,6 +340,7 @@ def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     logged = stored[~stored["stalled"]][[*ATTEMPT, "visible"]]
     only_stalled = stored[stored["stalled"]]
     told = _of(frame, kinds.ACKED)[ATTEMPT].assign(visible=False)
+    told = told[_marked(told, offered(frame), RECORD)]  # what was never offered is a phantom, and part of nothing
     told = told[~(_marked(told, only_stalled, ATTEMPT) & ~_marked(told, logged, ATTEMPT))]
     parts = pd.concat([logged, told])
     parts = parts[parts["attempt"].notna()]
