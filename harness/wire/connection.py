@@ -14,6 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.core import events as kinds
 from harness.wire import codec, frames
 from harness.wire.cell import Frame
 from harness.wire.rules import Action, After, Api, Direction, How, api_label
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from harness.wire.rules import ArmedRule
     from harness.wire.wire import Wire
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 16
 MAX_PENDING = 10_000
 """Unanswered requests remembered per connection. A broker answers in order and one at a time: no client gets there."""
 CELL_APIS = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
@@ -219,6 +220,8 @@ class Lane:
         frame = self._conn.frame(self._direction, api, version, corr, size)
         if asked:
             frame.client, frame.cell = asked.client, asked.cell
+        elif frame.cell is not None:
+            frame.cell.blind(frame, "a response to no known request")
         if not await self._read(frame, asked):
             return False
         self._conn.pending.pop(corr, None)
@@ -271,6 +274,9 @@ class Lane:
     async def _treat(self, frame: Frame, pending: Pending | None) -> bool:
         """Do to the frame what the rules say; false where the stream has ended."""
         cell = frame.cell
+        delay_s = self._wire.delay_of(self._conn, self._direction)
+        if delay_s:
+            await asyncio.sleep(delay_s)
         if cell is None:
             return await self._forward(frame)
         await self._conn.gate()  # from here to the verdict nothing waits: what is frozen is not even counted
@@ -282,9 +288,6 @@ class Lane:
         armed = cell.judge(frame, cell.candidates(frame.header))
         if armed is not None:
             return await self._act(frame, cell, armed)
-        delay_s = self._wire.delay_of(self._conn, self._direction)
-        if delay_s:
-            await asyncio.sleep(delay_s)
         return await self._forward(frame)
 
     async def _act(self, frame: Frame, cell: WireCell, armed: ArmedRule) -> bool:
@@ -347,6 +350,7 @@ class Connection:
         self.id = number
         self.route = route
         self.client = ""
+        self.process = ""
         self.cell: WireCell | None = None
         self.opaque = asyncio.Event()
         """Set when the bytes turned out to be no frames: then nothing is read or kept back any more."""
@@ -373,6 +377,7 @@ class Connection:
         if self._announced and name == self.client and self.cell is self.wire.cell_of(name, self.route):
             return
         self.client = name
+        self.process = self.wire.process_of(name)
         before, self.cell = self.cell, self.wire.cell_of(name, self.route)
         self.wire.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
@@ -404,12 +409,17 @@ class Connection:
         if not self.opaque.is_set():
             self.opaque.set()
             self.wire.note(self.cell, "conn", phase="opaque", because=because, **self.fields())
+            cell = self.cell or self.wire.cell_of(self.client, self.route)
+            if cell is not None:
+                cell.write(kinds.UNDECODABLE, api="unknown", version=-1, because=because, **self.fields())
 
     def expect(self, pending: Pending) -> None:
         """Remember a request that will be answered; the oldest is forgotten where there are too many."""
         self.pending[pending.frame.corr] = pending
         if len(self.pending) > MAX_PENDING:
-            self.pending.popitem(last=False)
+            _, forgotten = self.pending.popitem(last=False)
+            if forgotten.frame.cell is not None:
+                forgotten.frame.cell.blind(forgotten.frame, f"more than {MAX_PENDING} requests have no answer")
 
     # -- standing still -------------------------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ class WireControl:
         role: str | None = None,
         node: str | None = None,
     ) -> int:
-        """Let a direction go silent; return how many connections that is. Switched off, it cuts those that lost bytes."""
+        """Let a direction go silent; return how many connections that is. Turned off, it cuts those that lost bytes."""
         args = {"direction": direction, "on": on, "client": client, "role": role, "node": node}
         return int(self._call("black_hole", args))
 
@@ -197,7 +197,7 @@ class WireControl:
         role: str | None = None,
         node: str | None = None,
     ) -> None:
-        """Let every frame of a cell wait in this direction; 0 ends it."""
+        """Let every frame wait in this direction; 0 ends it."""
         args = {"direction": direction, "seconds": seconds, "client": client, "role": role, "node": node}
         self._call("delay", args)
 

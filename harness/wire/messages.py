@@ -44,7 +44,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A rule fired, at a frame about ``records``. ``record`` is the one its rule selects; ``held`` names what a hold holds."""
+    """A rule fired, at a frame about ``records``; ``record`` is the one it selects. ``held`` names the frame of a hold."""
 
     rule: str
     cell: str

@@ -1,10 +1,12 @@
-"""The control connection's wire side: one call a line, handled in order of arrival per connection."""
+"""The control connection's wire side: one call a line, begun in the order of arrival, each answered when it is done."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import sys
+import traceback
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,9 @@ class ControlServer:
             reply = {"id": number, "error": str(error)}
         except (ValueError, TypeError, KeyError) as error:
             reply = {"id": number, "error": f"the wire cannot read this call: {type(error).__name__}: {error}"}
+        except Exception as error:  # noqa: BLE001 - the caller must hear of it, whatever it is
+            traceback.print_exception(error, file=sys.stderr)
+            reply = {"id": number, "error": f"the wire failed: {type(error).__name__}: {error}"}
         _send(writer, reply)
         with contextlib.suppress(OSError):
             await writer.drain()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.history import HistoryError, HistoryWriter
+from harness.core.waiting import POLL_S
 from harness.wire import codec
 from harness.wire.cell import Frame, WireCell
 from harness.wire.connection import Connection, reset
@@ -65,7 +66,7 @@ class Freeze:
         """Whether a connection stands still under this."""
         if self.scope is FreezeScope.NODE:
             return conn.route.node == self.target
-        return bool(conn.client) and incarnation(conn.client) == self.target
+        return bool(conn.client) and conn.process == self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ class Listener:
 
 
 def incarnation(client: str) -> str:
-    """Return the part of a client id that names one process: ``<cell>.<role>.<incarnation>``, or all of a foreign one.
+    """Return the part of a client id of ours that names one process: ``<cell key>.<role>.<incarnation>``.
 
-    >>> incarnation("3f9a2c1d.processor.2-restore-consumer"), incarnation("rdkafka")
-    ('3f9a2c1d.processor.2', 'rdkafka')
+    >>> incarnation("3f9a2c1d.processor.2-restore-consumer"), incarnation("3f9a2c1d.processor.2")
+    ('3f9a2c1d.processor.2', '3f9a2c1d.processor.2')
     """
     words = client.split(".", _INCARNATION_WORDS)
     if len(words) < _INCARNATION_WORDS:
@@ -150,6 +151,10 @@ class Wire:
             return None
         return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
 
+    def process_of(self, client: str) -> str:
+        """Return what names the process behind a client id; of a foreign client that is the whole of it."""
+        return incarnation(client) if client.partition(".")[0] in self._by_key else client
+
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
         """Whether a black hole swallows this direction."""
         return bool(self._dark) and any(way is direction and which.covers(conn) for which, way in self._dark)
@@ -178,7 +183,7 @@ class Wire:
         name = f"h{next(self._numbers)}"
         freeze = None
         if rule.freeze is not None:
-            target = conn.route.node if rule.freeze is FreezeScope.NODE else incarnation(frame.client)
+            target = conn.route.node if rule.freeze is FreezeScope.NODE else self.process_of(frame.client)
             freeze = self._start_freeze(name, rule.freeze, target).id
         hold = Hold(name, frame, cell, rule, conn, freeze)
         self._holds[name] = hold
@@ -189,8 +194,9 @@ class Wire:
         cell.phase(rule, "hit", frame, action=rule.action, held=held)
         fields = frame.fields()
         records = tuple(sorted(frame.insight.subject.records))
-        about = {"record": rule.record, "records": records}
-        hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, **about, **fields)
+        hit = Hit(
+            rule=rule.id, cell=cell.id, action=rule.action, held=held, record=rule.record, records=records, **fields
+        )
         self._push({"push": "hit", **{name: getattr(hit, name) for name in Hit.__slots__}})
 
     # -- routes -----------------------------------------------------------------------------------------------------
@@ -258,49 +264,61 @@ class Wire:
     async def _accept(self, route: Route, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            client, _ = await loop.sock_accept(sock)
+            try:
+                client, _ = await loop.sock_accept(sock)
+            except OSError as error:  # no descriptor is free, or the client has gone again: the listener must live on
+                self._own.write("route", phase="accept-failed", route=route.name, because=str(error))
+                await asyncio.sleep(POLL_S)
+                continue
             task = asyncio.create_task(self._serve(route, client))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, route: Route, client: socket.socket) -> None:
-        """Run one connection to its end. Only a history that cannot be written, or our own fault, gets out of here."""
+        """Run one connection to its end. A history that cannot be written ends the wire; our own fault voids cells."""
         number = next(self._numbers)
-        cell = self._by_route.get(route.name)
         try:
-            upstream = await _connect(route.upstream_host, route.upstream_port)
+            upstream = await self._reach(route, client, number)
+            if upstream is not None:
+                await self._join(Connection(self, number, route, client, upstream))
+        except HistoryError as error:
+            self.fail(str(error))
+
+    async def _reach(self, route: Route, client: socket.socket, number: int) -> socket.socket | None:
+        """Connect to the broker; where it refuses, so do we, at once."""
+        try:
+            _tune(client)
+            return await _connect(route.upstream_host, route.upstream_port)
         except OSError as error:
             reset(client)
             fields = {"conn": number, "role": route.role, "node": route.node, "client": ""}
-            for each in (cell,) if cell else self._cells.values():
-                each.write("conn", phase="refused", because=str(error), **fields)
-            return
+            claimed = self._by_route.get(route.name)
+            for cell in (claimed,) if claimed else tuple(self._cells.values()):  # nobody knows yet whose it is
+                cell.write("conn", phase="refused", because=str(error), **fields)
+            return None
         except asyncio.CancelledError:
             client.close()
             raise
-        _tune(client)
-        conn = Connection(self, number, route, client, upstream)
-        self._conns[number] = conn
+
+    async def _join(self, conn: Connection) -> None:
+        self._conns[conn.id] = conn
         self.freeze_newcomer(conn)
         try:
             await conn.run()
-        except HistoryError as error:
-            self.fail(str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of the wire itself must void the cells it touches
-            self._own_fault(conn, error)
+        except HistoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the cells it touches prove nothing
+            traceback.print_exception(error, file=sys.stderr)
+            because = f"the wire failed inside connection {conn.id}: {type(error).__name__}: {error}"
+            for cell in (conn.cell,) if conn.cell else tuple(self._cells.values()):
+                cell.write(kinds.FAILED, because=because)
         finally:
-            self._conns.pop(number, None)
-
-    def _own_fault(self, conn: Connection, error: Exception) -> None:
-        traceback.print_exception(error, file=sys.stderr)
-        because = f"the wire failed inside connection {conn.id}: {type(error).__name__}: {error}"
-        for cell in (conn.cell,) if conn.cell else tuple(self._cells.values()):
-            cell.write(kinds.FAILED, because=because)
-        self._push({"push": "failed", "because": because})
+            self._conns.pop(conn.id, None)
 
     def fail(self, because: str) -> None:
         """End the wire: nothing it says can be trusted any more."""
         if not self.failure.done():
+            self._push({"push": "failed", "because": f"the wire ended: {because}"})
             self.failure.set_result(because)
 
     # -- cells and rules --------------------------------------------------------------------------------------------
@@ -425,7 +443,8 @@ class Wire:
         forwarded.cancel()
         ended.cancel()
         reached = hold.forwarded.is_set()
-        return Resolved(hold.id, "released", reached, because=None if reached else "the other side does not take it")
+        because = None if reached else f"it has not gone through within {within_s:g} s"
+        return Resolved(hold.id, "released", reached, because=because)
 
     async def _discard(self, hold: Hold, because: str | None) -> Resolved:
         del self._holds[hold.id]
@@ -476,7 +495,8 @@ class Wire:
 
     def freeze(self, scope: FreezeScope, target: str) -> Frozen:
         """Let a client's or a broker's connections stand still until :meth:`thaw`."""
-        freeze = self._start_freeze(f"f{next(self._numbers)}", scope, target)
+        name = target if scope is FreezeScope.NODE else self.process_of(target)
+        freeze = self._start_freeze(f"f{next(self._numbers)}", scope, name)
         return Frozen(freeze.id, sum(freeze.id in conn.frozen_by for conn in self._conns.values()))
 
     def thaw(self, freeze: str) -> Frozen:
@@ -525,7 +545,7 @@ class Wire:
         )
 
     def delay(self, which: Selection, direction: Direction, seconds: float) -> None:
-        """Let every frame of a cell wait in this direction; 0 ends it."""
+        """Let every frame wait in this direction; 0 ends it."""
         if seconds > 0:
             self._delays[which, direction] = seconds
         else:
@@ -561,7 +581,7 @@ async def _bind(host: str, port: int) -> socket.socket:
             sock.close()
             if asyncio.get_running_loop().time() >= deadline:
                 raise WireError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(POLL_S)
         else:
             return sock
 
