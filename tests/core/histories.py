@@ -1,3 +1,4 @@
+# ruff: noqa: D401 - each maker's docstring is the sentence it adds to the story
 """Making histories by hand: one clean story to plant anomalies in, and random ones to hold two accounts against.
 
 Every maker returns plain event dictionaries as :mod:`harness.core.events` describes them.
@@ -8,6 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from typing import Any
+
+from harness.core.accounting import Account, cell_table, frame_of, record_table
 
 Row = dict[str, Any]
 
@@ -22,10 +25,10 @@ class Story:
     events: list[Row] = field(default_factory=list)
     now: int = 0
 
-    def tell(self, event: str, by: str = "observer", **fields: Any) -> Row:
+    def tell(self, event: str, by: str = "observer", **fields: object) -> Row:
         """Tell one event."""
         self.now += 1
-        row = {"t": self.now, "w": self.now, "cell": "c", "by": by, "event": event, **fields}
+        row: Row = {"t": self.now, "w": self.now, "cell": "c", "by": by, "event": event, **fields}
         self.events.append(row)
         return row
 
@@ -41,22 +44,22 @@ class Story:
         """A program has the record in hand."""
         return self.tell("taken", by, record=record)
 
-    def sent(self, record: str, attempt: str | None, request: str = "1/1", **more: Any) -> Row:
+    def sent(self, record: str, attempt: str | None, request: str = "1/1", **more: object) -> Row:
         """The wire forwarded a request with the record."""
         return self.tell("sent", "wire", record=record, attempt=attempt, request=request, topic=TOPIC, partition=0,
                          producer_id=-1, producer_epoch=-1, sequence=-1, **more)  # fmt: skip
 
-    def acked(self, record: str, attempt: str | None, **more: Any) -> Row:
+    def acked(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told that the record is stored."""
         return self.tell("acked", "producer-1", record=record, attempt=attempt, partition=0, offset=0,
                          **{"hop": "topic", **more})  # fmt: skip
 
-    def refused(self, record: str, attempt: str | None, **more: Any) -> Row:
+    def refused(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told that the record is not stored."""
         return self.tell("refused", "producer-1", record=record, attempt=attempt, error="MessageTooLarge",
                          **{"hop": "topic", **more})  # fmt: skip
 
-    def unknown(self, record: str, attempt: str | None, **more: Any) -> Row:
+    def unknown(self, record: str, attempt: str | None, **more: object) -> Row:
         """The program was told nothing certain."""
         return self.tell("unknown", "producer-1", record=record, attempt=attempt, error="Timeout",
                          **{"hop": "topic", **more})  # fmt: skip
@@ -65,15 +68,15 @@ class Story:
         """The program was told what became of a transaction."""
         return self.tell("transaction", "producer-1", transaction=name, outcome=outcome, error=None)
 
-    def stored(self, record: str | None, partition: int, offset: int, **more: Any) -> Row:
+    def stored(self, record: str | None, partition: int, offset: int, **more: object) -> Row:
         """A copy in a log."""
-        row = {"hop": "topic", "topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "record": record,
+        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "record": record,
                "key": None, "intact": True, "visible": True, "attempt": None, "producer_id": -1}  # fmt: skip
         return self.tell("stored", **row | more)
 
-    def log(self, partition: int, stable: int, **more: Any) -> Row:
+    def log(self, partition: int, stable: int, **more: object) -> Row:
         """The offsets of a log at rest."""
-        row = {"hop": "topic", "topic": TOPIC, "partition": partition, "start": 0, "stable": stable, "end": stable,
+        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "start": 0, "stable": stable, "end": stable,
                "last_data": stable - 1}  # fmt: skip
         return self.tell("log", **row | more)
 
@@ -90,15 +93,29 @@ class Story:
         return self.tell("fetched", "wire", record=record, topic=TOPIC, partition=partition, offset=offset, epoch=0,
                          conn=1, reached=reached)  # fmt: skip
 
-    def recorded(self, record: str | None, order: int, partition: int | None, offset: int | None, **more: Any) -> Row:
+    def recorded(self, record: str | None, order: int, partition: int, offset: int, **more: object) -> Row:
         """A row of the sink."""
-        row = {"record": record, "key": None, "intact": True, "order": order, "partition": partition, "epoch": 0,
+        row: Row = {"record": record, "key": None, "intact": True, "order": order, "partition": partition, "epoch": 0,
                "offset": offset, "attempt": None}  # fmt: skip
         return self.tell("recorded", **row | more)
 
     def absorbed(self, record: str, partition: int, offset: int) -> Row:
         """A copy that reached the sink and was rightly not recorded."""
         return self.tell("absorbed", record=record, partition=partition, epoch=0, offset=offset)
+
+
+def accounts_of(histories: dict[str, list[Row]]) -> dict[str, Account]:
+    """Account for many cells in one frame, as Spark's groups do."""
+    frame = frame_of({**row, "cell": cell} for cell, events in histories.items() for row in events)
+    records = record_table(frame)
+    cells = cell_table(frame, records).set_index("cell")
+    return {
+        cell: Account(
+            {str(name): int(cells.loc[cell, name]) for name in cells.columns},
+            records[records["cell"] == cell].reset_index(drop=True),
+        )
+        for cell in histories
+    }
 
 
 def clean(count: int = 6, partitions: int = 2) -> Story:
@@ -141,6 +158,17 @@ _KINDS = {
     "unsent": 1,
 }  # fmt: skip
 """Kinds of random events, with their weights."""
+_WRITERS = {
+    **dict.fromkeys(("acked", "refused", "unknown", "transaction", "taken"), "producer-1"),
+    **dict.fromkeys(("sent", "unsent", "fetched", "produce_answer"), "wire"),
+    "delivered": "consumer-1",
+}
+
+
+def story_of(seed: int) -> list[Row]:
+    """Return random history number ``seed``: even ones make no sense, odd ones do."""
+    dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    return plausible(dice) if seed % 2 else soup(dice)
 
 
 def soup(dice: random.Random, most: int = 40) -> list[Row]:
@@ -165,7 +193,8 @@ def plausible(dice: random.Random) -> list[Row]:
     for record in names:
         story.offered(record, _KEYS[record], int(record[2:]))
     for number, start in enumerate(range(0, len(names), 2), start=1):
-        _tell_transaction(story, dice, names[start : start + 2], f"{dice.choice(_INCARNATIONS)}.{number}", offsets, logs, bad)
+        name = f"{dice.choice(_INCARNATIONS)}.{number}"
+        _tell_transaction(story, dice, names[start : start + 2], name, offsets=offsets, logs=logs, bad=bad)
     _consume(story, dice, logs, bad)
     for partition, end in enumerate(offsets):
         if dice.random() > bad / 2:
@@ -178,7 +207,14 @@ def plausible(dice: random.Random) -> list[Row]:
 
 
 def _tell_transaction(
-    story: Story, dice: random.Random, records: list[str], name: str, offsets: list[int], logs: list[Row], bad: float
+    story: Story,
+    dice: random.Random,
+    records: list[str],
+    name: str,
+    *,
+    offsets: list[int],
+    logs: list[Row],
+    bad: float,
 ) -> None:
     """Send records in one transaction, perhaps twice, and store them; ``offsets`` and ``logs`` grow."""
     story.transaction(name, "begun")
@@ -257,7 +293,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         "taken": {"record": record},
         "produce_answer": {"record": record, "reached": flag, "error": None},
     }  # fmt: skip
-    story.tell(kind, **fields[kind])
+    story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])
 
 
 def _shuffled(events: list[Row], dice: random.Random) -> list[Row]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pandas as pd
 import pytest
-from histories import plausible, soup
+from histories import accounts_of, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import oracle
 
-from harness.core.accounting import Account, LastHop, State, account, cell_table, frame_of, record_table
+from harness.core.accounting import Account, LastHop, State, account
 
 Row = dict[str, Any]
 
@@ -49,7 +48,8 @@ def differences(events: list[Row]) -> str:
         for name in {**told[part], **want[part]}
         if told[part].get(name) != want[part].get(name)
     ]
-    lines += [f"{part}: account {told[part]}, oracle {want[part]}" for part in ("lost", "duplicated") if told[part] != want[part]]
+    parts = [part for part in ("lost", "duplicated") if told[part] != want[part]]
+    lines += [f"{part}: account {told[part]}, oracle {want[part]}" for part in parts]
     return "\n".join(lines)
 
 
@@ -67,29 +67,9 @@ def smallest(events: list[Row]) -> list[Row]:
     return events
 
 
-def story_of(seed: int) -> list[Row]:
-    """Return random history number ``seed``: even ones make no sense, odd ones do."""
-    dice = random.Random(seed)
-    return plausible(dice) if seed % 2 else soup(dice)
-
-
-def accounts_of(histories: dict[str, list[Row]]) -> dict[str, Account]:
-    """Account for many cells in one frame, as Spark's groups do."""
-    frame = frame_of({**row, "cell": cell} for cell, events in histories.items() for row in events)
-    records = record_table(frame)
-    cells = cell_table(frame, records).set_index("cell")
-    return {
-        cell: Account(
-            {str(name): int(cells.loc[cell, name]) for name in cells.columns},
-            records[records["cell"] == cell].reset_index(drop=True),
-        )
-        for cell in histories
-    }
-
-
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_many_cells_in_one_frame_agree_with_the_oracle(batch: int) -> None:
-    """Every column and every record's state agrees with the oracle, and no cell's events leak into another's account."""
+    """Every column and every record's state agrees with the oracle; no cell's events leak into another's account."""
     histories = {f"cell-{batch * PER_BATCH + n}": story_of(batch * PER_BATCH + n) for n in range(PER_BATCH)}
     for cell, found in accounts_of(histories).items():
         if figures_of_account(found) != figures_of_oracle(histories[cell]):
