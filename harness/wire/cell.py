@@ -79,7 +79,7 @@ class WireCell:
         self._writer = writer
         self._blind: set[tuple[str, int, str]] = set()
 
-    def write(self, kind: str, **fields: Any) -> None:
+    def write(self, kind: str, **fields: object) -> None:
         """Append one line to the cell's history; nothing after the cell was closed."""
         if self.open:
             self._writer.write(kind, **fields)
@@ -151,7 +151,7 @@ class WireCell:
         extra = {} if error is None else {"error": error}
         self.write(kinds.FRAME, **frame.fields(), **extra)
 
-    def phase(self, rule: Rule, phase: str, frame: Frame, **more: Any) -> None:
+    def phase(self, rule: Rule, phase: str, frame: Frame, **more: object) -> None:
         """Write what became of a rule at a frame."""
         records = sorted(frame.insight.subject.records)
         about: dict[str, Any] = {"records": records} if records else {}

@@ -3,6 +3,7 @@
 Payloads are whole frames without their length. Topics that a frame names by id only come out as :func:`topic_id_name`;
 the caller resolves them. Everything that cannot be read raises :class:`UndecodableError` with the reason.
 """
+# ruff: noqa: ANN401 - the library gives no types: here is where that ends
 
 from __future__ import annotations
 

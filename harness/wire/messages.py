@@ -44,7 +44,7 @@ class RouteState:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A rule fired, at a frame about ``records``; ``record`` is the one it selects. ``held`` names the frame of a hold."""
+    """A rule fired, at a frame about ``records``; ``record`` is the one it selects, ``held`` names what it holds."""
 
     rule: str
     cell: str

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 MAX_LINE_BYTES = 16 << 20
+CLOSE_WITHIN_S = 2.0
 
 
 class ControlServer:
@@ -29,6 +30,7 @@ class ControlServer:
         self.wire = Wire(history, push=self._push, decode_limit=decode_limit)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str = LOOPBACK, port: int = 0) -> int:
         """Listen; return the port."""
@@ -43,6 +45,8 @@ class ControlServer:
         await self.wire.close()
         for writer in tuple(self._writers):
             writer.close()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=CLOSE_WITHIN_S)
 
     def _push(self, message: dict[str, Any]) -> None:
         for writer in self._writers:
@@ -50,17 +54,21 @@ class ControlServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        tasks: set[asyncio.Task[None]] = set()
+        self._keep(asyncio.current_task())
         try:
             while line := await reader.readline():
-                task = asyncio.create_task(self._answer(line, writer))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
+                self._keep(asyncio.create_task(self._answer(line, writer)))
         except (OSError, ValueError):
             pass  # the harness is gone, or sent a line without end: that connection is over
         finally:
             self._writers.discard(writer)
             writer.close()
+
+    def _keep(self, task: asyncio.Task[None] | None) -> None:
+        """Hold on to a task until it is done, as the event loop does not."""
+        if task is not None:
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
 
     async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         number: Any = None
@@ -91,7 +99,7 @@ def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
         writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, list):
@@ -99,88 +107,88 @@ def _plain(value: Any) -> Any:
     return value
 
 
-async def _add_route(wire: Wire, args: dict[str, Any]) -> Any:
+async def _add_route(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.add_route(Route(**args))
 
 
-async def _open_route(wire: Wire, args: dict[str, Any]) -> Any:
+async def _open_route(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.open_route(args["name"])
 
 
-async def _close_route(wire: Wire, args: dict[str, Any]) -> Any:
+async def _close_route(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.close_route(args["name"])
 
 
-async def _remove_route(wire: Wire, args: dict[str, Any]) -> Any:
-    return await wire.remove_route(args["name"])
+async def _remove_route(wire: Wire, args: dict[str, Any]) -> None:
+    await wire.remove_route(args["name"])
 
 
-async def _routes(wire: Wire, _args: dict[str, Any]) -> Any:
+async def _routes(wire: Wire, _args: dict[str, Any]) -> object:
     return wire.routes()
 
 
-async def _open_cell(wire: Wire, args: dict[str, Any]) -> Any:
+async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
     path = Path(args["history_path"])
-    return wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), args.get("routes", ()))
+    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), args.get("routes", ()))
 
 
-async def _learn(wire: Wire, args: dict[str, Any]) -> Any:
-    return wire.learn(args["topics"])
+async def _learn(wire: Wire, args: dict[str, Any]) -> None:
+    wire.learn(args["topics"])
 
 
-async def _close_cell(wire: Wire, args: dict[str, Any]) -> Any:
+async def _close_cell(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.close_cell(args["cell_id"])
 
 
-async def _arm(wire: Wire, args: dict[str, Any]) -> Any:
-    return wire.arm(args["cell_id"], Rule.from_json(args["rule"]))
+async def _arm(wire: Wire, args: dict[str, Any]) -> None:
+    wire.arm(args["cell_id"], Rule.from_json(args["rule"]))
 
 
-async def _disarm(wire: Wire, args: dict[str, Any]) -> Any:
+async def _disarm(wire: Wire, args: dict[str, Any]) -> object:
     return wire.disarm(args["cell_id"], args["rule_id"])
 
 
-async def _counts(wire: Wire, args: dict[str, Any]) -> Any:
+async def _counts(wire: Wire, args: dict[str, Any]) -> object:
     return wire.counts(args["cell_id"], args["rule_id"])
 
 
-async def _holds(wire: Wire, _args: dict[str, Any]) -> Any:
+async def _holds(wire: Wire, _args: dict[str, Any]) -> object:
     return wire.holds()
 
 
-async def _resolve(wire: Wire, args: dict[str, Any]) -> Any:
+async def _resolve(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.resolve(args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"])
 
 
-async def _resolve_all(wire: Wire, args: dict[str, Any]) -> Any:
+async def _resolve_all(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.resolve_all(How(args["how"]), within_s=args["within_s"])
 
 
-async def _freeze(wire: Wire, args: dict[str, Any]) -> Any:
+async def _freeze(wire: Wire, args: dict[str, Any]) -> object:
     return wire.freeze(FreezeScope(args["scope"]), args["target"])
 
 
-async def _thaw(wire: Wire, args: dict[str, Any]) -> Any:
+async def _thaw(wire: Wire, args: dict[str, Any]) -> object:
     return wire.thaw(args["freeze"])
 
 
-async def _cut(wire: Wire, args: dict[str, Any]) -> Any:
+async def _cut(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.cut(_selection(args))
 
 
-async def _black_hole(wire: Wire, args: dict[str, Any]) -> Any:
+async def _black_hole(wire: Wire, args: dict[str, Any]) -> object:
     return await wire.black_hole(_selection(args), Direction(args["direction"]), on=args["on"])
 
 
-async def _delay(wire: Wire, args: dict[str, Any]) -> Any:
-    return wire.delay(_selection(args), Direction(args["direction"]), args["seconds"])
+async def _delay(wire: Wire, args: dict[str, Any]) -> None:
+    wire.delay(_selection(args), Direction(args["direction"]), args["seconds"])
 
 
 def _selection(args: dict[str, Any]) -> Selection:
     return Selection(args.get("client"), args.get("role"), args.get("node"))
 
 
-VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[Any]]] = {
+VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[object]]] = {
     "add_route": _add_route,
     "open_route": _open_route,
     "close_route": _close_route,

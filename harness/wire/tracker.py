@@ -17,7 +17,7 @@ from harness.wire import codec
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 MAX_TRANSACTIONS = 4096
 """Producer epochs remembered at once; the oldest is forgotten first."""
@@ -299,7 +299,7 @@ def _worst(errors: Iterator[int]) -> int:
     return next((error for error in errors if error), 0)
 
 
-def _unresolved(topics: set[str], carried: Any) -> str | None:
+def _unresolved(topics: set[str], carried: Collection[object]) -> str | None:
     """Say which topic has no name, where that matters: something of the cell is in it."""
     nameless = sorted(topic for topic in topics if codec.is_unresolved(topic))
     return f"the name of topic {nameless[0]} is not known" if nameless and carried else None

@@ -171,7 +171,7 @@ class Wire:
             if freeze.covers(conn):
                 conn.freeze(freeze.id)
 
-    def note(self, cell: WireCell | None, kind: str, **fields: Any) -> None:
+    def note(self, cell: WireCell | None, kind: str, **fields: object) -> None:
         """Write to the cell's history, or to the wire's own where the connection is of no cell."""
         if cell is not None:
             cell.write(kind, **fields)

@@ -1,4 +1,4 @@
-"""A scripted stand-in for a broker, and a bare client: blocking sockets and threads, so that tests read from top to bottom."""
+"""A scripted stand-in for a broker, and a bare client: blocking sockets, so that tests read from top to bottom."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -36,7 +36,7 @@ class WireProcess:
     directory: Path
 
     @staticmethod
-    def start(directory: Path, **options: Any) -> WireProcess:
+    def start(directory: Path, **options: int) -> WireProcess:
         """Start one and connect to it."""
         process = subprocess.Popen(
             argv(directory, **options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
@@ -79,7 +79,7 @@ class Bench:
         return f"cell/{self.key}"
 
     def name(self, role: str = "producer", incarnation: str = "1") -> str:
-        """A client id of the cell."""
+        """Return a client id of the cell."""
         return f"{self.key}.{role}.{incarnation}"
 
     def client(self) -> Client:
@@ -93,14 +93,14 @@ class Bench:
         self.control.arm(self.cell, rule)
 
     def events(self, *kinds: str) -> list[Event]:
-        """The cell's events so far, of these kinds."""
+        """Return the cell's events so far, of these kinds."""
         return [event for event in read_history(self.path.parent).events if not kinds or event["event"] in kinds]
 
     def phases(self, rule: str) -> list[str]:
-        """What became of a rule."""
+        """Return what became of a rule."""
         return [event["phase"] for event in self.events("rule") if event["rule"] == rule]
 
-    def wait_event(self, kind: str, **fields: Any) -> Event:
+    def wait_event(self, kind: str, **fields: object) -> Event:
         """Wait for an event with these fields."""
 
         def found() -> Event | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, After, Api, Direction, How, Rule
 
 from .broker import WITHIN_S, corr_of, request, response
-from .conftest import Bench
+
+if TYPE_CHECKING:
+    from .conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 
@@ -40,7 +44,7 @@ def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Benc
     result = bench.control.resolve(hit.held, How.RELEASE)
     assert (result.outcome, result.reached) == ("released", True)
     bench.broker.wait_corrs(1, 2)
-    assert [corr for corr in (client.read()[7], client.read()[7])] == [1, 2]
+    assert [client.read()[7], client.read()[7]] == [1, 2]
     assert bench.phases("r") == ["armed", "hit", "held", "released"]
     assert bench.control.holds() == ()
 

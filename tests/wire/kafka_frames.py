@@ -1,0 +1,223 @@
+"""Real frames, encoded by kafka-python's protocol classes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
+from kafka.protocol.producer.transaction import (
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecordsBuilder
+
+from harness.core.record import ATTEMPT_HEADER, Record
+
+TOPIC = "k.in"
+TOPIC_ID = uuid.UUID(int=7)
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who produces: -1 where there is no producer id."""
+
+    producer_id: int = -1
+    epoch: int = -1
+    sequence: int = -1
+    transactional_id: str | None = None
+
+
+PLAIN = Writer()
+
+
+def payload(record: str, filler: str = "") -> bytes:
+    """Make a payload of ours."""
+    return Record(record, "key", 1, filler).encode("key")
+
+
+def batch(records: list[bytes], writer: Writer = PLAIN, *, codec: str = "none", base_offset: int = 0) -> bytes:
+    """Make a record batch with these values, as it stands in a request, or (with a base offset) in a log."""
+    builder = MemoryRecordsBuilder(
+        2,
+        CODECS[codec],
+        1 << 26,
+        transactional=writer.transactional_id is not None,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        base_sequence=writer.sequence,
+    )
+    for number, value in enumerate(records):
+        attempt = [(ATTEMPT_HEADER, f"i.1.{number}".encode())]
+        builder.append(timestamp=1, key=b"key", value=value, headers=attempt)
+    builder.close()
+    return base_offset.to_bytes(8, "big") + bytes(builder.buffer())[8:]
+
+
+def abort_marker(producer_id: int, base_offset: int) -> bytes:
+    """Make a control batch that ends an aborted transaction."""
+    builder = DefaultRecordBatchBuilder(2, 0, True, producer_id, 0, -1, 1 << 16)  # noqa: FBT003 - transactional
+    builder.append(0, 1, b"\0\0\0\0", b"\0\0\0\0\0\0", [])
+    data = bytearray(builder.build())
+    data[0:8] = base_offset.to_bytes(8, "big")
+    data[22] |= 0x20
+    return bytes(data)
+
+
+def encoded(
+    message: Any,  # noqa: ANN401 - an untyped library
+    corr: int,
+    client: str | None = None,
+) -> bytes:
+    """Make a message as a frame."""
+    if message.is_request():
+        message.with_header(correlation_id=corr, client_id=client)
+    else:
+        message.with_header(correlation_id=corr)
+    return bytes(message.encode(header=True, framed=True))
+
+
+def _topic(version: int, by_id_from: int, name: str = "name") -> dict[str, Any]:
+    return {"topic_id": TOPIC_ID} if version >= by_id_from else {name: TOPIC}
+
+
+def produce(
+    corr: int,
+    client: str,
+    records: bytes,
+    *,
+    version: int = 9,
+    acks: int = -1,
+    writer: Writer = PLAIN,
+    partition: int = 0,
+) -> bytes:
+    """Make a Produce request for one partition."""
+    topics = ProduceRequest.TopicProduceData
+    part = topics.PartitionProduceData(version=version, index=partition, records=records)
+    data = [topics(version=version, partition_data=[part], **_topic(version, 13))]
+    request = ProduceRequest(
+        version=version, transactional_id=writer.transactional_id, acks=acks, timeout_ms=1, topic_data=data
+    )
+    return encoded(request, corr, client)
+
+
+def produce_answer(corr: int, *, version: int = 9, error: int = 0, base_offset: int = 0, partition: int = 0) -> bytes:
+    """Make its response."""
+    topics = ProduceResponse.TopicProduceResponse
+    part = topics.PartitionProduceResponse(
+        version=version, index=partition, error_code=error, base_offset=base_offset, record_errors=[]
+    )
+    data = [topics(version=version, partition_responses=[part], **_topic(version, 13))]
+    return encoded(ProduceResponse(version=version, responses=data), corr)
+
+
+def fetch(
+    corr: int,
+    client: str,
+    offset: int | None,
+    *,
+    version: int = 12,
+    committed: bool = False,
+    epoch: int = 0,
+    partition: int = 0,
+) -> bytes:
+    """Make a Fetch request; without an offset it names nothing, as incremental ones do."""
+    topics = FetchRequest.FetchTopic
+    part = topics.FetchPartition(version=version, partition=partition, fetch_offset=offset or 0)
+    named = [] if offset is None else [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
+    request = FetchRequest(
+        version=version, isolation_level=int(committed), session_id=1, session_epoch=epoch, topics=named
+    )
+    return encoded(request, corr, client)
+
+
+def fetch_answer(
+    corr: int, records: bytes, *, version: int = 12, aborted: tuple[tuple[int, int], ...] = (), partition: int = 0
+) -> bytes:
+    """Make a Fetch response with one partition."""
+    topics = FetchResponse.FetchableTopicResponse
+    parts = topics.PartitionData
+    gone = [parts.AbortedTransaction(version=version, producer_id=pid, first_offset=first) for pid, first in aborted]
+    part = parts(version=version, partition_index=partition, records=records, aborted_transactions=gone)
+    data = [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
+    return encoded(FetchResponse(version=version, session_id=1, responses=data), corr)
+
+
+def commit(corr: int, client: str, offset: int, *, version: int = 8, partition: int = 0, group: str = "g") -> bytes:
+    """Make an OffsetCommit request."""
+    topics = OffsetCommitRequest.OffsetCommitRequestTopic
+    part = topics.OffsetCommitRequestPartition(
+        version=version, partition_index=partition, committed_offset=offset, committed_metadata=""
+    )
+    data = [topics(version=version, partitions=[part], **_topic(version, 10))]
+    return encoded(OffsetCommitRequest(version=version, group_id=group, member_id="", topics=data), corr, client)
+
+
+def commit_answer(corr: int, *, version: int = 8, error: int = 0, partition: int = 0) -> bytes:
+    """Make its response."""
+    topics = OffsetCommitResponse.OffsetCommitResponseTopic
+    part = topics.OffsetCommitResponsePartition(version=version, partition_index=partition, error_code=error)
+    data = [topics(version=version, partitions=[part], **_topic(version, 10))]
+    return encoded(OffsetCommitResponse(version=version, topics=data), corr)
+
+
+def txn_commit(corr: int, client: str, offset: int, writer: Writer, *, version: int = 3) -> bytes:
+    """Make a TxnOffsetCommit request."""
+    topics = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    part = topics.TxnOffsetCommitRequestPartition(
+        version=version, partition_index=0, committed_offset=offset, committed_metadata=""
+    )
+    request = TxnOffsetCommitRequest(
+        version=version,
+        transactional_id=writer.transactional_id,
+        group_id="g",
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        topics=[topics(version=version, name=TOPIC, partitions=[part])],
+    )
+    return encoded(request, corr, client)
+
+
+def txn_commit_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
+    """Make its response."""
+    topics = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+    part = topics.TxnOffsetCommitResponsePartition(version=version, partition_index=0, error_code=error)
+    data = [topics(version=version, name=TOPIC, partitions=[part])]
+    return encoded(TxnOffsetCommitResponse(version=version, topics=data), corr)
+
+
+def end_txn(corr: int, client: str, writer: Writer, *, committed: bool = True, version: int = 3) -> bytes:
+    """Make an EndTxn request."""
+    request = EndTxnRequest(
+        version=version,
+        transactional_id=writer.transactional_id,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        committed=committed,
+    )
+    return encoded(request, corr, client)
+
+
+def end_txn_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
+    """Make its response."""
+    return encoded(EndTxnResponse(version=version, error_code=error), corr)
+
+
+def metadata(corr: int, client: str, *, version: int = 12) -> bytes:
+    """Make a Metadata request."""
+    return encoded(MetadataRequest(version=version, topics=[]), corr, client)
+
+
+def metadata_answer(corr: int, *, version: int = 12) -> bytes:
+    """Make a Metadata response that gives the topic's id."""
+    topics = MetadataResponse.MetadataResponseTopic
+    data = [topics(version=version, name=TOPIC, topic_id=TOPIC_ID, partitions=[])]
+    return encoded(MetadataResponse(version=version, brokers=[], topics=data), corr)

@@ -1,0 +1,205 @@
+"""Rules and history by record, topic and transaction: real frames through a real wire."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.core.history import read_history
+from harness.wire.codec import topic_id_name
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+
+from . import kafka_frames as kf
+from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .conftest import Bench
+
+TX = kf.Writer(5, 0, 0, "tx")
+
+
+@dataclass
+class KafkaLike:
+    """Answers as a broker would; what it stores is what it returns."""
+
+    log: list[bytes] = field(default_factory=list)
+    error: int = 0
+    fetch_version: int = 12
+
+    def __call__(self, frame: bytes) -> bytes | None:
+        """Answer one request."""
+        api, version, corr = struct.unpack_from(">hhi", frame, 4)
+        answers = {
+            Api.PRODUCE: lambda: kf.produce_answer(corr, version=version, error=self.error, base_offset=40),
+            Api.FETCH: lambda: kf.fetch_answer(corr, b"".join(self.log), version=version),
+            Api.METADATA: lambda: kf.metadata_answer(corr, version=version),
+            Api.OFFSET_COMMIT: lambda: kf.commit_answer(corr, version=version, error=self.error),
+            Api.TXN_OFFSET_COMMIT: lambda: kf.txn_commit_answer(corr, version=version, error=self.error),
+            Api.END_TXN: lambda: kf.end_txn_answer(corr, version=version, error=self.error),
+        }
+        return answers[Api(api)]() if api in set(answers) else response(corr, b"answer")
+
+
+@pytest.fixture
+def kafka(make_bench: Callable[..., Bench]) -> Bench:
+    """Make a bench with a broker that answers like Kafka."""
+    return make_bench(ScriptedBroker(KafkaLike()))
+
+
+def produce(bench: Bench, corr: int, *records: str, version: int = 9, writer: kf.Writer = kf.PLAIN) -> bytes:
+    """Make a Produce request of the cell."""
+    values = [kf.payload(record) for record in records]
+    return kf.produce(corr, bench.name(), kf.batch(values, writer), version=version, writer=writer)
+
+
+def test_a_lost_request_was_never_sent(kafka: Bench) -> None:
+    """The request of the named record is cut away, others pass; the history tells sent from unsent."""
+    kafka.arm(Rule("r", Action.CUT, Api.PRODUCE, record="a-2"))
+    client = kafka.client()
+    client.ask(produce(kafka, 1, "a-1"))
+    client.send(produce(kafka, 2, "a-2", "a-3"))
+    assert client.ended()
+    kafka.client().ask(produce(kafka, 3, "a-2", "a-3"))
+    assert [(e["event"], e["record"]) for e in kafka.events("sent", "unsent")] == [
+        ("sent", "a-1"),
+        ("unsent", "a-2"),
+        ("unsent", "a-3"),
+        ("sent", "a-2"),
+        ("sent", "a-3"),
+    ]
+    hit = next(event for event in kafka.events("rule") if event["phase"] == "hit")
+    assert (hit["record"], hit["records"]) == ("a-2", ["a-2", "a-3"])
+    assert kafka.control.counts(kafka.cell, "r").matched == 2
+
+
+def test_a_lost_ack_is_told_as_stored_and_not_reached(kafka: Bench) -> None:
+    """The response to the named record's request is dropped; its history line has the broker's word for it."""
+    kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, Direction.RESPONSE, record="a-2"))
+    client = kafka.client()
+    client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
+    assert corr_of(b"\0\0\0\0" + client.read()) == 1
+    assert client.ended()
+    answers = [(e["record"], e["error"], e["offset"], e["reached"]) for e in kafka.events("produce_answer")]
+    assert answers == [("a-1", 0, 40, True), ("a-2", 0, 40, False)]
+
+
+def test_the_crash_before_the_ack(kafka: Bench) -> None:
+    """The whole of producer-crash-before-ack: the broker has it, the producer died, nobody was told."""
+    kafka.arm(
+        Rule("r", Action.HOLD, Api.PRODUCE, Direction.RESPONSE, client="{key}.producer", record="a-1",
+             freeze=FreezeScope.CLIENT)
+    )  # fmt: skip
+    client = kafka.client()
+    client.send(produce(kafka, 1, "a-1"))
+    hit = kafka.control.wait_hit(kafka.cell, "r", WITHIN_S)
+    assert hit is not None
+    assert (hit.record, hit.records, hit.client) == ("a-1", ("a-1",), kafka.name())
+    client.close()
+    assert kafka.control.resolve(str(hit.held), How.DISCARD).outcome == "discarded"
+    assert [e["reached"] for e in kafka.events("produce_answer")] == [False]
+    assert kafka.phases("r") == ["armed", "hit", "held", "discarded"]
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_the_commit_of_a_record(kafka: Bench, direction: Direction) -> None:
+    """Of all commits the one that first covers the record is met, as request and as response."""
+    kafka.broker.answer.log.append(kf.batch([kf.payload("a-1"), kf.payload("a-2")]))  # type: ignore[attr-defined]
+    kafka.arm(Rule("r", Action.DROP, Api.OFFSET_COMMIT, direction, record="a-2"))
+    client = kafka.client()
+    client.ask(kf.fetch(1, kafka.name(), 0))
+    client.ask(kf.commit(2, kafka.name(), 1))
+    client.send(kf.commit(3, kafka.name(), 2))
+    assert client.ended()
+    reached = [(e["offset"], e["reached"]) for e in kafka.events("committed")]
+    assert reached == [(1, True), (2, direction is Direction.RESPONSE)]
+    assert [(e["record"], e["offset"], e["reached"]) for e in kafka.events("fetched")] == [
+        ("a-1", 0, True),
+        ("a-2", 1, True),
+    ]
+
+
+def test_the_end_of_a_records_transaction_delivered_late(kafka: Bench) -> None:
+    """EndTxn of the record's transaction is detached and delivered later; its answer is recorded, reaching nobody."""
+    kafka.arm(Rule("r", Action.HOLD, Api.END_TXN, record="a-1", transactional_id="tx"))
+    client = kafka.client()
+    client.ask(produce(kafka, 1, "a-1", writer=TX))
+    client.send(kf.end_txn(2, kafka.name(), TX))
+    hit = kafka.control.wait_hit(kafka.cell, "r", WITHIN_S)
+    assert hit is not None
+    kafka.control.resolve(str(hit.held), How.RELEASE_LATER, cut=True)
+    assert client.ended()
+    kafka.broker.answer.error = 90  # type: ignore[attr-defined]
+    result = kafka.control.resolve(str(hit.held), How.DELIVER)
+    assert (result.answered, result.error) == (True, 90)
+    (end,), (answer,) = kafka.events("end_txn"), kafka.events("end_txn_answer")
+    assert (end["commit"], end["reached"]) == (True, True)
+    assert (answer["error"], answer["reached"]) == (90, False)
+
+
+def test_a_transactions_first_request_by_its_id(kafka: Bench) -> None:
+    """APIs that carry nothing but a transactional id can be selected by it."""
+    kafka.arm(Rule("r", Action.CUT, Api.END_TXN, transactional_id="other"))
+    client = kafka.client()
+    client.ask(kf.end_txn(1, kafka.name(), TX))
+    client.send(kf.end_txn(2, kafka.name(), kf.Writer(6, 0, 0, "other")))
+    assert client.ended()
+
+
+def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
+    """Versions that name topics by id are told by name, once a Metadata response of the cell has passed."""
+    kafka.broker.answer.log.append(kf.batch([kf.payload("a-1")]))  # type: ignore[attr-defined]
+    kafka.arm(Rule("r", Action.CUT_AFTER, Api.FETCH, Direction.RESPONSE, topic=kf.TOPIC))
+    client = kafka.client()
+    client.ask(kf.metadata(1, kafka.name()))
+    client.ask(produce(kafka, 2, "a-1", version=13))
+    client.ask(kf.fetch(3, kafka.name(), 0, version=16))
+    assert client.ended()
+    assert {e["topic"] for e in kafka.events("sent", "fetched")} == {kf.TOPIC}
+    assert kafka.events("undecodable") == []
+
+
+def test_a_version_nobody_can_read_voids_the_cell(kafka: Bench) -> None:
+    """A rule that meets a version beyond the schemas says so in the history, and the frame passes untouched."""
+    kafka.arm(Rule("r", Action.CUT, Api.PRODUCE, record="a-1"))
+    client = kafka.client()
+    frame = request(Api.PRODUCE, 1, kafka.name(), b"\0\0\xff\xff and the rest", version=99)
+    client.send(frame)
+    kafka.broker.wait_corrs(1)
+    assert kafka.broker.frames == [frame]
+    event = kafka.wait_event("undecodable", dir="request")
+    assert (event["api"], event["version"]) == ("Produce", 99)
+    assert "version 99" in event["because"]
+    assert kafka.control.counts(kafka.cell, "r").fired == 0
+
+
+def test_other_cells_frames_are_not_read(kafka: Bench) -> None:
+    """Frames of clients that belong to no cell pass unread, even unreadable ones."""
+    client = kafka.client()
+    client.ask(kf.produce(1, "stranger", kf.batch([kf.payload("a-1")])))
+    client.send(request(Api.PRODUCE, 2, "stranger", b"\0\0\xff\xff", version=99))
+    kafka.broker.wait_corrs(1, 2)
+    assert kafka.events() == []
+
+
+def test_the_history_of_a_cell_is_undamaged(kafka: Bench) -> None:
+    """Every line of a busy cell is whole."""
+    client = kafka.client()
+    for corr in range(50):
+        client.ask(produce(kafka, corr, f"a-{corr}", f"b-{corr}"))
+    history = read_history(kafka.path.parent)
+    assert (history.damage, history.cut_lines) == ((), ())
+    assert len(list(history.of("sent"))) == 100
+    assert {event["by"] for event in history.events} == {"wire"}
+
+
+def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
+    """The harness may name topics itself; the same id is known in every spelling."""
+    assert topic_id_name(str(kf.TOPIC_ID)) == topic_id_name("AAAAAAAAAAAAAAAAAAAABw") == topic_id_name(kf.TOPIC_ID)
+    kafka.control.learn({kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"})
+    kafka.client().ask(produce(kafka, 1, "a-1", version=13))
+    assert [event["topic"] for event in kafka.events("sent")] == [kf.TOPIC]

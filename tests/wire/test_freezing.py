@@ -1,0 +1,118 @@
+"""What stands still when, and that nothing else does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.wire.messages import WireError
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+
+from .broker import WITHIN_S, request, response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.wire.messages import Hit
+
+    from .broker import Client
+    from .conftest import Bench
+
+HEARTBEAT = Api.HEARTBEAT
+
+
+def trip(bench: Bench, scope: FreezeScope, client: Client) -> Hit:
+    """Let a hold with this freeze fire at a request of ``client``."""
+    bench.arm(Rule("r", Action.HOLD, Api.END_TXN, freeze=scope))
+    client.send(request(Api.END_TXN, 99, bench.name(incarnation="1")))
+    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    assert hit is not None
+    return hit
+
+
+def joined(bench: Bench, incarnation: str) -> Client:
+    """Connect and be known."""
+    client = bench.client()
+    assert client.ask(request(HEARTBEAT, 1, bench.name(incarnation=incarnation))) == response(1, b"answer")
+    return client
+
+
+def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench) -> None:
+    """Both directions of every connection of one process stand still, also of one that comes later; others go on."""
+    mine, other, next_one = joined(bench, "1"), joined(bench, "2"), joined(bench, "10")
+    suffixed = joined(bench, "1-metadata")
+    hit = trip(bench, FreezeScope.CLIENT, bench.client())
+    late = bench.client()
+    for client, name in ((mine, "1"), (suffixed, "1-metadata"), (late, "1")):
+        client.send(request(HEARTBEAT, 2, bench.name(incarnation=name)))
+    assert other.ask(request(HEARTBEAT, 3, bench.name(incarnation="2"))) == response(3, b"answer")
+    assert next_one.ask(request(HEARTBEAT, 4, bench.name(incarnation="10"))) == response(4, b"answer")
+    assert mine.silent()
+    assert suffixed.silent()
+    assert late.silent()
+    assert sorted(bench.broker.corrs()) == [1, 1, 1, 1, 3, 4]
+    bench.control.resolve(str(hit.held), How.RELEASE)
+    assert [mine.read(), suffixed.read(), late.read()] == [response(2, b"answer")] * 3
+
+
+def test_a_node_freeze_stops_every_client_of_that_broker_only(make_bench: Callable[..., Bench]) -> None:
+    """All roles' connections to one broker stand still, of other cells too; those to another broker do not."""
+    one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
+    elsewhere = make_bench()
+    neighbour, distant = joined(twin, "1"), joined(elsewhere, "1")
+    hit = trip(one, FreezeScope.NODE, one.client())
+    newcomer = twin.client()
+    neighbour.send(request(HEARTBEAT, 2, twin.name()))
+    newcomer.send(request(HEARTBEAT, 3, twin.name()))
+    assert distant.ask(request(HEARTBEAT, 4, elsewhere.name())) == response(4, b"answer")
+    assert neighbour.silent()
+    assert newcomer.silent()
+    one.control.resolve(str(hit.held), How.DISCARD)
+    assert neighbour.ended()
+    assert newcomer.ended()
+    assert twin.broker.corrs() == [1]
+    assert one.broker.frames == []
+
+
+def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:
+    """What reaches the wire after the instant of the hit is no match of any rule, and never arrives after a discard."""
+    bench.arm(Rule("count", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
+    mine = joined(bench, "1")
+    hit = trip(bench, FreezeScope.CLIENT, bench.client())
+    mine.send(request(HEARTBEAT, 2, bench.name()))
+    assert mine.silent()
+    assert bench.control.counts(bench.cell, "count").seen == 1
+    bench.control.resolve(str(hit.held), How.DISCARD)
+    assert mine.ended()
+    assert bench.broker.corrs() == [1]
+
+
+def test_a_response_on_its_way_is_frozen_too(bench: Bench) -> None:
+    """A frozen client hears nothing, although the broker answers."""
+    bench.arm(Rule("slow", Action.HOLD, HEARTBEAT, Direction.RESPONSE, freeze=FreezeScope.CLIENT))
+    first, second = bench.client(), bench.client()
+    for client, corr in ((first, 1), (second, 2)):
+        client.send(request(Api.METADATA, corr, bench.name()))
+        client.read()
+    first.send(request(HEARTBEAT, 3, bench.name()))
+    hit = bench.control.wait_hit(bench.cell, "slow", WITHIN_S)
+    assert hit is not None
+    assert first.silent()
+    bench.control.resolve(str(hit.held), How.DELIVER)
+    assert first.ended()
+    assert second.ended()
+    assert bench.phases("slow")[-1] == "discarded"
+
+
+def test_freezing_by_hand(bench: Bench) -> None:
+    """Freeze and thaw by name lose nothing; a freeze that does not exist is an error."""
+    client = joined(bench, "1")
+    frozen = bench.control.freeze(FreezeScope.CLIENT, bench.name())
+    assert frozen.connections == 1
+    client.send(request(HEARTBEAT, 2, bench.name()))
+    assert client.silent()
+    assert bench.control.thaw(frozen.freeze).connections == 1
+    assert client.read() == response(2, b"answer")
+    with pytest.raises(WireError, match="no freeze"):
+        bench.control.thaw(frozen.freeze)

@@ -1,0 +1,196 @@
+"""Which frames are about which records: the bookkeeping alone, on real frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.wire import codec
+from harness.wire.rules import Api, Direction
+from harness.wire.tracker import NOTHING, FetchSession, Insight, Tracker
+
+from . import kafka_frames as kf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CLIENT = "k.role.1"
+TX = kf.Writer(5, 0, 0, "tx")
+
+
+class Talk:
+    """One connection's conversation, decoded and settled at once."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self.tracker = Tracker(self.names)
+        self.session = FetchSession()
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+
+    def request(self, api: Api, frame: bytes, *, reached: bool = True) -> Insight:
+        """Take a framed request."""
+        version = int.from_bytes(frame[6:8], "big")
+        insight = self.tracker.look_at_request(codec.decode(api, Direction.REQUEST, version, frame[4:]), "1:1")
+        self.lines += self.tracker.settle(insight, reached=reached)
+        return insight
+
+    def response(self, api: Api, frame: bytes, asked: Insight, version: int, *, reached: bool = True) -> Insight:
+        """Take a framed response."""
+        content = codec.decode(api, Direction.RESPONSE, version, frame[4:])
+        insight = self.tracker.look_at_response(content, asked, self.session, 1)
+        self.lines += self.tracker.settle(insight, reached=reached)
+        return insight
+
+    def fetched(self, *records: str, start: int = 0) -> None:
+        """Fetch these records, at consecutive offsets."""
+        data = kf.batch([kf.payload(record) for record in records], base_offset=start)
+        asked = self.request(Api.FETCH, kf.fetch(1, CLIENT, start))
+        self.response(Api.FETCH, kf.fetch_answer(1, data), asked, 12)
+
+    def commit(self, offset: int, *, error: int = 0, answered: bool = True) -> Iterable[str]:
+        """Commit a position; return the records this is about."""
+        asked = self.request(Api.OFFSET_COMMIT, kf.commit(1, CLIENT, offset))
+        if answered:
+            self.response(Api.OFFSET_COMMIT, kf.commit_answer(1, error=error), asked, 8)
+        return sorted(asked.subject.records)
+
+
+@pytest.mark.parametrize("compression", kf.CODECS)
+@pytest.mark.parametrize("version", [3, 8, 9, 12, 13])
+def test_a_produce_request_names_its_records(version: int, compression: str) -> None:
+    """Every record of every version and compression is found, with producer, sequence, attempt; foreign values not."""
+    talk = Talk()
+    talk.names[codec.topic_id_name(kf.TOPIC_ID)] = kf.TOPIC
+    values = [kf.payload("a-1", "x" * 300), b"foreign", kf.payload("a-2", "x" * 300)]
+    writer = kf.Writer(9, 2, 40, "tx")
+    frame = kf.produce(1, CLIENT, kf.batch(values, writer, codec=compression), version=version, writer=writer)
+    insight = talk.request(Api.PRODUCE, frame)
+    assert insight.subject.records == {"a-1", "a-2"}
+    assert insight.subject.topics == {kf.TOPIC}
+    assert insight.subject.transactional_ids == {"tx"}
+    kind, fields = talk.lines[1]
+    assert kind == "sent"
+    assert fields == {
+        "record": "a-2",
+        "topic": kf.TOPIC,
+        "partition": 0,
+        "request": "1:1",
+        "producer_id": 9,
+        "producer_epoch": 2,
+        "sequence": 42,
+        "base": 40,
+        "transactional": True,
+        "attempt": "i.1.2",
+    }
+
+
+def test_a_request_that_was_not_passed_on_is_unsent() -> None:
+    """What never reached the broker is never called sent."""
+    talk = Talk()
+    talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")])), reached=False)
+    assert [kind for kind, _ in talk.lines] == ["unsent"]
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+@pytest.mark.parametrize(("error", "offset"), [(0, 71), (6, -1)])
+def test_a_produce_answer_is_told_per_record(version: int, error: int, offset: int) -> None:
+    """The answer of a batch becomes one line per record, with its own offset where it was stored."""
+    talk = Talk()
+    data = kf.batch([kf.payload("a-1"), kf.payload("a-2")])
+    asked = talk.request(Api.PRODUCE, kf.produce(1, CLIENT, data, version=version))
+    answer = talk.response(
+        Api.PRODUCE, kf.produce_answer(1, version=version, error=error, base_offset=70), asked, version, reached=False
+    )
+    assert (answer.error, answer.subject.records) == (error, {"a-1", "a-2"})
+    kind, fields = talk.lines[-1]
+    assert (kind, fields["record"], fields["offset"], fields["reached"]) == ("produce_answer", "a-2", offset, False)
+
+
+def test_a_fetch_response_counts_from_the_position_asked_for() -> None:
+    """A batch may begin before the position: earlier records are not delivered. Incremental requests keep positions."""
+    talk = Talk()
+    asked = talk.request(Api.FETCH, kf.fetch(1, CLIENT, 11, epoch=0))
+    data = kf.batch([kf.payload("a-1"), kf.payload("a-2")], base_offset=10)
+    assert talk.response(Api.FETCH, kf.fetch_answer(1, data), asked, 12).subject.records == {"a-2"}
+    again = talk.request(Api.FETCH, kf.fetch(2, CLIENT, None, epoch=1))
+    assert talk.response(Api.FETCH, kf.fetch_answer(2, data), again, 12).subject.records == {"a-2"}
+    full = talk.request(Api.FETCH, kf.fetch(3, CLIENT, 10, epoch=0))
+    assert talk.response(Api.FETCH, kf.fetch_answer(3, data), full, 12).subject.records == {"a-1", "a-2"}
+
+
+@pytest.mark.parametrize(("committed", "seen"), [(True, {"c-1"}), (False, {"a-1", "c-1"})])
+def test_aborted_records_are_fetched_by_nobody_who_reads_committed(committed: bool, seen: set[str]) -> None:  # noqa: FBT001
+    """Control batches are skipped, and aborted ones too where the request asked for committed records only."""
+    talk = Talk()
+    asked = talk.request(Api.FETCH, kf.fetch(1, CLIENT, 0, committed=committed))
+    data = (
+        kf.batch([kf.payload("a-1")], TX, base_offset=0) + abort(1) + kf.batch([kf.payload("c-1")], TX, base_offset=2)
+    )
+    answer = talk.response(Api.FETCH, kf.fetch_answer(1, data, aborted=((5, 0),)), asked, 12)
+    assert answer.subject.records == seen
+
+
+def abort(offset: int) -> bytes:
+    """Make the marker that ends the first transaction of TX."""
+    return kf.abort_marker(TX.producer_id, offset)
+
+
+def test_a_commit_is_about_what_it_covers_first() -> None:
+    """A commit is about the fetched records between the stored position and its own; a failed one moves nothing."""
+    talk = Talk()
+    talk.fetched("a-1", "a-2", "a-3")
+    assert talk.commit(1) == ["a-1"]
+    assert talk.commit(2, error=22) == ["a-2"]
+    assert talk.commit(2, answered=False) == ["a-2"]
+    assert talk.commit(3) == ["a-2", "a-3"]
+    assert talk.commit(3) == []
+
+
+def test_the_end_of_a_transaction_is_about_its_records() -> None:
+    """EndTxn is about the records produced in the transaction, and those whose positions it saves; then about none."""
+    talk = Talk()
+    talk.fetched("a-1", "a-2")
+    talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("b-1")], TX), writer=TX))
+    covered = talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(2, CLIENT, 1, TX))
+    talk.response(Api.TXN_OFFSET_COMMIT, kf.txn_commit_answer(2), covered, 3)
+    assert covered.subject.records == {"a-1"}
+    end = talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
+    assert end.subject.records == {"a-1", "b-1"}
+    assert talk.response(Api.END_TXN, kf.end_txn_answer(3), end, 3).subject.records == {"a-1", "b-1"}
+    assert talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX)).subject.records == set()
+    assert talk.commit(2) == ["a-2"]
+
+
+def test_an_aborted_transaction_saves_no_position() -> None:
+    """Positions sent in a transaction that was aborted do not count as saved."""
+    talk = Talk()
+    talk.fetched("a-1")
+    talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(1, CLIENT, 1, TX))
+    end = talk.request(Api.END_TXN, kf.end_txn(2, CLIENT, TX, committed=False))
+    talk.response(Api.END_TXN, kf.end_txn_answer(2), end, 3)
+    assert talk.commit(1) == ["a-1"]
+
+
+def test_a_topic_without_a_name_is_said_so() -> None:
+    """Records under a topic id nobody has named are reported, not misfiled."""
+    talk = Talk()
+    insight = talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]), version=13))
+    assert insight.because is not None
+    assert "is not known" in insight.because
+
+
+def test_unknown_versions_and_broken_bodies_are_undecodable() -> None:
+    """A version beyond the schemas, and a body cut short, raise one error with one line."""
+    frame = kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]))
+    for version, body in ((99, frame[4:]), (9, frame[4:30])):
+        with pytest.raises(codec.UndecodableError) as caught:
+            codec.decode(Api.PRODUCE, Direction.REQUEST, version, body)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_response_to_a_request_nobody_read_says_so() -> None:
+    """Without its request an answer means nothing, and says why."""
+    talk = Talk()
+    answer = talk.response(Api.PRODUCE, kf.produce_answer(1), NOTHING, 9)
+    assert answer.because == "its request could not be read"
