@@ -88,6 +88,9 @@ class Bench(Protocol):
     def say(self, phase: str, **fields: Any) -> None:
         """Write a ``fault`` event: armed, fired, applied, forgot or healed."""
 
+    def await_flush_known(self) -> None:
+        """Wait until the broker has written down how far everything that is stored now is flushed."""
+
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
 

@@ -74,6 +74,8 @@ class Kill:
         victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
             bench.settle()
+        if self.forget is not None:
+            bench.await_flush_known()
         for victim in victims:
             victim.kill()
         bench.say("applied", node=victims[0].name)

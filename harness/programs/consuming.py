@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafka import ConsumerRebalanceListener, TopicPartition
+from kafka.errors import KafkaConnectionError
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 POLL_MS = 1000
 """Long enough for a join: a poll that ends within one was seen to leave kafka-python 3.0.12 silent for ever."""
 METADATA_S = 10.0
+OUTAGE_S = 60.0
 
 
 class Subscription(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -51,7 +53,7 @@ def batches(stage: Stage, ledger: HistoryWriter, consumer: Any) -> Iterator[list
     """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed."""
     seen: set[int] = set()
     while True:
-        polled = consumer.poll(timeout_ms=POLL_MS, max_records=stage.settings.consumer.unit)
+        polled = _poll(consumer, stage.settings.consumer.unit)
         batch = [record for records in polled.values() for record in records]
         for message in batch:
             if message.partition not in seen:
@@ -61,6 +63,39 @@ def batches(stage: Stage, ledger: HistoryWriter, consumer: Any) -> Iterator[list
                          epoch=message.leader_epoch, offset=message.offset)  # fmt: skip
         if batch:
             yield batch
+
+
+def _poll(consumer: Any, most: int) -> dict[Any, list[Any]]:
+    """Poll; while no broker can be reached, again: kafka-python raises where other clients wait."""
+    polled: dict[Any, list[Any]] = {}
+
+    def answered() -> bool:
+        try:
+            polled.update(consumer.poll(timeout_ms=POLL_MS, max_records=most))
+        except KafkaConnectionError:
+            return False
+        return True
+
+    wait_until(answered, within_s=OUTAGE_S, because="a broker to answer the consumer", poll_s=0.05)
+    return polled
+
+
+def rejoined(consumer: Any, stay_ms: int) -> Any:
+    """Stay in the group by polling with everything paused, for ``stay_ms`` and until stable; return the group metadata.
+
+    What people do during long work. A member that was put out meanwhile is in again afterwards, with new partitions.
+    """
+
+    def stable() -> Any:
+        consumer.pause(*consumer.assignment())
+        for records in consumer.poll(timeout_ms=stay_ms).values():
+            rewind(consumer, records)
+        metadata = consumer.group_metadata()
+        return metadata if metadata.generation_id >= 0 and consumer.assignment() else None
+
+    metadata = wait_until(stable, within_s=OUTAGE_S, because="the consumer to be in its group again")
+    consumer.resume(*consumer.assignment())
+    return metadata
 
 
 def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def process(stage: Stage, ledger: HistoryWriter) -> None:
     """Transform everything that arrives, until stopped."""
     from harness.programs.clients import make_consumer, make_producer, offsets_after  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.consuming import Subscription, batches, rewind, save  # noqa: PLC0415
+    from harness.programs.consuming import Subscription, batches, rejoined, rewind, save  # noqa: PLC0415
     from harness.programs.sending import Message, Sender  # noqa: PLC0415
 
     settings = stage.settings.consumer
@@ -47,9 +47,9 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
 
             def send_offsets(last: dict[int, int] = last, group: Any = group) -> None:
                 late = settings.group_metadata is GroupMetadata.AT_COMMIT
-                producer.send_offsets_to_transaction(
-                    offsets_after(stage.topic_in, last), consumer.group_metadata() if late else group
-                )
+                # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
+                metadata = rejoined(consumer, settings.session_timeout_ms // 2) if late else group
+                producer.send_offsets_to_transaction(offsets_after(stage.topic_in, last), metadata)
 
             if not sender.commit(messages, before_commit=send_offsets):
                 rewind(consumer, batch)

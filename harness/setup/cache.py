@@ -36,7 +36,7 @@ def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
             pass
     except OSError as error:
         raise EnvironmentFailure(
-            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set {VARIABLE} to another directory"
+            f"cannot write to the cache {root} ({error.strerror}): make it writable, or set {VARIABLE} elsewhere"
         ) from error
     return root
 
@@ -67,9 +67,10 @@ def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise EnvironmentFailure(f"cannot lock {target}: {error.strerror}") from error
-    with lock, contextlib.ExitStack() as once_more:
-        once_more.callback(lock.release)
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def fill(target: Path, make: Callable[[Path], None]) -> None:

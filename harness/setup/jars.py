@@ -80,11 +80,10 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
     head, *lines = path.read_text().splitlines()
     words = head.removeprefix("#").split()
     sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines)}
-    if not head.startswith("#") or len(words) != len(("organisation", "module", "revision")) or not sums or "" in sums:
-        raise EnvironmentFailure(
-            f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum"
-        )
-    return JarSet(name, *words, sums)
+    match words:
+        case [organisation, module, revision] if head.startswith("#") and sums and "" not in sums:
+            return JarSet(name, organisation, module, revision, sums)
+    raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
 
 
 def check_jars(directory: Path, jar_set: JarSet) -> Check:
@@ -148,40 +147,32 @@ def ensure_jars(
         if found.unlisted:
             raise EnvironmentFailure(f"{directory} holds jars that are not in its list ({found}): remove them")
         if found:
-            _fetch(jar_set, directory, (retrieve or ivy_retrieve), java, say, found)
+            if directory.exists():
+                say(f"{jar_set.name}: {found}; fetching again")
+            ivy = directory.parent / ".ivy"
+            _fetch(jar_set, directory, lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say), say)
+            shutil.rmtree(ivy, ignore_errors=True)
         stamp(directory, jar_set)
     return directory
 
 
-def _fetch(
-    jar_set: JarSet,
-    directory: Path,
-    retrieve: Callable[[JarSet, Path, Path, Java, Callable[[str], None]], None],
-    java: Java,
-    say: Callable[[str], None],
-    found: Check,
-) -> None:
-    """Fetch the whole set into ``directory``; a second time from scratch where the first gave damaged jars."""
+def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]) -> None:
+    """Fetch the whole set into ``directory``, a second time where the first gave damaged jars."""
     need_space(directory.parent, NEEDED_MB, jar_set.name)
-    if directory.exists():
-        say(f"{jar_set.name}: {found}; fetching again")
-    ivy = directory.parent / ".ivy"
 
     def make(part: Path) -> None:
-        retrieve(jar_set, part, ivy, java, say)
-        wrong = check_jars(part, jar_set)
-        if wrong:
+        retrieve(part)
+        if wrong := check_jars(part, jar_set):
             say(f"{jar_set.name}: what came is not what the list says ({wrong}); fetching once more")
-            shutil.rmtree(ivy, ignore_errors=True)
             for jar in part.glob("*.jar"):
                 jar.unlink()
-            retrieve(jar_set, part, ivy, java, say)
+            shutil.rmtree(directory.parent / ".ivy", ignore_errors=True)
+            retrieve(part)
             wrong = check_jars(part, jar_set)
         if wrong:
             raise EnvironmentFailure(f"{jar_set.name} was fetched twice and is not what the list says: {wrong}")
 
     fill(directory, make)
-    shutil.rmtree(ivy, ignore_errors=True)
     size = sum(path.stat().st_size for path in directory.glob("*.jar"))
     say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all sums right")
 

@@ -96,6 +96,13 @@ class KafkaBench:
         """Write a ``fault`` event."""
         self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
 
+    def await_flush_known(self) -> None:
+        """Wait for two whole rounds of the broker's checkpoints: the second began after now."""
+        for _ in range(2):
+            before = self.deployed.broker.checkpoint()
+            wait_until(lambda before=before: self.deployed.broker.checkpoint() != before, within_s=FIRE_S,
+                       because="the broker to write its recovery points")  # fmt: skip
+
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the cell's topics to their flushed state, while the broker is down."""
         names = (*self.topics, *(INTERNAL_TOPICS if internal_topics else ()))

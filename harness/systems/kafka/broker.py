@@ -143,11 +143,19 @@ class Broker:
 
     # --- power loss ------------------------------------------------------------------------------------------------
 
+    @property
+    def _checkpoint(self) -> Path:
+        return self.data / "recovery-point-offset-checkpoint"
+
+    def checkpoint(self) -> tuple[int, int]:
+        """Identify the present recovery-point file; another value means that it was written again."""
+        stat = self._checkpoint.stat()
+        return stat.st_mtime_ns, stat.st_ino
+
     def flushed(self, topics: Iterable[str]) -> dict[str, int]:
         """Return, per partition folder of the topics, the offset up to which Kafka itself says it has flushed."""
-        checkpoint = self.data / "recovery-point-offset-checkpoint"
         offsets: dict[str, int] = {}
-        for line in checkpoint.read_text().splitlines()[2:]:
+        for line in self._checkpoint.read_text().splitlines()[2:]:
             topic, partition, offset = line.rsplit(" ", 2)
             if topic in set(topics):
                 offsets[f"{topic}-{partition}"] = int(offset)

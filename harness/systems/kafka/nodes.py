@@ -52,8 +52,8 @@ class StageNode:
         spec = NodeSpec(
             name=f"{self.stage.key}-{self.name}",
             role=self.role,
-            argv=(sys.executable, "-X", "frozen_modules=on", "-m", self.module),
-            env={**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints), "PYTHONDONTWRITEBYTECODE": "1"},
+            argv=(sys.executable, "-m", self.module),
+            env={**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
             log=self.logs / f"{self.name}.log",
         )
         self.node = self.runtime.start(spec)

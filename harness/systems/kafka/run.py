@@ -101,6 +101,8 @@ class KafkaCellRun:
             wait_until(waiting.at_rest, within_s=DRAIN_S, because="the drain", poll_s=0.02)
         except WaitTimeoutError:
             self._drained(waiting.because, stage=waiting.stage)
+        except StageEndedError as error:
+            self._drained(str(error), stage=waiting.stage)
         else:
             self._drained(None)
 
@@ -135,13 +137,15 @@ class KafkaCellRun:
         end = self._producer.ended()
         if end is None:
             return "the producer has not sent everything yet"
-        return None if end.status == 0 else f"the producer ended with {end} before the source was exhausted"
+        if end.status != 0:
+            raise StageEndedError(f"the producer ended with {end} before the source was exhausted")
+        return None
 
     def stage_trouble(self) -> str | None:
-        """Which consuming stage has ended although it should go on, or ``None``."""
+        """Find no trouble, or raise StageEndedError where a consuming stage has ended although it should go on."""
         for stage in self._consumers:
             if stage.started and (end := stage.ended()) is not None:
-                return f"the {stage.name} ended with {end}"
+                raise StageEndedError(f"the {stage.name} ended with {end}")
         return None
 
     def log_trouble(self) -> str | None:
@@ -293,6 +297,10 @@ class KafkaCellRun:
         )  # fmt: skip
 
 
+class StageEndedError(Exception):
+    """A stage has ended by itself: no drain can complete any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """The names of a cell's topics; they begin with its key."""
@@ -318,12 +326,13 @@ class _Drain:
 
     def at_rest(self) -> bool:
         for stage, check in self._checks:
+            self.stage = stage
             try:
                 trouble = check()
             except (KafkaError, WaitTimeoutError) as error:
                 trouble = f"the observer was not answered: {error}"
             if trouble:
-                self.stage, self.because = stage, trouble
+                self.because = trouble
                 return False
         return self._quiet()
 
