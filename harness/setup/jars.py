@@ -149,7 +149,7 @@ def ensure_jars(
         if found:
             if directory.exists():
                 say(f"{jar_set.name}: {found}; fetching again")
-            ivy = directory.parent / ".ivy"
+            ivy = directory.parent / f".{jar_set.name}.ivy"
             _fetch(jar_set, directory, lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say), say)
             shutil.rmtree(ivy, ignore_errors=True)
         stamp(directory, jar_set)
@@ -166,7 +166,7 @@ def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], s
             say(f"{jar_set.name}: what came is not what the list says ({wrong}); fetching once more")
             for jar in part.glob("*.jar"):
                 jar.unlink()
-            shutil.rmtree(directory.parent / ".ivy", ignore_errors=True)
+            shutil.rmtree(directory.parent / f".{jar_set.name}.ivy", ignore_errors=True)
             retrieve(part)
             wrong = check_jars(part, jar_set)
         if wrong:
