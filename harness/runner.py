@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OWN_LANES = 2
+"""How many brokers are up for cells that kill theirs; two cores have no use for more."""
+
 
 class Progress(Protocol):
     """What a run tells while it works. Called from several threads, one call at a time."""
@@ -82,6 +85,7 @@ class _Run:
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._phases: dict[str, float] = {}
+        self._results: dict[str, CellResult] = {}
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -113,7 +117,7 @@ class _Run:
             self._save(complete=False)
             raise self._failure
         self._save(complete=not interrupted and not self._stop.is_set())
-        return load_run(self.directory)
+        return load_run(self.directory, judged=self._results)
 
     def _save(self, *, complete: bool) -> None:
         seconds = round(time.monotonic() - self._began, 3)
@@ -121,12 +125,16 @@ class _Run:
         self._info.save(self.directory)
 
     def _run_lanes(self) -> None:
-        """One lane per kind of deployment: cells that share a broker overlap, cells that kill it run one after another."""
+        """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
         lanes = []
-        for need, jobs in ((Deployment.SHARED, self.plan.jobs), (Deployment.OWN, 1)):
+        for need, deployments, workers in ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1)):
+            waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
             cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need]
-            if cells:
-                lanes.append(threading.Thread(target=self._lane, args=(need, cells, jobs), name=f"lane-{need}"))
+            for cell in cells:
+                waiting.put(cell)
+            for number in range(1, min(deployments, len(cells)) + 1):
+                name = f"{need}-{number}"
+                lanes.append(threading.Thread(target=self._lane, args=(need, name, waiting, workers), name=name))
         for lane in lanes:
             lane.start()
         try:
@@ -136,20 +144,17 @@ class _Run:
             _join(lanes)
             raise
 
-    def _lane(self, need: Deployment, cells: list[Cell], jobs: int) -> None:
-        waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
-        for cell in cells:
-            waiting.put(cell)
+    def _lane(self, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
         try:
-            self._progress.say(f"starting {self.plan.system.name} for {len(cells)} cells ({need})")
+            self._progress.say(f"starting {self.plan.system.name} ({name})")
             deployed = self._timed(
-                f"deploy-{need}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / need)
+                f"deploy-{name}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / name)
             )
             try:
-                workers = [threading.Thread(target=self._work, args=(deployed, waiting)) for _ in range(min(jobs, len(cells)))]
-                for worker in workers:
-                    worker.start()
-                _join(workers)
+                threads = [threading.Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
+                for thread in threads:
+                    thread.start()
+                _join(threads)
             finally:
                 deployed.close()
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
@@ -164,7 +169,9 @@ class _Run:
                 return
             try:
                 self._progress.began(cell)
-                self._progress.ended(self._run_cell(deployed, cell))
+                result = self._run_cell(deployed, cell)
+                self._results[result.plan.id] = result
+                self._progress.ended(result)
             except BaseException as error:  # noqa: BLE001 - see _lane
                 self._failure = self._failure or error
                 self._stop.set()

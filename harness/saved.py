@@ -15,12 +15,15 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.history import History, HistoryError, read_history
 from harness.core.plan import PLAN_FILE, Plan, PlanError
 from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 RUN_FILE = "run.json"
 CELLS = "cells"
@@ -176,11 +179,13 @@ def judge_cell(directory: Path) -> CellResult:
     return CellResult(judge(plan, history), directory, seconds, phases)
 
 
-def load_run(directory: Path) -> SavedRun:
-    """Read and judge a saved run. Raises :class:`SavedRunError`."""
+def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:
+    """Read a saved run and judge its cells, but for those in ``judged`` (by id). Raises :class:`SavedRunError`."""
     info = RunInfo.load(directory)
+    known = {result.directory: result for result in (judged or {}).values()}
     try:
-        results = tuple(judge_cell(file.parent) for file in sorted((directory / CELLS).glob(f"*/{PLAN_FILE}")))
+        folders = [file.parent for file in sorted((directory / CELLS).glob(f"*/{PLAN_FILE}"))]
+        results = tuple(known.get(folder) or judge_cell(folder) for folder in folders)
     except PlanError as error:
         raise SavedRunError(str(error)) from error
     order = {cell: number for number, cell in enumerate(info.planned)}

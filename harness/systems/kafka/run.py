@@ -98,7 +98,7 @@ class KafkaCellRun:
             return
         waiting = _Drain(self)
         try:
-            wait_until(waiting.at_rest, within_s=DRAIN_S, because="the drain", poll_s=0.02)
+            wait_until(waiting.at_rest, within_s=DRAIN_S, because="the drain", poll_s=0.05)
         except WaitTimeoutError:
             self._drained(waiting.because, stage=waiting.stage)
         except StageEndedError as error:
@@ -323,9 +323,15 @@ class _Drain:
         )
         self.stage = "source"
         self.because = ""
+        self._size: Any = None
 
     def at_rest(self) -> bool:
+        size = self._run.sink_size()
+        moved, self._size = size != self._size, size
         for stage, check in self._checks:
+            if moved and stage == "topic":  # while results arrive, asking the broker would only cost
+                self.stage, self.because = "sink", "the sink is not quiet"
+                return False
             self.stage = stage
             try:
                 trouble = check()
