@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class OnWire:
     """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
 
-    ``offset`` counts records from the target (0: the target itself, 1: the one after it).
+    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
     """
 
     role: Role
@@ -93,6 +93,9 @@ class Bench(Protocol):
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
+
+    def await_exhausted(self) -> None:
+        """Wait until the source has nothing left to give."""
 
     def settle(self) -> None:
         """Wait until everything that is acknowledged has been recorded, and its position saved."""

@@ -39,12 +39,16 @@ class Kill:
     forget: Forget | None = None
     settle: bool = False
     """Before the kill, wait until what is acknowledged has been recorded."""
+    late: Role | None = None
+    """A victim that comes back only when the source is exhausted."""
 
     def __post_init__(self) -> None:
         if not self.victims:
             raise ValueError("a kill needs a victim")
         if isinstance(self.at, InProgram) and self.victims != (self.at.role,):
             raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
+        if self.late is not None and self.late not in self.victims:
+            raise ValueError(f"the {self.late} cannot come back late: it is no victim")
         if self.forget is not None and Role.BROKER not in self.victims:
             raise ValueError("only a broker's files can be forgotten: it must be among the victims")
 
@@ -83,5 +87,7 @@ class Kill:
         if self.forget is not None:
             bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
         for victim in victims:
+            if victim.role is self.late:
+                bench.await_exhausted()
             victim.restart()
         bench.say("healed")

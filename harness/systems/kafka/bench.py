@@ -111,6 +111,10 @@ class KafkaBench:
         for folder, (before, after) in self.deployed.broker.forget_unflushed(names).items():
             self.say("forgot", file=folder, bytes_before=before, bytes_after=after)
 
+    def await_exhausted(self) -> None:
+        """Wait until the producer has ended."""
+        wait_until(self.exhausted, within_s=FIRE_S, because="the source to be exhausted")
+
     def settle(self) -> None:
         """Wait until the consuming side is behind everything that is visible now."""
         wait_until(self.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)

@@ -1,0 +1,90 @@
+"""Faults that lie: each breaks one thing on purpose that the judge must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence, Role
+from harness.faults import Kill
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+@dataclass(frozen=True)
+class Disarmed:
+    """Promises a kill and arms nothing."""
+
+    promise: Kill
+    id: ClassVar[str] = "disarmed"
+
+    def evidence(self) -> Evidence:
+        """What the kill would have shown."""
+        return self.promise.evidence()
+
+    def arm(self, bench: Bench) -> None:
+        """Arm nothing."""
+
+    def inject(self, bench: Bench) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class WrongVictim:
+    """Promises to kill the victims of ``promise`` and kills ``instead``."""
+
+    promise: Kill
+    instead: Role
+    id: ClassVar[str] = "wrong-victim"
+
+    def evidence(self) -> Evidence:
+        """What the promised kill would have shown."""
+        return self.promise.evidence()
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the promised trigger."""
+        self.promise.arm(bench)
+
+    def inject(self, bench: Bench) -> None:
+        """Kill somebody else."""
+        replace(self.promise, victims=(self.instead,)).inject(bench)
+
+
+@dataclass(frozen=True)
+class StopsReading:
+    """The consumer is stopped for ever, and the fault says that it is healed."""
+
+    id: ClassVar[str] = "stops-reading"
+
+    def evidence(self) -> Evidence:
+        """Nothing: for the judge there was no fault."""
+        return Evidence(trigger="none")
+
+    def arm(self, bench: Bench) -> None:
+        """Stop the consumer before there is load."""
+        bench.target(Role.CONSUMER).pause()
+
+    def inject(self, bench: Bench) -> None:
+        """Leave it stopped."""
+        bench.say("healed")
+
+
+@dataclass(frozen=True)
+class Shoots:
+    """Kills a consumer without having announced any fault."""
+
+    id: ClassVar[str] = "shoots"
+
+    def evidence(self) -> Evidence:
+        """Nothing: for the judge there was no fault."""
+        return Evidence(trigger="none")
+
+    def arm(self, bench: Bench) -> None:
+        """Kill and restart the consumer before there is load."""
+        consumer = bench.target(Role.CONSUMER)
+        consumer.kill()
+        consumer.restart()
+
+    def inject(self, bench: Bench) -> None:
+        """Do nothing more."""

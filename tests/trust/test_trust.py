@@ -1,0 +1,116 @@
+"""On a real broker: a run that proves nothing is void, a run that stops is stuck, and neither is ever called kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.core.cell import expand
+from harness.core.scenario import Role
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.runner import RunPlan, run
+from harness.systems.kafka.system import KafkaSystem
+from scenarios.plain import COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
+from trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.scenario import Scenario
+    from harness.saved import CellResult
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+ALO = Semantic.AT_LEAST_ONCE
+LIES = (
+    replace(PRODUCER_CRASH_BEFORE_ACK, id="disarmed-rule", fault=Disarmed(PRODUCER_CRASH_BEFORE_ACK.fault)),
+    replace(PRODUCER_CRASH_BEFORE_SEND, id="disarmed-failpoint", fault=Disarmed(PRODUCER_CRASH_BEFORE_SEND.fault)),
+    replace(PRODUCER_CRASH_BEFORE_ACK, id="wrong-victim", fault=WrongVictim(PRODUCER_CRASH_BEFORE_ACK.fault, Role.CONSUMER)),
+    replace(COMMIT_LOST, id="other-wrong-victim", fault=WrongVictim(COMMIT_LOST.fault, Role.PRODUCER)),
+    replace(NONE, id="stops-reading", fault=StopsReading()),
+    replace(NONE, id="shoots", fault=Shoots()),
+)
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Ignore it."""
+
+    def began(self, cell: Cell) -> None:
+        """Ignore it."""
+
+    def ended(self, result: CellResult) -> None:
+        """Ignore it."""
+
+
+def run_all(scenarios: Sequence[Scenario], reports: Path) -> Mapping[str, CellResult]:
+    """Run scenarios at-least-once on one broker; results by scenario id."""
+    cells = tuple(expand(scenarios, semantics=[ALO], seeds=[1]))
+    plan = RunPlan(KafkaSystem(), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
+    return {result.plan.scenario: result for result in run(plan, Silent()).results}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
+    """Return the judged lies."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.systems.kafka.run.DRAIN_S", 8.0)
+        return run_all(LIES, tmp_path_factory.mktemp("lies"))
+
+
+@pytest.mark.parametrize("lie", ["disarmed-rule", "disarmed-failpoint"])
+def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult], lie: str) -> None:
+    """A fault that was never armed proves nothing, however clean the counts are."""
+    result = results[lie]
+    assert result.verdict.kind is Kind.VOID
+    assert result.verdict.reason == "the fault did not fire"
+    assert not result.verdict.green
+    assert result.judgement.account.counts["recorded"] == result.plan.offered
+
+
+@pytest.mark.parametrize(("lie", "spared", "shot"), [
+    ("wrong-victim", "producer", "consumer"), ("other-wrong-victim", "consumer", "producer"),
+])  # fmt: skip
+def test_killing_the_wrong_process_is_void(results: Mapping[str, CellResult], lie: str, spared: str, shot: str) -> None:
+    """The kernel's word about who died is held against who should have died."""
+    assert shot != spared
+    result = results[lie]
+    assert result.verdict.kind is Kind.VOID
+    assert spared in result.verdict.reason
+
+
+def test_a_consumer_that_stops_reading_is_stuck_and_loses_nothing(results: Mapping[str, CellResult]) -> None:
+    """Late is not lost: what was never read is left in the topic, and the verdict names the stage that stopped."""
+    result = results["stops-reading"]
+    counts = result.judgement.account.counts
+    assert result.verdict.kind is Kind.STUCK
+    assert "position" in result.verdict.reason
+    assert counts["lost"] == 0
+    assert counts["left_in_topic"] == result.plan.offered
+
+
+def test_a_death_nobody_announced_is_void(results: Mapping[str, CellResult]) -> None:
+    """A node that died before, or without, a fault makes the run worthless as evidence."""
+    result = results["shoots"]
+    assert result.verdict.kind is Kind.VOID
+    assert "consumer was not healthy" in result.verdict.reason
+
+
+def test_a_drain_cut_short_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no time to drain, records are left where they are: none is called lost, and the cell is not kept."""
+    monkeypatch.setattr("harness.systems.kafka.run.DRAIN_S", 0.0)
+    result = run_all([NONE], tmp_path)["none"]
+    counts = result.judgement.account.counts
+    assert counts["lost"] == 0
+    assert counts["left"] > 0
+    assert not result.verdict.green
