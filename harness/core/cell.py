@@ -116,4 +116,4 @@ def expand(
         for scenario in scenarios:
             for semantic in wanted:
                 if semantic in scenario.expect:
-                    yield Cell(scenario, semantic, system, client, runtime, seed, scenario.seeds_records or records)
+                    yield Cell(scenario, semantic, system, client, runtime, seed, records)

@@ -112,8 +112,6 @@ class Scenario:
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
-    seeds_records: int | None = None
-    """A fixed number of records where the scenario needs one."""
 
     def __post_init__(self) -> None:
         for semantic, expectation in self.expect.items():

@@ -70,8 +70,8 @@ class Story:
 
     def stored(self, record: str | None, partition: int, offset: int, **more: object) -> Row:
         """A copy in a log."""
-        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "record": record,
-               "key": None, "intact": True, "visible": True, "attempt": None, "producer_id": -1}  # fmt: skip
+        row: Row = {"hop": "topic", "topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "key": None,
+                    "record": record, "intact": True, "visible": True, "attempt": None, "producer_id": -1}  # fmt: skip
         return self.tell("stored", **row | more)
 
     def log(self, partition: int, stable: int, **more: object) -> Row:

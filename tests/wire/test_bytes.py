@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.waiting import wait_until
-from harness.wire.rules import Action, Api, Direction, How, Rule
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
 
 from . import kafka_frames as kf
 from .broker import WITHIN_S, Client, ScriptedBroker, corr_of, framed, request, response
@@ -277,3 +277,25 @@ def test_a_held_large_frame_goes_on_in_place(pipe: Bench) -> None:
     releaser.join(WITHIN_S)
     sender.join(WITHIN_S)
     assert pipe.phases("r")[-1] == "released"
+
+
+def test_a_freeze_stops_a_large_frame_halfway(pipe: Bench) -> None:
+    """A frame that is streaming stops where it is when its connection is frozen, and goes on from there."""
+    client = pipe.client()
+    peer = pipe.broker.new.get(timeout=WITHIN_S)
+    peer.sock.settimeout(WITHIN_S)
+    size = 50 * MEGABYTE
+    sender = threading.Thread(target=_send_large, args=(client, size, pipe.name(), Api.SYNC_GROUP))
+    sender.start()
+    whole = size + len(request(Api.SYNC_GROUP, 1, pipe.name()))
+    got = _read_large(peer.sock, MEGABYTE)
+    frozen = pipe.control.freeze(FreezeScope.CLIENT, pipe.name())
+    peer.sock.settimeout(0.3)
+    with contextlib.suppress(TimeoutError):
+        while got < whole:  # what was under way in the kernel's buffers
+            got += len(peer.sock.recv(MEGABYTE))
+    assert got < whole
+    peer.sock.settimeout(WITHIN_S)
+    pipe.control.thaw(frozen.freeze)
+    assert got + _read_large(peer.sock, whole - got) == whole
+    sender.join(WITHIN_S)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.core.history import read_history
 from harness.wire.codec import topic_id_name
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+from harness.wire.rules import Action, After, Api, Direction, FreezeScope, How, Rule
 
 from . import kafka_frames as kf
 from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
@@ -203,3 +203,39 @@ def test_topic_ids_can_be_told_beforehand(kafka: Bench) -> None:
     kafka.control.learn({kf.TOPIC: "AAAAAAAAAAAAAAAAAAAABw"})
     kafka.client().ask(produce(kafka, 1, "a-1", version=13))
     assert [event["topic"] for event in kafka.events("sent")] == [kf.TOPIC]
+
+
+def test_what_a_black_hole_swallows_has_not_reached(kafka: Bench) -> None:
+    """Frames behind the dropped one vanish too, and the history says of each that it did not arrive."""
+    kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, record="a-1", after=After.BLACK_HOLE))
+    client = kafka.client()
+    client.send(produce(kafka, 1, "a-1"), produce(kafka, 2, "a-2"))
+    kafka.wait_event("unsent", record="a-2")
+    kafka.control.black_hole(Direction.RESPONSE, on=True, client=kafka.name("producer", "2"))
+    other = kafka.client()
+    other.send(kf.produce(3, kafka.name("producer", "2"), kf.batch([kf.payload("a-3")])))
+    assert kafka.wait_event("produce_answer", record="a-3")["reached"] is False
+    kafka.control.black_hole(Direction.RESPONSE, on=False, client=kafka.name("producer", "2"))
+    assert [event["record"] for event in kafka.events("sent")] == ["a-3"]
+
+
+def test_of_two_rules_for_one_frame_the_first_armed_acts(kafka: Bench) -> None:
+    """Both count the frame, one acts on it; the other has its turn at the next."""
+    kafka.arm(Rule("one", Action.DELAY, Api.PRODUCE, delay_s=0.001))
+    kafka.arm(Rule("two", Action.DELAY, Api.PRODUCE, delay_s=0.001))
+    client = kafka.client()
+    for corr in (1, 2, 3):
+        client.ask(produce(kafka, corr, "a-1"))
+    hits = [(event["rule"], event["corr"]) for event in kafka.events("rule") if event["phase"] == "hit"]
+    assert hits == [("one", 1), ("two", 2)]
+    assert [kafka.control.counts(kafka.cell, rule).matched for rule in ("one", "two")] == [3, 3]
+
+
+def test_a_rule_that_cannot_look_says_so(kafka: Bench) -> None:
+    """Also for APIs that are read for rules only, blindness goes into the history; without the rule it does not."""
+    client = kafka.client()
+    client.ask(request(Api.INIT_PRODUCER_ID, 1, kafka.name(), version=99))
+    assert kafka.events("undecodable") == []
+    kafka.arm(Rule("r", Action.CUT, Api.INIT_PRODUCER_ID, transactional_id="tx"))
+    client.ask(request(Api.INIT_PRODUCER_ID, 2, kafka.name(), version=99))
+    assert [event["api"] for event in kafka.events("undecodable")] == ["InitProducerId"]

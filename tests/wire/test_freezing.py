@@ -116,3 +116,19 @@ def test_freezing_by_hand(bench: Bench) -> None:
     assert client.read() == response(2, b"answer")
     with pytest.raises(WireError, match="no freeze"):
         bench.control.thaw(frozen.freeze)
+
+
+def test_a_freeze_meets_what_is_already_in_the_wire(bench: Bench) -> None:
+    """A frame that waits inside the wire when its connection is frozen is not counted until it thaws."""
+    bench.arm(Rule("count", Action.DELAY, HEARTBEAT, delay_s=0.001, limit=None))
+    client = bench.client()
+    client.ask(request(Api.METADATA, 1, bench.name()))
+    bench.control.delay(Direction.REQUEST, 0.1, client=bench.name())
+    client.send(request(HEARTBEAT, 2, bench.name()))
+    frozen = bench.control.freeze(FreezeScope.CLIENT, bench.name())
+    assert client.silent(0.3)
+    assert bench.control.counts(bench.cell, "count").seen == 0
+    bench.control.delay(Direction.REQUEST, 0, client=bench.name())
+    bench.control.thaw(frozen.freeze)
+    assert client.read() == response(2, b"answer")
+    assert bench.control.counts(bench.cell, "count").seen == 1
