@@ -20,6 +20,7 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
     from harness.programs.sending import Message, Sender  # noqa: PLC0415
 
     settings = stage.settings.consumer
+    in_transaction = settings.position is SavePosition.IN_TRANSACTION
     producer = make_producer(stage, transactional_id=f"{stage.key}-{stage.name}")
     if stage.settings.producer.transactional:
         producer.init_transactions()  # before the first poll: pending offsets of a dead predecessor are settled
@@ -34,6 +35,10 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
 
     for batch in batches(stage, ledger, consumer):
         group = consumer.group_metadata()
+        if in_transaction and group.generation_id < 0:
+            # put out of the group since the poll: a commit without a generation would be taken, and fence nobody
+            rewind(consumer, batch)
+            continue
         if settings.position is SavePosition.BEFORE_WORK:
             while not save(stage, ledger, consumer, batch):  # what is not confirmed is not worked on
                 pass
@@ -42,7 +47,7 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
         messages = [message_of(arrived) for arrived in batch]
         for arrived in batch:
             failpoint("before-recording", decode_id(arrived.value))
-        if settings.position is SavePosition.IN_TRANSACTION:
+        if in_transaction:
             last = {arrived.partition: arrived.offset for arrived in batch}
 
             def send_offsets(last: dict[int, int] = last, group: Any = group) -> None:

@@ -1,0 +1,60 @@
+"""The explicit registries: what can be selected by a name, and what was probably meant by a wrong one."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.scenario import Scenario
+    from harness.interfaces import System
+
+SYSTEMS = {
+    "kafka": "harness.systems.kafka.system:KafkaSystem",
+}
+"""Systems under test by name: ``module:class``, imported only when used."""
+RUNTIMES = ("process",)
+CLIENTS = ("kafka-python",)
+
+T = TypeVar("T")
+
+
+class UnknownNameError(Exception):
+    """A name that is in no registry; the message suggests what was probably meant."""
+
+
+def scenarios() -> tuple[Scenario, ...]:
+    """Return every scenario."""
+    return tuple(importlib.import_module("scenarios").ALL)
+
+
+def system(name: str) -> System:
+    """Return a system by its name. Raises :class:`UnknownNameError`."""
+    module, _, attribute = SYSTEMS[known(name, SYSTEMS, "system")].partition(":")
+    found: System = getattr(importlib.import_module(module), attribute)()
+    return found
+
+
+def known(name: str, names: Iterable[str], what: str) -> str:
+    """Return ``name`` if it is one of ``names``.
+
+    >>> known("at-last-once", ["at-least-once", "at-most-once"], "semantic")
+    Traceback (most recent call last):
+    harness.registry.UnknownNameError: no semantic is called at-last-once; did you mean at-least-once or at-most-once?
+    """
+    names = list(names)
+    if name in names:
+        return name
+    raise UnknownNameError(f"no {what} is called {name}; {suggestion(name, names)}")
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Say what was probably meant, or what there is."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"  # noqa: PLR2004 - a line's worth

@@ -1,0 +1,97 @@
+"""From words on a command line to cells: which scenarios, semantics and seeds are meant."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.core.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS, Cell, expand
+from harness.core.scenario import NotApplicable
+from harness.core.semantics import Semantic
+from harness.saved import NotRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.core.scenario import Scenario
+
+MOST_SEEDS = 1000
+
+
+class SelectionError(Exception):
+    """What was asked for selects nothing, or lies outside the limits; one line, with what to do."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The cells that are to run, and those that do not apply, with their reasons."""
+
+    cells: tuple[Cell, ...]
+    not_applicable: tuple[NotRun, ...]
+    seeds: tuple[int, ...]
+    records: int
+
+
+def select(
+    scenarios: Sequence[Scenario],
+    *,
+    only: Sequence[str] = (),
+    semantics: Sequence[str] = (),
+    seeds: Sequence[int] = (1,),
+    records: int = DEFAULT_RECORDS,
+    system: str = "kafka",
+    runtime: str = "process",
+) -> Selection:
+    """Expand scenarios into cells and keep those whose id matches one of ``only`` (a glob, or a part of the id).
+
+    Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
+    """
+    _check_numbers(records, seeds)
+    wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in semantics] or list(Semantic)
+    everything = list(expand(scenarios, semantics=wanted, seeds=seeds, records=records, system=system, runtime=runtime))
+    chosen = [cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only)]
+    for pattern in only:
+        if not any(matches(cell.id, pattern) for cell in everything):
+            names = dict.fromkeys(cell.scenario.id for cell in everything)
+            raise SelectionError(f"no cell matches {pattern}; {registry.suggestion(pattern, names)} (lostack list shows all)")
+    run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
+    rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
+    if not run:
+        raise SelectionError(f"nothing to run: {rest[0].id} does not apply: {rest[0].because}" if rest else "nothing to run")
+    return Selection(run, rest, tuple(seeds), records)
+
+
+def matches(cell_id: str, pattern: str) -> bool:
+    """Whether a pattern means a cell: its whole id, a glob over it, or whole words of it.
+
+    >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
+    >>> matches(cell, "ack-lost"), matches(cell, "ack-lost/at-least-once"), matches(cell, "*/ack-*/*"), matches(cell, "ack")
+    (True, True, True, False)
+    """
+    if fnmatch.fnmatchcase(cell_id, pattern):
+        return True
+    return f"/{pattern}/" in f"/{cell_id}/"
+
+
+def not_run(cell: Cell) -> NotRun:
+    """Return the report's row of a cell that does not apply."""
+    expectation = cell.expectation
+    if not isinstance(expectation, NotApplicable):
+        raise TypeError(f"{cell.id} applies")
+    return NotRun(
+        id=cell.id, scenario=cell.scenario.id, failure_point=cell.scenario.failure_point,
+        pipeline=cell.scenario.pipeline, system=cell.system, client=cell.client, runtime=cell.runtime,
+        semantic=cell.semantic, seed=cell.seed, because=expectation.because,
+    )  # fmt: skip
+
+
+def _check_numbers(records: int, seeds: Iterable[int]) -> None:
+    if not LEAST_RECORDS <= records <= MOST_RECORDS:
+        raise SelectionError(
+            f"--records {records}: a cell needs {LEAST_RECORDS} to {MOST_RECORDS} records (load before, at and after the fault)"
+        )
+    for seed in seeds:
+        if seed < 0:
+            raise SelectionError(f"--seed {seed}: seeds count from 0")
