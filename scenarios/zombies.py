@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.bench import InProgram
-from harness.core.prediction import Exactly
+from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Predicted, Role, Scenario
 from harness.core.settings import (
     AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata, Members, PipelineKind, Settings,
@@ -46,9 +46,10 @@ PROCESSOR = Scenario(
 
 LATE_METADATA = replace(
     PROCESSOR, id="control-group-metadata-at-commit",
-    because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced "
-    "and its results are committed beside those of the member that took over.",
-    expect={EOS: Predicted(duplicated=Exactly(), control=True,
+    because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced, "
+    "and its results are committed beside those of the member that took over; whatever else is in hand at a rebalance "
+    "may go the same way.",
+    expect={EOS: Predicted(duplicated=AtLeast(), control=True,
                            settings=pair(EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata.AT_COMMIT))},
 )  # fmt: skip
 

@@ -53,7 +53,7 @@ def process(stage: Stage, ledger: HistoryWriter) -> None:
             def send_offsets(last: dict[int, int] = last, group: Any = group) -> None:
                 late = settings.group_metadata is GroupMetadata.AT_COMMIT
                 # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
-                metadata = rejoined(consumer, settings.session_timeout_ms // 2) if late else group
+                metadata = rejoined(consumer, settings.session_timeout_ms // 4) if late else group
                 producer.send_offsets_to_transaction(offsets_after(stage.topic_in, last), metadata)
 
             if not sender.commit(messages, before_commit=send_offsets):
