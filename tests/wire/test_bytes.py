@@ -299,3 +299,16 @@ def test_a_freeze_stops_a_large_frame_halfway(pipe: Bench) -> None:
     pipe.control.thaw(frozen.freeze)
     assert got + _read_large(peer.sock, whole - got) == whole
     sender.join(WITHIN_S)
+
+
+def test_an_answer_belongs_to_whoever_asked(pipe: Bench) -> None:
+    """On a connection that several clients share (a user's own proxy), an answer goes to the cell of its request."""
+    client = pipe.client()
+    peer = pipe.broker.new.get(timeout=WITHIN_S)
+    client.send(request(Api.HEARTBEAT, 1, pipe.name()), request(Api.HEARTBEAT, 2, "stranger"))
+    peer.sock.settimeout(WITHIN_S)
+    _read_large(peer.sock, len(request(Api.HEARTBEAT, 1, pipe.name()) + request(Api.HEARTBEAT, 2, "stranger")))
+    peer.sock.sendall(response(1) + response(2))
+    assert [client.read(), client.read()] == [response(1), response(2)]
+    frames = [(event["dir"], event["corr"], event["client"]) for event in pipe.events("frame")]
+    assert frames == [("request", 1, pipe.name()), ("response", 1, pipe.name())]

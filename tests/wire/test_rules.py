@@ -98,3 +98,11 @@ def test_acks_are_found_without_decoding(version: int, acks: int, transactional_
     until = frames.request_head_bytes(frame[:10], len(frame))
     assert frames.produce_acks(frame, frames.request_head(frame[:until], len(frame))) == acks
     assert frames.produce_acks(frame[: until + 1], frames.request_head(frame[:until], len(frame))) is None
+
+
+def test_acks_are_found_behind_header_tags() -> None:
+    """A flexible header may carry tagged fields of later versions: they are skipped, not read as acks."""
+    frame = kf.produce(1, "k.p.1", b"", version=9, acks=0)[4:]
+    until = frames.request_head_bytes(frame[:10], len(frame))
+    tagged = frame[:until] + b"\x02\x00\x03abc\x01\x81\x01" + b"x" * 129 + frame[until + 1 :]
+    assert frames.produce_acks(tagged, frames.request_head(tagged[:until], len(tagged))) == 0
