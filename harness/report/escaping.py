@@ -1,0 +1,52 @@
+"""Text of unknown origin (record ids, log lines, reasons) made safe for every place it is shown in."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories that move the cursor, turn the direction of writing, or are illegal in XML."""
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&@:.-])")
+_PLAIN = re.compile(r"(?<=[0-9A-Za-z])\\([:.-])(?=[0-9A-Za-z ]|$)|\\([:.-])(?= |$)")
+_TICKS = re.compile(r"`+")
+
+
+def visible(text: str) -> str:
+    """Return one line in which every character can be seen: what cannot is written as its number.
+
+    >>> visible("a\\nb\\x1b[31m\\u202e")
+    'a\\\\x0ab\\\\x1b[31m\\\\u202e'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_number(char) if unicodedata.category(char) in _UNSEEN else char for char in text)
+
+
+def _number(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:  # noqa: PLR2004 - the two-digit escapes
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - the four-digit escapes
+
+
+def markdown(text: str) -> str:
+    """Return text that Markdown shows as it is, in a table too.
+
+    >>> markdown("k1-7 | <b>")
+    'k1-7 \\\\| \\\\<b\\\\>'
+    """
+    return _PLAIN.sub(lambda found: found[1] or found[2], _MARKDOWN.sub(r"\\\1", visible(text)))
+
+
+def code(text: str) -> str:
+    """Return a Markdown code span that holds exactly ``text`` (outside tables).
+
+    >>> code("a`b")
+    '`` a`b ``'
+    """
+    text = visible(text)
+    if "`" not in text:
+        return f"`{text}`" if text.strip() else "` `"
+    fence = "`" * (max(len(ticks) for ticks in _TICKS.findall(text)) + 1)
+    return f"{fence} {text} {fence}"

@@ -1,0 +1,151 @@
+"""The summary of a run: how many cells of each outcome, one sentence, one exit code."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Any
+
+from harness.core.verdict import Kind
+
+if TYPE_CHECKING:
+    from harness.core.plan import Plan
+    from harness.core.verdict import Verdict
+    from harness.saved import SavedRun
+
+DEFAULT_SYSTEM = "kafka"
+SIMULATED = frozenset({"memory"})
+"""Systems that are none: what they show says something about the harness only."""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of a command. A broken promise beats a void run."""
+
+    KEPT = 0
+    BROKEN = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    VOID = 4
+    INTERRUPTED = 130
+
+
+class Outcome(StrEnum):
+    """What became of a cell. Every cell that ran has exactly one; only the first two are green."""
+
+    KEPT = "kept"
+    CONVICTED = "convicted"
+    BROKEN = "broken"
+    NOT_CONVICTED = "not convicted"
+    VOID = "void"
+    STUCK = "stuck"
+
+
+GREEN = frozenset({Outcome.KEPT, Outcome.CONVICTED})
+SIGNS = {
+    Outcome.KEPT: "✔", Outcome.CONVICTED: "⚖", Outcome.BROKEN: "✘", Outcome.NOT_CONVICTED: "✘", Outcome.VOID: "∅",
+    Outcome.STUCK: "◐",
+}  # fmt: skip
+"""Outcomes can be told apart without colour."""
+WORST = (Outcome.NOT_CONVICTED, Outcome.BROKEN, Outcome.VOID, Outcome.STUCK, Outcome.CONVICTED, Outcome.KEPT)
+"""From worst to best."""
+
+
+def outcome(verdict: Verdict) -> Outcome:
+    """Return what became of a cell.
+
+    A control is green only when convicted as predicted; one that is void or stuck proves nothing, like any other cell.
+    """
+    if verdict.kind in (Kind.VOID, Kind.STUCK):
+        return Outcome(str(verdict.kind))
+    if verdict.control:
+        return Outcome.CONVICTED if verdict.green else Outcome.NOT_CONVICTED
+    return Outcome(str(verdict.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in numbers. ``planned`` = ``ran`` or the run is partial."""
+
+    planned: int
+    ran: int
+    kept: int
+    broken: int
+    convicted: int
+    not_convicted: int
+    void: int
+    stuck: int
+    not_applicable: int
+    partial: bool
+    simulated: bool
+
+    @property
+    def green(self) -> bool:
+        """Whether everything planned was run, and every cell is green."""
+        return self.exit_code == ExitCode.KEPT
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that says the worst of it."""
+        if self.broken or self.not_convicted:
+            return ExitCode.BROKEN
+        if self.void or self.stuck or self.partial or not self.ran:
+            return ExitCode.VOID
+        return ExitCode.KEPT
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one sentence."""
+        parts = [
+            f"{self.kept} of {counted(self.ran - self.convicted - self.not_convicted, 'promise')} kept",
+            f"{self.broken} broken",
+            f"{self.convicted} of {counted(self.convicted + self.not_convicted, 'control')} convicted",
+            f"{self.void} void",
+            f"{self.stuck} stuck",
+        ]
+        runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
+        words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
+        if self.simulated:
+            words = f"SIMULATED, nothing real was crashed: {words}"
+        return f"PARTIAL: {words}" if self.partial else words
+
+    def row(self) -> dict[str, Any]:
+        """Return the summary as it stands in ``report.json``."""
+        return dataclasses.asdict(self) | {"green": self.green, "exit_code": int(self.exit_code)}
+
+
+def counted(number: int, word: str) -> str:
+    """Count things.
+
+    >>> counted(1, "seed"), counted(2, "seed")
+    ('1 seed', '2 seeds')
+    """
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def summarise(run: SavedRun) -> Summary:
+    """Count a run's outcomes."""
+    counts = Counter(outcome(result.verdict) for result in run.results)
+    ran = [result.plan.id for result in run.results]
+    return Summary(
+        planned=len(run.info.planned),
+        ran=len(ran),
+        kept=counts[Outcome.KEPT],
+        broken=counts[Outcome.BROKEN],
+        convicted=counts[Outcome.CONVICTED],
+        not_convicted=counts[Outcome.NOT_CONVICTED],
+        void=counts[Outcome.VOID],
+        stuck=counts[Outcome.STUCK],
+        not_applicable=len(run.info.not_applicable),
+        partial=not run.whole or sorted(ran) != sorted(run.info.planned),
+        simulated=any(result.plan.system in SIMULATED for result in run.results),
+    )
+
+
+def rerun_line(plan: Plan) -> str:
+    """Return the one line that runs exactly this cell again."""
+    system = "" if plan.system == DEFAULT_SYSTEM else f" --system {shlex.quote(plan.system)}"
+    only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
+    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}"
