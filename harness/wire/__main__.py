@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from harness.core.history import HistoryError
 from harness.wire.messages import LOOPBACK, WireError
 from harness.wire.server import ControlServer
 from harness.wire.wire import DEFAULT_DECODE_LIMIT
+
+MAX_FILES = 1 << 16
 
 
 def main() -> int:
@@ -24,12 +27,21 @@ def main() -> int:
     parser.add_argument("--control-port", type=int, default=0, help="its port (0: a free one)")
     parser.add_argument("--decode-limit", type=int, default=DEFAULT_DECODE_LIMIT, help="bytes of a frame that is read")
     options = parser.parse_args()
+    _allow_many_connections()
     try:
         asyncio.run(_serve(options.history, options.control_host, options.control_port, options.decode_limit))
     except (HistoryError, WireError, OSError) as error:
         sys.stderr.write(f"wire: {error}\n")
         return 1
     return 0
+
+
+def _allow_many_connections() -> None:
+    """Raise the soft limit of open files: every connection takes two."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(history: Path, host: str, port: int, decode_limit: int) -> None:
