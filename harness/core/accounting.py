@@ -34,6 +34,14 @@ COLUMNS: dict[str, str] = {
 """The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
 
 
+READ = frozenset({
+    kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
+    kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
+    kinds.FETCHED, kinds.FLUSHED,
+})  # fmt: skip
+"""The kinds of events that the rules read; a history has many more."""
+
+
 class State(StrEnum):
     """Where an offered record is at rest: the first that matches."""
 
@@ -94,7 +102,7 @@ def flag(sign: Sign) -> str:
 
 def frame_of(events: Iterable[Event]) -> pd.DataFrame:
     """Turn events into the tidy frame, ordered by time."""
-    rows = list(events)
+    rows = [event for event in events if event["event"] in READ]
     data: dict[str, Any] = {}
     for name, kind in COLUMNS.items():
         values = [row.get(name) for row in rows]
@@ -104,20 +112,36 @@ def frame_of(events: Iterable[Event]) -> pd.DataFrame:
             data[name] = np.array([bool(v) for v in values], dtype="bool")
         else:
             data[name] = pd.Series(values, dtype="object")
-    return pd.DataFrame(data).sort_values("t", kind="stable", ignore_index=True)
+    return numbered(pd.DataFrame(data).sort_values("t", kind="stable", ignore_index=True))
+
+
+def numbered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add ``rid``, ``aid`` and ``xid``: numbers that stand for (cell, record), (cell, record, attempt) and (cell, transaction).
+
+    Comparing numbers is a hundred times cheaper than comparing tuples. Where a part is null, ``rid`` and ``xid`` are -1;
+    ``aid`` then stands for "an attempt of this record that has no name".
+    """
+    frame = frame.copy()
+    transaction = frame["transaction"].where(frame["transaction"].notna(), transaction_of(frame["attempt"]))
+    record = frame["cell"] + "\0" + frame["record"]
+    frame["transaction"] = transaction
+    frame["rid"] = pd.factorize(record)[0]
+    frame["aid"] = pd.factorize(record + "\0" + frame["attempt"].where(frame["attempt"].notna(), ""))[0]
+    frame["xid"] = pd.factorize(frame["cell"] + "\0" + transaction)[0]
+    return frame
 
 
 def account(events: Iterable[Event]) -> Account:
     """Account for one cell's events."""
-    frame = frame_of(events)
-    frame["cell"] = "one"
+    frame = frame_of({**event, "cell": "one"} for event in events)
     records = record_table(frame)
     cells = cell_table(frame, records, ["one"])
     return Account({name: int(cells[name].iloc[0]) for name in cells.columns if name != "cell"}, records)
 
 
-RECORD = ["cell", "record"]
-ATTEMPT = ["cell", "record", "attempt"]
+RECORD = ["rid"]
+ATTEMPT = ["aid"]
+TRANSACTION = ["xid"]
 COPY = ["partition", "epoch", "offset"]
 
 
@@ -125,35 +149,33 @@ def _of(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
     return frame[frame["event"].isin(names)]
 
 
-def _keys(frame: pd.DataFrame, columns: list[str]) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(frame[columns])
-
-
-def _marked(base: pd.DataFrame, seen: pd.DataFrame, columns: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """For each row of ``base``, whether its ``columns`` occur in ``seen``."""
-    if seen.empty or base.empty:
-        return np.zeros(len(base), dtype="bool")
-    return np.asarray(_keys(base, columns).isin(_keys(seen, columns)))
+def _marked(base: pd.DataFrame, seen: pd.DataFrame, key: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each row of ``base``, whether its key (one numbered column) occurs in ``seen``; -1 never does."""
+    known = seen[key[0]].to_numpy()
+    return np.isin(base[key[0]].to_numpy(), known[known >= 0])
 
 
 def _counted(base: pd.DataFrame, seen: pd.DataFrame) -> pd.Series[int]:
     """For each record of ``base``, how many rows of ``seen`` it has."""
-    counts = seen.groupby(RECORD, sort=False).size()
-    return counts.reindex(_keys(base, RECORD), fill_value=0).reset_index(drop=True)
+    found = seen["rid"].to_numpy()
+    wanted = base["rid"].to_numpy()
+    most = int(max(found.max(initial=0), wanted.max(initial=0))) + 1
+    return pd.Series(np.bincount(found[found >= 0], minlength=most)[wanted], index=base.index)
 
 
 def offered(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per offered record: ``cell, record, key, position``."""
-    rows = _of(frame, kinds.OFFERED)[["cell", "record", "key", "position"]]
+    """One row per offered record: ``cell, record, rid, key, position``."""
+    rows = _of(frame, kinds.OFFERED)[["cell", "record", "rid", "key", "position"]]
     return rows.drop_duplicates(RECORD).reset_index(drop=True)
 
 
 def first_hop(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave out what programs and wire said about a log that is the sink: it is another hop of the same record."""
     logs = _of(frame, kinds.LOG)
-    sinks = logs.loc[logs["hop"] == "sink", ["cell", "topic"]]
+    sinks = logs[logs["hop"] == "sink"]
     about = frame["event"].isin([kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.SENT, kinds.UNSENT])
-    return frame[~(about & ((frame["hop"] == "sink") | _marked(frame, sinks, ["cell", "topic"])))]
+    to_sink = (frame["cell"] + "\0" + frame["topic"]).isin(sinks["cell"] + "\0" + sinks["topic"])
+    return frame[~(about & ((frame["hop"] == "sink") | to_sink))]
 
 
 def _last(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -161,14 +183,13 @@ def _last(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def copies(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
-    """Every log copy, with ``known`` (intact and offered), ``stalled`` and ``transaction``."""
+    """Every log copy, with ``known`` (intact and offered) and ``stalled``."""
     rows = _of(frame, kinds.STORED).drop(columns="stable")
     logs = _last(_of(frame, kinds.LOG), ["cell", "hop", "topic", "partition"])
     rows = rows.merge(logs[["cell", "hop", "topic", "partition", "stable"]], how="left",
                       on=["cell", "hop", "topic", "partition"])  # fmt: skip
     rows["known"] = rows["intact"] & _marked(rows, base, RECORD)
     rows["stalled"] = ~rows["visible"] & rows["stable"].notna() & (rows["offset"] >= rows["stable"])
-    rows["transaction"] = transaction_of(rows["attempt"])
     return rows
 
 
@@ -202,7 +223,7 @@ def record_table(frame: pd.DataFrame) -> pd.DataFrame:
     _add_duplicates(table, rows)
     _add_states(table, near, stored)
     _add_signs(table, frame, stored)
-    return table
+    return table.drop(columns="rid")
 
 
 def _unknown_attempts(frame: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +243,7 @@ def _add_duplicates(table: pd.DataFrame, rows: pd.DataFrame) -> None:
     table["duplicated"] = (table["recordings"] - 1).clip(lower=0)
     origins = rows.drop_duplicates([*RECORD, *COPY])
     again = rows[rows["attempt"].notna()]
-    same_attempt = again[again.duplicated([*RECORD, *COPY, "attempt"])]
+    same_attempt = again[again.duplicated([*ATTEMPT, *COPY])]
     stored_twice = (_counted(table, origins) - 1).clip(lower=0) + _counted(table, same_attempt)
     table["stored_twice"] = stored_twice
     table["delivered_twice"] = table["duplicated"] - stored_twice
@@ -274,9 +295,8 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     missed = _marked(table, fetched[~fetched["reached"]], RECORD)
     outcomes = outcomes_of(frame)
     bad = outcomes[outcomes["outcome"].isin(["aborted", "fenced"])]
-    attempts = pd.concat([stored[["cell", "record", "attempt"]], asked[["cell", "record", "attempt"]]])
-    attempts = attempts.assign(transaction=transaction_of(attempts["attempt"]))
-    in_bad = attempts[_marked(attempts, bad, ["cell", "transaction"])]
+    attempts = pd.concat([stored[["rid", "xid"]], asked[["rid", "xid"]]])
+    in_bad = attempts[_marked(attempts, bad, TRANSACTION)]
     dead = stored[~stored["visible"] & ~stored["stalled"]]
     several = asked.drop_duplicates([*RECORD, "request"])
 
@@ -315,17 +335,17 @@ def _resumed_past(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame
 
 
 def outcomes_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per transaction: ``cell, transaction, outcome`` as the program was told, last word first."""
+    """One row per transaction: ``xid, outcome`` as the program was told; the last word that is not "begun"."""
     told = _of(frame, kinds.TRANSACTION)
     ordered = pd.concat([told[told["outcome"] == "begun"], told[told["outcome"] != "begun"]])
-    return _last(ordered, ["cell", "transaction"])[["cell", "transaction", "outcome"]]
+    return _last(ordered, TRANSACTION)[["xid", "outcome"]]
 
 
 def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     """Copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
     visible = stored[stored["visible"]]
     outcomes = outcomes_of(frame)
-    undone = _marked(visible, outcomes[outcomes["outcome"] == "aborted"], ["cell", "transaction"])
+    undone = _marked(visible, outcomes[outcomes["outcome"] == "aborted"], TRANSACTION)
     refusals = _of(frame, kinds.REFUSED)
     doubts = _of(frame, kinds.UNKNOWN).groupby(RECORD, as_index=False)["t"].min()
     refusals = refusals.merge(doubts, how="left", on=RECORD, suffixes=("", "_doubt"))
@@ -335,26 +355,25 @@ def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
 
 
 def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """Transactions of which some attempts are visible and some are not: ``cell, transaction``."""
+    """Transactions of which some attempts are visible and some are not: ``cell, xid``."""
     known = outcomes_of(frame)
-    logged = stored[~stored["stalled"]][[*ATTEMPT, "visible"]]
+    columns = ["cell", "rid", "attempt", "aid", "xid"]
+    logged = stored.loc[~stored["stalled"], [*columns, "visible"]]
     only_stalled = stored[stored["stalled"]]
-    told = _of(frame, kinds.ACKED)[ATTEMPT].assign(visible=False)
+    told = _of(frame, kinds.ACKED)[columns].assign(visible=False)
     told = told[_marked(told, offered(frame), RECORD)]  # what was never offered is a phantom, and part of nothing
     told = told[~(_marked(told, only_stalled, ATTEMPT) & ~_marked(told, logged, ATTEMPT))]
     parts = pd.concat([logged, told])
-    parts = parts[parts["attempt"].notna()]
-    seen = parts.groupby(ATTEMPT, as_index=False)["visible"].max()
-    seen["transaction"] = transaction_of(seen["attempt"])
-    seen = seen[_marked(seen, known, ["cell", "transaction"])]
-    spread = seen.groupby(["cell", "transaction"], as_index=False)["visible"].agg(["min", "max"])
+    parts = parts[parts["attempt"].notna() & _marked(parts, known, TRANSACTION)]
+    seen = parts.groupby("aid", as_index=False).agg({"cell": "first", "xid": "first", "visible": "max"})
+    spread = seen.groupby(["cell", "xid"], as_index=False)["visible"].agg(["min", "max"])
     return spread[spread["min"] != spread["max"]]
 
 
 def reordered(rows: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     """Records first recorded after a record of their key that stands later in the source."""
     first = rows.sort_values("order", kind="stable").drop_duplicates(RECORD)
-    first = first[["cell", "record", "order"]].merge(base, on=RECORD)
+    first = first[["rid", "order"]].merge(base, on="rid")
     first = first.sort_values("order", kind="stable")
     highest = first.groupby(["cell", "key"], sort=False)["position"].cummax()
     return first[highest > first["position"]]
