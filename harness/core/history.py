@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SUFFIX = ".jsonl"
+CLOSED = -1
+"""No descriptor: a number that no other file can have."""
 
 Event: TypeAlias = dict[str, Any]
 """One decoded history line. The kinds and their fields are listed in :mod:`harness.core.events`."""
@@ -66,8 +68,10 @@ class HistoryWriter:
             raise HistoryError(msg)
 
     def close(self) -> None:
-        """Close the file; further writes fail."""
-        os.close(self._fd)
+        """Close the file; further writes fail. Safe to call twice."""
+        fd, self._fd = self._fd, CLOSED
+        if fd != CLOSED:
+            os.close(fd)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,271 @@
+"""The history survives what happens to its writers, and says so where it does not."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.core.history import HistoryError, HistoryWriter, read_history
+from harness.core.waiting import wait_until
+
+FULL = Path("/dev/full")
+KILLS = 12
+WITHIN_S = 10
+
+WRITE_FOREVER = """
+import sys
+from pathlib import Path
+from harness.core.history import HistoryWriter
+with HistoryWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
+    number = 0
+    while True:
+        number += 1
+        history.write("number", number=number, filler="x" * (number * 37 % 9000))
+"""
+
+WRITE_UNTIL_FULL = """
+import resource, sys
+from pathlib import Path
+from harness.core.history import HistoryError, HistoryWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+history = HistoryWriter(Path(sys.argv[1]), cell="c", by="full")
+try:
+    for number in range(100):
+        history.write("number", number=number)
+except HistoryError as error:
+    print(error)
+    raise SystemExit(3)
+"""
+
+
+def write(path: Path, *lines: object, end: bytes = b"") -> None:
+    """Write a history file by hand; a line that is no text is encoded as an event."""
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_bytes("".join(f"{text}\n" for text in texts).encode() + end)
+
+
+def event(t: int, **fields: object) -> dict[str, object]:
+    """Return one event of time ``t``."""
+    return {"t": t, "w": t, "cell": "c", "by": "w", "event": "number", **fields}
+
+
+def reached(file: Path, size: int) -> bool:
+    """Whether a file has at least ``size`` bytes."""
+    return file.exists() and file.stat().st_size >= size
+
+
+# --- crashes of the writer ----------------------------------------------------------------------------------------
+
+
+def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
+    """SIGKILL at a random moment: every line but a cut last one is there, in order, without a gap, without damage."""
+    dice = random.Random(17)  # noqa: S311 - reproducible, not secret
+    file = tmp_path / "victim.jsonl"
+    for _ in range(KILLS):
+        file.unlink(missing_ok=True)
+        least = dice.randint(1, 400_000)
+        victim = subprocess.Popen([sys.executable, "-c", WRITE_FOREVER, str(file)])
+        try:
+            wait_until(partial(reached, file, least), within_s=WITHIN_S, because="the victim to write", poll_s=0.0005)
+        finally:
+            victim.kill()
+            status = victim.wait(WITHIN_S)
+        assert status == -signal.SIGKILL
+        history = read_history(tmp_path)
+        assert history.damage == ()
+        numbers = [row["number"] for row in history.events]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert numbers
+
+
+@given(cut=st.integers(0, 10_000))
+def test_a_line_may_be_cut_anywhere(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    """Wherever the last line is cut: all before it is read, and never a wrong event, never damage."""
+    folder = tmp_path_factory.mktemp("cut")
+    write(folder / "a.jsonl", event(1), event(2, text="\u00e9{}\n\\", deep={"a": [1, {"b": None}]}))
+    whole = (folder / "a.jsonl").read_bytes()
+    first = whole.index(b"\n") + 1
+    kept = first + cut % (len(whole) - first)
+    (folder / "a.jsonl").write_bytes(whole[:kept])
+    history = read_history(folder)
+    complete = kept >= len(whole) - 1  # only the newline is missing: the line is whole
+    assert [row["t"] for row in history.events] == ([1, 2] if complete else [1])
+    assert history.cut_lines == (() if complete or kept == first else ("a.jsonl",))
+    assert history.damage == ()
+
+
+# --- damage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [
+    '{"t": 5, "event": "num',
+    "nonsense",
+    "[1, 2]",
+    "7",
+    '{"t": 5}',
+    '{"event": "number"}',
+    '{"t": "5", "event": "number"}',
+    '{"t": null, "event": "number"}',
+    '{"t": 1, "event": "a"}{"t": 2, "event": "b"}',
+    "\x00\x00\x00\x00",
+])  # fmt: skip
+def test_damage_in_the_middle_is_reported(tmp_path: Path, bad: str) -> None:
+    """A line that is no event, with others behind it, is named by file and line; the other lines are read."""
+    write(tmp_path / "a.jsonl", event(1), bad, event(3))
+    history = read_history(tmp_path)
+    assert history.damage == ("a.jsonl:2",)
+    assert history.cut_lines == ()
+    assert [row["t"] for row in history.events] == [1, 3]
+
+
+def test_bytes_that_are_no_text_are_damage(tmp_path: Path) -> None:
+    """Undecodable bytes are reported like any other damage, and never raise."""
+    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\n" + json.dumps(event(2)).encode() + b"\n")
+    assert read_history(tmp_path).damage == ("a.jsonl:1",)
+
+
+def test_a_damaged_last_line_with_its_newline_is_damage(tmp_path: Path) -> None:
+    """Only a line without its newline can have been cut by a crash; one that was written whole and is wrong was not."""
+    write(tmp_path / "a.jsonl", event(1), '{"t": 2, "ev')
+    history = read_history(tmp_path)
+    assert history.damage == ("a.jsonl:2",)
+    assert history.cut_lines == ()
+
+
+def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
+    """Going on in a file whose last line was cut is found out: the two half lines are damage, not an event."""
+    write(tmp_path / "a.jsonl", event(1), end=b'{"t": 2, "eve')
+    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="again") as history:
+        history.write("number", number=3)
+        history.write("number", number=4)
+    found = read_history(tmp_path)
+    assert found.damage == ("a.jsonl:2",)
+    assert [row.get("number") for row in found.events] == [None, 4]
+
+
+# --- several writers --------------------------------------------------------------------------------------------------
+
+
+def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
+    """Files are merged by monotonic time, wherever below the directory they lie; lines of one time keep their order."""
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    write(tmp_path / "b.jsonl", event(2, n=1), event(2, n=2), event(9))
+    write(tmp_path / "deep" / "er" / "a.jsonl", event(5), event(1))
+    write(tmp_path / "notes.txt", "not a history")
+    history = read_history(tmp_path)
+    assert [row["t"] for row in history.events] == [1, 2, 2, 5, 9]
+    assert [row["n"] for row in history.events if "n" in row] == [1, 2]
+    assert history.damage == ()
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    """Every field comes back as it was; time, cell, writer and kind are added, and times never run backwards."""
+    fields: dict[str, object] = {"text": "line\nbreak \u00e9 \u4e2d \x00", "none": None, "number": 2**53, "list": [1, "a"], "flag": True}
+    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+        history.write("first", **fields)
+        history.write("second")
+    first, second = read_history(tmp_path).events
+    assert {name: first[name] for name in fields} == fields
+    assert (first["cell"], first["by"], first["event"]) == ("c", "w", "first")
+    assert first["t"] <= second["t"]
+    assert abs(first["w"] - second["w"]) < 60 * 10**9
+
+
+def test_threads_may_share_a_writer(tmp_path: Path) -> None:
+    """Lines of several threads of one process never mix, whatever their length."""
+    with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+        threads = [
+            threading.Thread(target=lambda n=n: [history.write("x", n=n, filler="y" * i * 50) for i in range(100)])
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(WITHIN_S)
+    found = read_history(tmp_path)
+    assert (len(found.events), found.damage, found.cut_lines) == (400, (), ())
+
+
+def test_a_writer_goes_on_where_the_file_ends(tmp_path: Path) -> None:
+    """Opening a file again appends; nothing that was written is ever overwritten."""
+    for number in range(3):
+        with HistoryWriter(tmp_path / "new" / "a.jsonl", cell="c", by="w") as history:
+            history.write("number", number=number)
+    assert [row["number"] for row in read_history(tmp_path).events] == [0, 1, 2]
+
+
+def test_of_selects_kinds_in_order(tmp_path: Path) -> None:
+    """``of`` yields exactly the kinds asked for, by time."""
+    write(tmp_path / "a.jsonl", event(3, event="a"), event(1, event="b"), event(2, event="c"))
+    history = read_history(tmp_path)
+    assert [row["t"] for row in history.of("a", "c")] == [2, 3]
+    assert not list(history.of("d"))
+
+
+# --- what cannot be written or read -------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_clear_line() -> None:
+    """A write that does not fit raises HistoryError with one line that names the file and the cause."""
+    with HistoryWriter(FULL, cell="c", by="w") as history, pytest.raises(HistoryError) as caught:
+        history.write("number", number=1)
+    assert str(caught.value) == "cannot write the history /dev/full: No space left on device"
+
+
+def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
+    """Where the disk fills within a line the writer is told, and what is on the disk is a cut last line, no damage."""
+    file = tmp_path / "a.jsonl"
+    ran = subprocess.run([sys.executable, "-c", WRITE_UNTIL_FULL, str(file)], capture_output=True, text=True,
+                         timeout=WITHIN_S, check=False)  # fmt: skip
+    assert ran.returncode == 3, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"cannot write the history {file}: only ")
+    assert file.stat().st_size == 1000
+    found = read_history(tmp_path)
+    assert [row["number"] for row in found.events] == list(range(len(found.events)))
+    assert found.events
+    assert (found.cut_lines, found.damage) == (("a.jsonl",), ())
+
+
+def test_a_folder_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
+    """A history below a file raises HistoryError with one line, and no other exception."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HistoryError, match=r"^cannot write the history .*: (Not a directory|File exists)$"):
+        HistoryWriter(tmp_path / "file" / "a.jsonl", cell="c", by="w")
+
+
+def test_no_history_is_an_error(tmp_path: Path) -> None:
+    """A directory without a history is no empty history: a run that wrote nothing proves nothing."""
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(HistoryError, match=r"^no history in "):
+        read_history(tmp_path)
+
+
+def test_a_closed_writer_never_writes_into_another_file(tmp_path: Path) -> None:
+    """After ``close`` a write fails, even if the descriptor's number belongs to somebody else by then."""
+    history = HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w")
+    history.close()
+    with (tmp_path / "other").open("wb", buffering=0), pytest.raises(HistoryError):
+        history.write("number", number=1)
+    assert (tmp_path / "other").read_bytes() == b""
+
+
+def test_closing_twice_closes_nothing_else(tmp_path: Path) -> None:
+    """A second ``close`` does nothing; in particular it closes no file opened since."""
+    history = HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w")
+    history.close()
+    with (tmp_path / "other").open("wb", buffering=0) as other:
+        history.close()
+        other.write(b"still open")
