@@ -98,13 +98,10 @@ class Summary:
     @property
     def sentence(self) -> str:
         """All of it in one sentence."""
-        parts = [
-            f"{self.kept} of {counted(self.ran - self.convicted - self.not_convicted, 'promise')} kept",
-            f"{self.broken} broken",
-            f"{self.convicted} of {counted(self.convicted + self.not_convicted, 'control')} convicted",
-            f"{self.void} void",
-            f"{self.stuck} stuck",
-        ]
+        controls = f"{counted(self.convicted, 'control')} convicted"
+        if self.not_convicted:
+            controls += f" and {self.not_convicted} not"
+        parts = (f"{self.kept} kept", f"{self.broken} broken", controls, f"{self.void} void", f"{self.stuck} stuck")
         runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
         words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
         if self.simulated:

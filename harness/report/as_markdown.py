@@ -1,0 +1,125 @@
+"""``report.md``: the report for people who read it where the code is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core.semantics import Semantic
+from harness.report.escaping import code, markdown
+from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
+from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
+from harness.report.summary import GREEN, SIGNS, Outcome, counted, outcome, rerun_line, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.report.matrix import Row, Table
+    from harness.saved import CellResult, SavedRun
+
+MOST_RED = 50
+"""How many red cells are told at length (a step summary of GitHub holds 1 MiB)."""
+
+
+def render(run: SavedRun) -> str:
+    """Return the report as Markdown."""
+    parts = (_head(run), _matrix(run), _red(run), _missing(run), _count())
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _head(run: SavedRun) -> Iterator[str]:
+    summary = summarise(run)
+    yield f"# lostack: {'every promise kept' if summary.green else 'not green'}"
+    yield ""
+    yield f"**{markdown(summary.sentence)}**"
+    yield ""
+    for name, value in facts(run.info).items():
+        yield f"- {name}: {code(value) if name == 'command' else markdown(value)}"
+    yield ""
+
+
+def _matrix(run: SavedRun) -> Iterator[str]:
+    reasons: dict[str, int] = {}
+    runs: set[int] = set()
+    yield f"Each cell: lost / duplicated. {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}."
+    yield ""
+    for table in tables(run):
+        yield from _table(table, reasons)
+        runs |= {spot.evidence for row in table.rows for spot in row.spots.values()}
+    for reason, number in reasons.items():
+        yield f"- n/a ({number}): {markdown(reason)}"
+    bounds = [f"{n} runs {CONFIDENCE_RUNS / n:.0%}" for n in sorted(runs) if n > CONFIDENCE_RUNS]
+    if bounds:
+        yield (
+            "- A 0 in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence: "
+            f"{', '.join(bounds)}."
+        )
+    yield ""
+
+
+def _table(table: Table, reasons: dict[str, int]) -> Iterator[str]:
+    yield f"## {markdown(table.title)}"
+    yield ""
+    yield f"| scenario | {' | '.join(Semantic)} |"
+    yield f"|---|{'---|' * len(Semantic)}"
+    for row in table.rows:
+        yield f"| {markdown(row.name)} | {' | '.join(_spot(row, semantic, reasons) for semantic in Semantic)} |"
+    yield ""
+
+
+def _spot(row: Row, semantic: Semantic, reasons: dict[str, int]) -> str:
+    spot = row.spots.get(semantic, Spot())
+    if spot.results:
+        return spot_text(spot)
+    if spot.not_applicable is None:
+        return ""
+    return f"n/a ({reasons.setdefault(spot.not_applicable, len(reasons) + 1)})"
+
+
+def spot_text(spot: Spot) -> str:
+    """Return what stands in one spot of the matrix: counts, sign and outcome, and in how many runs."""
+    totals = (spot.total("lost"), spot.total("duplicated"))
+    lost, duplicated = ("?" if total is None else str(total) for total in totals)
+    times = f" in {len(spot.results)} runs" if len(spot.results) > 1 else ""
+    return f"{lost} / {duplicated} {SIGNS[spot.outcome]} {spot.outcome}{times}"
+
+
+def _red(run: SavedRun) -> Iterator[str]:
+    red = [result for result in run.results if outcome(result.verdict) not in GREEN]
+    if not red:
+        return
+    yield f"## {counted(len(red), 'cell')} not green"
+    yield ""
+    for result in sorted(red, key=_gravity)[:MOST_RED]:
+        yield f"- {SIGNS[outcome(result.verdict)]} **{markdown(result.verdict.label)}** {code(result.plan.id)}"
+        yield f"  - {markdown(result.verdict.reason)}"
+        yield f"  - {markdown(result.plan.because)}"
+        yield f"  - again: {code(rerun_line(result.plan))}"
+    if len(red) > MOST_RED:
+        yield f"- and {len(red) - MOST_RED} more: see report.json"
+    yield ""
+
+
+def _gravity(result: CellResult) -> int:
+    return list(Outcome).index(outcome(result.verdict))
+
+
+def _missing(run: SavedRun) -> Iterator[str]:
+    if not run.missing:
+        return
+    yield f"## PARTIAL: {counted(len(run.missing), 'planned cell')} never began"
+    yield ""
+    for cell in run.missing[:MOST_RED]:
+        yield f"- {code(cell)}"
+    if len(run.missing) > MOST_RED:
+        yield f"- and {len(run.missing) - MOST_RED} more: see report.json"
+    yield ""
+
+
+def _count() -> Iterator[str]:
+    yield "## How we count"
+    yield ""
+    for sentence in HOW_WE_COUNT:
+        yield f"- {sentence}"
+
+
+RENDERER = Renderer("report.md", render)

@@ -1,0 +1,133 @@
+"""The matrix: per pipeline, scenarios against semantics. All seeds of one scenario and semantic share a spot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.report.summary import WORST, Outcome, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.plan import Plan
+    from harness.saved import CellResult, NotRun, SavedRun
+
+CONFIDENCE_RUNS = 3
+"""The rule of three: zero in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """All runs of one scenario under one semantic; or the reason why there can be none."""
+
+    results: tuple[CellResult, ...] = ()
+    not_applicable: str | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst outcome of its runs. Raises ``ValueError`` where there are none."""
+        return min((outcome(result.verdict) for result in self.results), key=WORST.index)
+
+    @property
+    def evidence(self) -> int:
+        """The n of the statistics: runs that prove something (the fault fired, or there is none by design)."""
+        return sum(_proves(result) for result in self.results)
+
+    def total(self, count: str) -> int | None:
+        """Add up a count over the runs; ``None`` where no run could be read."""
+        readable = [r.judgement.account.counts for r in self.results if r.judgement.account.counts["offered"]]
+        return sum(counts[count] for counts in readable) if readable else None
+
+    def zero_bound(self, count: str) -> float | None:
+        """Bound the share of runs that would show one where none did (95 %); ``None`` where one run did, or n is 0."""
+        if self.total(count) != 0 or not self.evidence:
+            return None
+        return min(1.0, CONFIDENCE_RUNS / self.evidence)
+
+
+def _proves(result: CellResult) -> bool:
+    fired = result.verdict.fired > 0 or result.plan.evidence.trigger == "none"
+    return fired and result.verdict.kind is not Kind.VOID
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scenario under every semantic."""
+
+    scenario: str
+    failure_point: str
+    spots: dict[Semantic, Spot]
+
+    @property
+    def name(self) -> str:
+        """The scenario's name, with its failure point where that has another."""
+        return self.scenario if self.scenario == self.failure_point else f"{self.scenario} ({self.failure_point})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One pipeline of one system with one client in one runtime."""
+
+    pipeline: str
+    system: str
+    client: str
+    runtime: str
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        """What the table is about."""
+        return f"{self.pipeline}: {self.system}, {self.client}, {self.runtime}"
+
+
+def tables(run: SavedRun) -> tuple[Table, ...]:
+    """Return the run's tables, each in the order in which its scenarios were planned."""
+    found: dict[tuple[str, str, str, str], dict[tuple[str, str], dict[Semantic, Spot]]] = {}
+    for place in _placed(run):
+        rows = found.setdefault(place.table, {})
+        spots = rows.setdefault(place.row, {})
+        before = spots.get(place.semantic, Spot())
+        spots[place.semantic] = Spot((*before.results, *place.spot.results), place.spot.not_applicable)
+    return tuple(
+        Table(*names, tuple(Row(*row, spots) for row, spots in rows.items())) for names, rows in found.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Placed:
+    table: tuple[str, str, str, str]
+    row: tuple[str, str]
+    semantic: Semantic
+    spot: Spot
+
+
+def _placed(run: SavedRun) -> Iterable[_Placed]:
+    for result in run.results:
+        yield _place(result.plan, Spot((result,)))
+    for row in run.info.not_applicable:
+        yield _place(row, Spot((), row.because))
+
+
+def _place(named: Plan | NotRun, spot: Spot) -> _Placed:
+    """Find the place of what did run, or of what does not apply."""
+    return _Placed(
+        (named.pipeline, named.system, named.client, named.runtime), (named.scenario, named.failure_point),
+        Semantic(named.semantic), spot,
+    )  # fmt: skip
+
+
+def matrix_rows(run: SavedRun) -> list[dict[str, Any]]:
+    """Return the matrix as flat rows for ``report.json``; spots without runs are left out."""
+    return [
+        {
+            "pipeline": table.pipeline, "system": table.system, "client": table.client, "runtime": table.runtime,
+            "scenario": row.scenario, "failure_point": row.failure_point, "semantic": str(semantic),
+            "outcome": str(spot.outcome), "runs": len(spot.results), "n": spot.evidence,
+            "lost": spot.total("lost"), "duplicated": spot.total("duplicated"),
+            "lost_bound": spot.zero_bound("lost"), "duplicated_bound": spot.zero_bound("duplicated"),
+        }
+        for table in tables(run) for row in table.rows for semantic, spot in row.spots.items() if spot.results
+    ]  # fmt: skip
