@@ -48,7 +48,7 @@ def select(
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
-    _check_numbers(records, seeds)
+    check_numbers(records, seeds)
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in semantics] or list(Semantic)
     everything = list(expand(scenarios, semantics=wanted, seeds=seeds, records=records, system=system, runtime=runtime))
     chosen = [cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only)]
@@ -87,7 +87,8 @@ def not_run(cell: Cell) -> NotRun:
     )  # fmt: skip
 
 
-def _check_numbers(records: int, seeds: Iterable[int]) -> None:
+def check_numbers(records: int, seeds: Iterable[int]) -> None:
+    """Raise :class:`SelectionError` where a number lies outside the limits."""
     if not LEAST_RECORDS <= records <= MOST_RECORDS:
         raise SelectionError(
             f"--records {records}: a cell needs {LEAST_RECORDS} to {MOST_RECORDS} records (load before, at and after the fault)"

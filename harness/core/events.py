@@ -78,6 +78,8 @@ END_TXN_ANSWER: Final = "end_txn_answer"
 """``error, reached``."""
 RULE: Final = "rule"
 """``rule, phase, ...``: what became of a wire rule."""
+CONN: Final = "conn"
+"""``phase, conn, role, node, client``: phase is open, close, refused or opaque (bytes that are no frames)."""
 UNDECODABLE: Final = "undecodable"
 """``api, version, because``: the wire needed to look into a frame and could not. Voids the cell."""
 

@@ -126,14 +126,17 @@ class KafkaBench:
                    because=f"the group to put out a paused {role}")  # fmt: skip
 
     def disarm(self) -> None:
-        """Take back what has not fired, and resolve what is still held."""
+        """Take back what has not fired, and discard what is still held (the wire writes both down)."""
+        for held in self.deployed.wire.holds():
+            if held.cell == self.cell.id:
+                self.deployed.wire.resolve(held.held, How.DISCARD)
         for rule in self._rules:
             self.deployed.wire.disarm(self.cell.id, rule)
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
-            return hit and Fired(next(iter(hit.records), None), hit.client.split(".")[1], hit.held)
+            return hit and Fired(hit.record, hit.client.split(".")[1], hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)

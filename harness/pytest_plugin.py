@@ -1,0 +1,168 @@
+"""The pytest plugin: scenarios as test cases.
+
+A test that takes the fixture ``lostack_cell`` is called once per cell; ``lostack_check(cell)`` fails it with the causal
+sentence where the cell is not green. All selected cells of a session run overlapping, in one run, when the first of
+them is asked for; under pytest-xdist every worker runs its cells one by one.
+
+Options: ``--lostack-seed N`` (may be repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from harness.core.cell import Cell
+    from harness.saved import CellResult
+
+RESULT = pytest.StashKey["CellResult"]()
+_CELL = "lostack_cell"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("lostack")
+    group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
+    group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
+    group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
+    group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers that cells carry."""
+    for line in (
+        "kafka: needs a real Kafka (started by the harness)",
+        "control: a cell that must be convicted",
+        "semantic(name): the delivery semantic of a cell",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One case per cell, n/a ones among them: those are skipped with their reason."""
+    if _CELL in metafunc.fixturenames:
+        cells = [_param(cell) for cell in _cells(metafunc.config)]
+        metafunc.parametrize(_CELL, cells)
+
+
+def _cells(config: pytest.Config) -> Iterator[Cell]:
+    from harness import registry  # noqa: PLC0415 - only for those who use it
+    from harness.core.cell import DEFAULT_RECORDS, expand  # noqa: PLC0415
+    from harness.core.semantics import Semantic  # noqa: PLC0415
+    from harness.selection import SelectionError, check_numbers  # noqa: PLC0415
+
+    seeds = config.getoption("--lostack-seed") or [1]
+    records = config.getoption("--lostack-records")
+    records = DEFAULT_RECORDS if records is None else records
+    try:
+        check_numbers(records, seeds)
+    except SelectionError as error:
+        raise pytest.UsageError(str(error)) from error
+    return expand(registry.scenarios(), semantics=list(Semantic), seeds=seeds, records=records)
+
+
+def _param(cell: Cell) -> Any:
+    from harness.core.scenario import NotApplicable, Predicted  # noqa: PLC0415
+
+    expectation = cell.expectation
+    marks = [getattr(pytest.mark, cell.system), pytest.mark.semantic(str(cell.semantic))]
+    if isinstance(expectation, NotApplicable):
+        marks.append(pytest.mark.skip(reason=f"n/a: {expectation.because}"))
+    if isinstance(expectation, Predicted) and expectation.control:
+        marks.append(pytest.mark.control)
+    return pytest.param(cell, id=f"{cell.scenario.pipeline}/{cell.scenario.id}/{cell.semantic}/s{cell.seed}", marks=marks)
+
+
+class Results:
+    """The results of a session: runs what is asked for, all selected cells together."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._config = request.config
+        self._selected = [cell for item in request.session.items if (cell := _cell_of(item))]
+        self._found: dict[str, CellResult] = {}
+
+    def of(self, cell: Cell) -> CellResult:
+        """Return the result of a cell. Fails the test where the run ended without it."""
+        if cell.id not in self._found:
+            alone = "PYTEST_XDIST_WORKER" in os.environ
+            self._run([cell] if alone else [c for c in self._selected if c.id not in self._found])
+        if cell.id not in self._found:
+            pytest.fail("the run ended before this cell", pytrace=False)
+        return self._found[cell.id]
+
+    def _run(self, cells: list[Cell]) -> None:
+        from harness import registry  # noqa: PLC0415
+        from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
+        from harness.progress import make_progress  # noqa: PLC0415
+        from harness.report import write_reports  # noqa: PLC0415
+        from harness.runner import RunPlan, run  # noqa: PLC0415
+
+        plan = RunPlan(
+            system=registry.system(cells[0].system), cells=tuple(cells), not_applicable=(),
+            reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
+            command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,
+        )  # fmt: skip
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        try:
+            with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
+                saved = run(plan, progress)
+        except EnvironmentFailure as error:
+            pytest.exit(f"lostack: {error}", returncode=3)
+        if not saved.info.complete:
+            pytest.exit("lostack: the run was interrupted", returncode=130)
+        write_reports(saved)
+        self._found |= {result.plan.id: result for result in saved.results}
+
+
+@pytest.fixture(scope="session")
+def lostack_results(request: pytest.FixtureRequest) -> Results:
+    """Return the session's results."""
+    return Results(request)
+
+
+@pytest.fixture
+def lostack_check(
+    lostack_results: Results, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Callable[[Cell], CellResult]:
+    """Return a function that runs a cell, keeps its counts as JUnit properties, and fails the test where it is not green."""
+
+    def check(cell: Cell) -> CellResult:
+        result = lostack_results.of(cell)
+        request.node.stash[RESULT] = result
+        for name, value in result.row().items():
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                record_property(name, value)
+        if not result.verdict.green:
+            pytest.fail(
+                f"{result.verdict.label}: {result.verdict.reason}\n"
+                f"again: lostack run --only '{cell.id}' --seed {cell.seed} --records {cell.records}\n"
+                f"saved: {result.directory}",
+                pytrace=False,
+            )
+        return result
+
+    return check
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A case took as long as its cell, not as long as the run it was part of."""
+    report = yield
+    result = item.stash.get(RESULT, None)
+    if result is not None and report.when == "call":
+        report.duration = result.seconds
+    return report
+
+
+def _cell_of(item: pytest.Item) -> Cell | None:
+    call = getattr(item, "callspec", None)
+    if call is None or item.get_closest_marker("skip"):
+        return None
+    return call.params.get(_CELL)

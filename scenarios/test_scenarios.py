@@ -1,0 +1,16 @@
+"""Every cell as a pytest case: ``pytest -m kafka -k ack-lost``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.core.cell import Cell
+    from harness.saved import CellResult
+
+
+def test_cell(lostack_cell: Cell, lostack_check: Callable[[Cell], CellResult]) -> None:
+    """The promise is kept, or the control convicted, as theory predicts."""
+    lostack_check(lostack_cell)
