@@ -7,8 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from enum import IntEnum
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,41 +20,32 @@ from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
 from harness.interfaces import EnvironmentFailure
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
-from harness.report import RENDERERS, write_reports
-from harness.report.summary import summarise
+from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode, rerun_line, summarise
 from harness.runner import RunPlan
 from harness.runner import run as run_cells
 from harness.saved import SavedRunError, load_run
-from harness.selection import MOST_SEEDS, SelectionError, select
+from harness.selection import MOST_SEEDS, SelectionError, choose, select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from harness.core.scenario import Expectation
+    from harness.core.cell import Cell
     from harness.saved import CellResult, SavedRun
-
-
-class Exit(IntEnum):
-    """Exit codes. The worst wins: a broken promise beats a void run."""
-
-    KEPT = 0
-    BROKEN = 1
-    USAGE = 2
-    ENVIRONMENT = 3
-    VOID = 4
-    INTERRUPTED = 130
-
 
 EPILOG = (
     "Exit codes: 0 every promise kept and every control convicted; 1 a promise broken, or a control not convicted; "
     "2 wrong use; 3 the machine lacks something; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
 )
 app = typer.Typer(
-    name="lostack", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
+    name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
     help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
 )  # fmt: skip
 
-Only = Annotated[list[str] | None, typer.Option(help="Only cells whose id has these words, or fits this glob. May be repeated.")]
+Only = Annotated[
+    list[str] | None, typer.Option(help="Only cells whose id has these words, or fits this glob. May be repeated.")
+]
 Semantics = Annotated[list[str] | None, typer.Option("--semantic", help="Only this semantic. May be repeated.")]
 Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else there.")]
@@ -63,10 +53,17 @@ Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/lates
 
 
 @app.callback(invoke_without_command=True)
-def _options(*, show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _options(
+    context: typer.Context,
+    *,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
     if show_version:
-        typer.echo(f"lostack {version('lostack')}")
+        typer.echo(f"lostack {_version()}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(ExitCode.USAGE)
 
 
 @app.command(epilog=EPILOG)
@@ -86,8 +83,8 @@ def run(
     if not 1 <= seeds <= MOST_SEEDS:
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
-        registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds), records=records,
-        system=registry.known(system, registry.SYSTEMS, "system"),
+        registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
+        records=records, system=registry.known(system, registry.SYSTEMS, "system"),
     )  # fmt: skip
     plan = RunPlan(
         system=registry.system(system), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
@@ -95,27 +92,32 @@ def run(
     )  # fmt: skip
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
         saved = run_cells(plan, progress)
-    _finish(saved, as_json=as_json)
+    code = _finish(saved, as_json=as_json)
+    for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
+        if warning:
+            _complain(warning)
+    if not saved.info.complete:
+        _complain("interrupted: the report is PARTIAL")
+        code = ExitCode.INTERRUPTED
+    raise typer.Exit(code)
 
 
 @app.command("list")
 def list_cells(*, only: Only = None, semantic: Semantics = None, as_json: AsJson = False) -> None:
     """Show every cell with what theory predicts, and those that do not apply with their reason."""
-    everything = registry.scenarios()
-    chosen = select(everything, only=only or (), semantics=semantic or ())
-    rows = [{"id": cell.id, "predicted": _predicted(cell.expectation)} for cell in chosen.cells]
-    rows += [{"id": row.id, "predicted": f"n/a: {row.because}"} for row in chosen.not_applicable]
+    cells = choose(registry.scenarios(), only=only or (), semantics=semantic or ())
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json.dumps([_listed(cell) for cell in cells], indent=1))
         return
-    for row in rows:
-        typer.echo(f"{row['id']:<100} {row['predicted']}")
+    width = max(len(cell.id) for cell in cells)
+    for cell in cells:
+        typer.echo(f"{cell.id:<{width}}  {_predicted(cell)}")
 
 
 @app.command(epilog=EPILOG)
 def judge(directory: Directory, *, as_json: AsJson = False) -> None:
     """Judge a saved run again, from its histories alone, and rewrite its reports."""
-    _finish(load_run(directory.resolve()), as_json=as_json)
+    raise typer.Exit(_finish(load_run(run_directory(directory)), as_json=as_json))
 
 
 @app.command()
@@ -125,7 +127,7 @@ def report(
     form: Annotated[str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")] = None,
 ) -> None:
     """Render the reports of a saved run, or print one."""
-    saved = load_run(directory.resolve())
+    saved = load_run(run_directory(directory))
     if form is None:
         for file in write_reports(saved):
             typer.echo(file)
@@ -140,39 +142,62 @@ def doctor(*, as_json: AsJson = False) -> None:
 
     findings = diagnose()
     if as_json:
-        typer.echo(json.dumps([{"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings], indent=1))
+        rows = [{"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings]
+        typer.echo(json.dumps(rows, indent=1))
     else:
         for finding in findings:
             typer.echo(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}")
             if not finding.ok and finding.remedy:
                 typer.echo(f"        {'':<22} → {finding.remedy}")
     if not all(finding.ok for finding in findings):
-        raise typer.Exit(Exit.ENVIRONMENT)
+        raise typer.Exit(ExitCode.ENVIRONMENT)
 
 
-def rerun_line(result: CellResult, records: int) -> str:
-    """Return the command that runs exactly this cell again."""
-    return f"lostack run --only '{result.plan.id}' --seed {result.plan.seed} --records {records}"
-
-
-def _finish(saved: SavedRun, *, as_json: bool) -> None:
-    """Write the reports, say what came out, and leave with the exit code."""
-    files = write_reports(saved)
+def _finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
+    """Say what came out, write the reports, and return the exit code."""
     summary = summarise(saved)
     if as_json:
-        typer.echo(RENDERERS["json"].render(saved))
+        typer.echo(RENDERERS["json"].render(saved), nl=False)
     else:
         for result in saved.results:
             if not result.verdict.green:
-                typer.echo(f"\n{result.verdict.label.upper()}  {result.plan.id}\n  {result.verdict.reason}")
-                typer.echo(f"  again: {rerun_line(result, saved.info.records)}")
-                typer.echo(f"  saved: {result.directory}")
+                _tell_red(result)
         typer.echo(f"\n{summary.sentence}")
+    files = write_reports(saved)
+    if not as_json:
         typer.echo(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
-    raise typer.Exit(summary.exit_code)
+    return summary.exit_code
 
 
-def _predicted(expectation: Expectation) -> str:
+def _tell_red(result: CellResult) -> None:
+    typer.echo(f"\n{result.verdict.label.upper()}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}")
+    typer.echo(f"  {visible(result.plan.because)}")
+    typer.echo(f"  again: {visible(rerun_line(result.plan))}")
+    typer.echo(f"  saved: {os.path.relpath(result.directory)}")
+
+
+def _listed(cell: Cell) -> dict[str, Any]:
+    """Return a cell as ``list --json`` shows it; what does not apply has no prediction."""
+    expectation = cell.expectation
+    row = {
+        "id": cell.id, "scenario": cell.scenario.id, "failure_point": cell.scenario.failure_point,
+        "pipeline": str(cell.scenario.pipeline), "semantic": str(cell.semantic), "because": cell.scenario.because,
+        "lost": None, "duplicated": None, "sign": None, "control": False, "refused_by_client": None,
+        "not_applicable": None,
+    }  # fmt: skip
+    match expectation:
+        case Predicted():
+            sign = str(expectation.sign) if expectation.sign else None
+            return row | {"lost": expectation.lost.text(), "duplicated": expectation.duplicated.text(), "sign": sign,
+                          "control": expectation.control}  # fmt: skip
+        case RefusedByClient():
+            return row | {"refused_by_client": expectation.because}
+        case NotApplicable():
+            return row | {"not_applicable": expectation.because}
+
+
+def _predicted(cell: Cell) -> str:
+    expectation = cell.expectation
     match expectation:
         case Predicted():
             control = "  (control: must be convicted)" if expectation.control else ""
@@ -183,35 +208,73 @@ def _predicted(expectation: Expectation) -> str:
             return f"n/a: {expectation.because}"
 
 
-_USER_ERRORS: tuple[tuple[type[Exception], Exit], ...] = (
-    (SelectionError, Exit.USAGE),
-    (UnknownNameError, Exit.USAGE),
-    (SavedRunError, Exit.USAGE),
-    (HistoryError, Exit.ENVIRONMENT),
-    (EnvironmentFailure, Exit.ENVIRONMENT),
+def _version() -> str:
+    try:
+        return version("lostack")
+    except PackageNotFoundError:
+        return "(not installed: run from its source)"
+
+
+def _complain(text: str) -> None:
+    typer.echo(f"lostack: {visible(text)}", err=True)
+
+
+_BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
+_USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
+    (SelectionError, ExitCode.USAGE),
+    (UnknownNameError, ExitCode.USAGE),
+    (SavedRunError, ExitCode.USAGE),
+    (HistoryError, ExitCode.ENVIRONMENT),
+    (EnvironmentFailure, ExitCode.ENVIRONMENT),
+    (ReportError, ExitCode.ENVIRONMENT),
 )
 
 
-def main() -> None:
-    """Run the command line: one clear line for a user's mistake, no traceback."""
-    signal.signal(signal.SIGTERM, _terminated)
-    _guarded(lambda: app())
-
-
-def _guarded(act: Callable[[], Any]) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: one clear line for a user's mistake, no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ✔ is no reason to fail
+    before = signal.signal(signal.SIGTERM, _terminated)
     try:
-        act()
+        return _guarded(lambda: app(args=arguments, standalone_mode=False))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _guarded(act: Callable[[], Any]) -> int:
+    try:
+        return int(act() or ExitCode.KEPT)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        sys.exit(Exit.INTERRUPTED)
-    except tuple(kind for kind, _ in _USER_ERRORS) as error:
-        typer.echo(f"lostack: {error}", err=True)
-        sys.exit(next(code for kind, code in _USER_ERRORS if isinstance(error, kind)))
-    except OSError as error:
-        if error.filename is None:
+        _complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has had enough
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
+        return ExitCode.KEPT
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
             raise
-        typer.echo(f"lostack: cannot use {error.filename}: {error.strerror}", err=True)
-        sys.exit(Exit.ENVIRONMENT)
+        _complain(_one_line(error))
+        return code
+
+
+def _exit_code(error: Exception) -> ExitCode | None:
+    """Return the exit code of a user's mistake; ``None`` for ours."""
+    if isinstance(error, _BAD_OPTION):
+        return ExitCode.USAGE
+    if isinstance(error, OSError) and error.filename is not None:
+        return ExitCode.ENVIRONMENT
+    return next((code for kind, code in _USER_ERRORS if isinstance(error, kind)), None)
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, _BAD_OPTION):
+        return f"{error.format_message()} (lostack --help)"  # type: ignore[attr-defined]
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot use {error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _terminated(*_: object) -> None:
@@ -220,4 +283,4 @@ def _terminated(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -48,27 +48,47 @@ def select(
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
-    check_numbers(records, seeds)
-    wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in semantics] or list(Semantic)
-    everything = list(expand(scenarios, semantics=wanted, seeds=seeds, records=records, system=system, runtime=runtime))
-    chosen = [cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only)]
-    for pattern in only:
-        if not any(matches(cell.id, pattern) for cell in everything):
-            names = dict.fromkeys(cell.scenario.id for cell in everything)
-            raise SelectionError(f"no cell matches {pattern}; {registry.suggestion(pattern, names)} (lostack list shows all)")
+    chosen = choose(
+        scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, runtime=runtime
+    )
     run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
     rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
     if not run:
-        raise SelectionError(f"nothing to run: {rest[0].id} does not apply: {rest[0].because}" if rest else "nothing to run")
+        raise SelectionError(f"nothing to run: {rest[0].id} does not apply: {rest[0].because}")
     return Selection(run, rest, tuple(seeds), records)
+
+
+def choose(
+    scenarios: Sequence[Scenario],
+    *,
+    only: Sequence[str] = (),
+    semantics: Sequence[str] = (),
+    seeds: Sequence[int] = (1,),
+    records: int = DEFAULT_RECORDS,
+    system: str = "kafka",
+    runtime: str = "process",
+) -> tuple[Cell, ...]:
+    """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
+    check_numbers(records, seeds)
+    named = dict.fromkeys(semantics)
+    wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
+    everything = list(expand(scenarios, semantics=wanted, seeds=seeds, records=records, system=system, runtime=runtime))
+    chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
+    for pattern in only:
+        if not any(matches(cell.id, pattern) for cell in everything):
+            near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
+            raise SelectionError(f"no cell matches {pattern!r}; {near} (lostack list shows all)")
+    if not chosen:
+        raise SelectionError("no cell is meant: no scenario has these semantics")
+    return chosen
 
 
 def matches(cell_id: str, pattern: str) -> bool:
     """Whether a pattern means a cell: its whole id, a glob over it, or whole words of it.
 
     >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
-    >>> matches(cell, "ack-lost"), matches(cell, "ack-lost/at-least-once"), matches(cell, "*/ack-*/*"), matches(cell, "ack")
-    (True, True, True, False)
+    >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "ack")]
+    [True, True, True, False]
     """
     if fnmatch.fnmatchcase(cell_id, pattern):
         return True
@@ -91,7 +111,8 @@ def check_numbers(records: int, seeds: Iterable[int]) -> None:
     """Raise :class:`SelectionError` where a number lies outside the limits."""
     if not LEAST_RECORDS <= records <= MOST_RECORDS:
         raise SelectionError(
-            f"--records {records}: a cell needs {LEAST_RECORDS} to {MOST_RECORDS} records (load before, at and after the fault)"
+            f"--records {records}: a cell needs {LEAST_RECORDS} to {MOST_RECORDS} records, "
+            "for load before, at and after the fault"
         )
     for seed in seeds:
         if seed < 0:

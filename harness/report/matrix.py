@@ -64,7 +64,9 @@ class Row:
     @property
     def name(self) -> str:
         """The scenario's name, with its failure point where that has another."""
-        return self.scenario if self.scenario == self.failure_point else f"{self.scenario} ({self.failure_point})"
+        if self.scenario.startswith(self.failure_point):
+            return self.scenario
+        return f"{self.scenario} ({self.failure_point})"
 
 
 @dataclass(frozen=True)
