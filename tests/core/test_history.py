@@ -170,7 +170,8 @@ def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     """Every field comes back as it was; time, cell, writer and kind are added, and times never run backwards."""
-    fields: dict[str, object] = {"text": "line\nbreak \u00e9 \u4e2d \x00", "none": None, "number": 2**53, "list": [1, "a"], "flag": True}
+    text = "line\nbreak \u00e9 \u4e2d \x00"
+    fields: dict[str, object] = {"text": text, "none": None, "number": 2**53, "list": [1, "a"], "flag": True}
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
         history.write("first", **fields)
         history.write("second")
@@ -184,10 +185,11 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:
     """Lines of several threads of one process never mix, whatever their length."""
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
-        threads = [
-            threading.Thread(target=lambda n=n: [history.write("x", n=n, filler="y" * i * 50) for i in range(100)])
-            for n in range(4)
-        ]
+        def hundred(n: int) -> None:
+            for i in range(100):
+                history.write("x", n=n, filler="y" * i * 50)
+
+        threads = [threading.Thread(target=hundred, args=(n,)) for n in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -212,7 +214,7 @@ def test_of_selects_kinds_in_order(tmp_path: Path) -> None:
     assert not list(history.of("d"))
 
 
-# --- what cannot be written or read -------------------------------------------------------------------------------------
+# --- what cannot be written or read --------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
