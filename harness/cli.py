@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.saved import CellResult, SavedRun
 
+BROKEN_PIPE = 141
+"""What a shell shows for a program that died of SIGPIPE: never a success, for nobody has read the verdicts."""
 EPILOG = (
     "Exit codes: 0 every promise kept and every control convicted; 1 a promise broken, or a control not convicted; "
     "2 wrong use; 3 the machine lacks something; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
@@ -246,12 +248,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _guarded(act: Callable[[], Any]) -> int:
     try:
         return int(act() or ExitCode.KEPT)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # whoever read our output has had enough
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
-        return ExitCode.KEPT
+        return BROKEN_PIPE
     except Exception as error:
         code = _exit_code(error)
         if code is None:
