@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SYSTEMS = {
     "kafka": "harness.systems.kafka.system:KafkaSystem",
+    "memory": "harness.systems.memory:MemorySystem",
 }
 """Systems under test by name: ``module:class``, imported only when used."""
 RUNTIMES = ("process",)
