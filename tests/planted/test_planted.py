@@ -1,0 +1,197 @@
+"""The in-memory system lies in every way we know, through the real runner: each lie must be found out, and counted exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.core.accounting import LastHop
+from harness.core.cell import Cell
+from harness.core.prediction import Permitted
+from harness.core.scenario import Predicted
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.runner import RunPlan, run
+from harness.systems.memory import MemorySystem
+from harness.systems.planting import Plant, PlantError
+from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.scenario import Scenario
+    from harness.saved import CellResult
+
+AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
+KEPT, BROKEN, VOID, STUCK = Kind.KEPT, Kind.BROKEN, Kind.VOID, Kind.STUCK
+NUMBERS = (1, 2, 5)
+ANOMALIES = (
+    "lost", "duplicated", "stored_twice", "delivered_twice", "phantom", "resurrected", "torn", "reordered", "stalled",
+    "left_in_topic", "left_in_source",
+)  # fmt: skip
+FORGIVING = replace(
+    DELIVERY_LOST,
+    expect={
+        semantic: replace(DELIVERY_LOST.expect[semantic], lost=Permitted(), duplicated=Permitted())
+        for semantic in Semantic
+    },
+)  # fmt: skip
+"""A scenario whose theory predicts nothing: only the promise is left to judge by."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One lie: what is planted where, and what must be said of it. ``counts`` not named here must be 0."""
+
+    plant: Plant
+    semantic: Semantic
+    kind: Kind
+    counts: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    scenario: Scenario = DELIVERY_LOST
+
+    @property
+    def name(self) -> str:
+        """What pytest calls it."""
+        default = Plant()
+        words = [f"{name}={value}" for name in Plant.__slots__
+                 if (value := getattr(self.plant, name)) != getattr(default, name)]  # fmt: skip
+        base = "forgiving" if self.scenario is FORGIVING else self.scenario.id
+        return ",".join([base, *words, self.semantic]).replace(" ", "-")
+
+
+def counted() -> list[Case]:
+    """Return the lies that are convicted of a number."""
+    cases = []
+    for k in NUMBERS:
+        lost, doubled = {"lost": k}, {"duplicated": k, "stored_twice": k}
+        cases += [
+            Case(Plant(lose=k), AMO, VOID, lost, "contradicted"),
+            Case(Plant(lose=k), ALO, BROKEN, lost, "forbids loss"),
+            Case(Plant(lose=k), EOS, BROKEN, lost, "acked, not stored"),
+            Case(Plant(duplicate=k), AMO, BROKEN, doubled, "forbids duplicates"),
+            Case(Plant(duplicate=k), ALO, VOID, doubled, "contradicted"),
+            Case(Plant(duplicate=k), EOS, BROKEN, doubled, "forbids duplicates"),
+            Case(Plant(duplicate=k, delivered_twice=True), EOS, BROKEN, {"duplicated": k, "delivered_twice": k}),
+            Case(Plant(lose=k), AMO, KEPT, lost, scenario=FORGIVING),
+            Case(Plant(duplicate=k), ALO, KEPT, doubled, scenario=FORGIVING),
+        ]
+    for semantic, k in ((AMO, 1), (ALO, 2), (EOS, 4)):
+        cases += [
+            Case(Plant(resurrect=k), semantic, BROKEN, {"resurrected": k}, f"{k} resurrected"),
+            Case(Plant(tear=k), semantic, BROKEN, {"torn": k}, f"{k} torn"),
+            Case(Plant(phantom=k), semantic, BROKEN, {"phantom": k}, f"{k} phantom"),
+            Case(Plant(stall=k), semantic, STUCK, {"stalled": k}, "topic"),
+            Case(Plant(reorder=k), semantic, KEPT, {"reordered": k}),
+            Case(Plant(), semantic, KEPT),
+        ]
+    cases.append(Case(Plant(lose=2, duplicate=3, phantom=1, resurrect=2, tear=1, reorder=2), EOS, BROKEN, {
+        "lost": 2, "duplicated": 3, "stored_twice": 3, "phantom": 1, "resurrected": 2, "torn": 1, "reordered": 2,
+    }))  # fmt: skip
+    return cases
+
+
+def hops() -> list[Case]:
+    """Return losses at every other hop."""
+    return [Case(Plant(lose=2, lose_at=hop), EOS, BROKEN, {"lost": 2}, str(hop)) for hop in LastHop if hop is not LastHop.ACKED]
+
+
+def lies() -> list[Case]:
+    """Return the runs that prove nothing, and those that stop."""
+    left = {"left_in_topic": 2, "left_in_source": 1}
+    return [
+        Case(Plant(disarm=True), ALO, VOID, reason="did not fire"),
+        Case(Plant(disarm=True), ALO, VOID, reason="did not fire", scenario=ACK_LOST),
+        Case(Plant(disarm=True, lose=1), ALO, VOID, {"lost": 1}, "did not fire"),
+        Case(Plant(disarm=True, duplicate=1), EOS, BROKEN, {"duplicated": 1, "stored_twice": 1}, "forbids duplicates"),
+        Case(Plant(wrong_victim=True), ALO, VOID, reason="wrong process was killed: the producer"),
+        Case(Plant(wrong_victim=True), EOS, VOID, reason="consumer was not killed", scenario=COMMIT_LOST),
+        Case(Plant(no_load=True), ALO, VOID, reason="no load after"),
+        Case(Plant(cut_drain=True), ALO, VOID, left, "cut short"),
+        Case(Plant(cut_drain=True), EOS, VOID, left, "cut short", NONE),
+        Case(Plant(stop_reading=True), ALO, STUCK, {"left_in_topic": 3}, "position"),
+        Case(Plant(stop_reading=True, lose=1), EOS, STUCK, {"left_in_topic": 3, "lost": 1}, "position"),
+        Case(Plant(unhealthy=True), EOS, VOID, reason="not healthy before"),
+        Case(Plant(unhealthy=True), EOS, VOID, reason="not healthy before", scenario=NONE),
+        Case(Plant(hide_sign=True), AMO, VOID, reason="nothing shows that the protection worked"),
+        Case(Plant(hide_sign=True), EOS, VOID, reason="nothing shows", scenario=ACK_LOST),
+        Case(Plant(hide_sign=True, lose=1), EOS, BROKEN, {"lost": 1}, "forbids loss"),
+    ]  # fmt: skip
+
+
+ALL = (*counted(), *hops(), *lies())
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Ignore it."""
+
+    def began(self, cell: Cell) -> None:
+        """Ignore it."""
+
+    def ended(self, result: CellResult) -> None:
+        """Ignore it."""
+
+
+def run_planted(plants: Mapping[str, tuple[Scenario, Semantic, Plant]], reports: Path) -> dict[str, CellResult]:
+    """Run each named plant as a scenario of that name; results by name."""
+    cells = tuple(
+        Cell(replace(scenario, id=name), semantic, "memory", "none", "process", seed=1, records=24)
+        for name, (scenario, semantic, _) in plants.items()
+    )
+    system = MemorySystem(plants={name: plant for name, (_, _, plant) in plants.items()})
+    plan = RunPlan(system, cells, (), reports, jobs=2, command="test", seeds=(1,), records=24)
+    return {result.plan.scenario: result for result in run(plan, Silent()).results}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
+    """Return every lie, run and judged."""
+    plants = {case.name: (case.scenario, case.semantic, case.plant) for case in ALL}
+    assert len(plants) == len(ALL)
+    return run_planted(plants, tmp_path_factory.mktemp("planted"))
+
+
+@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
+def test_every_lie_is_found_out_and_counted_exactly(results: dict[str, CellResult], case: Case) -> None:
+    """k planted anomalies are k in the account, nothing else is counted, and the verdict and its reason are the right ones."""
+    result = results[case.name]
+    counts = result.judgement.account.counts
+    assert {name: counts[name] for name in ANOMALIES} == {name: case.counts.get(name, 0) for name in ANOMALIES}
+    assert result.verdict.kind is case.kind, result.verdict.reason
+    assert case.reason in result.verdict.reason
+    assert result.verdict.green is (case.kind is KEPT)
+
+
+def test_a_control_is_convicted_of_exactly_what_is_predicted(tmp_path: Path) -> None:
+    """A control that duplicates its target is convicted; one that duplicates another record too, or none, is not."""
+    control = replace(ACK_LOST, expect={EOS: Predicted(duplicated=ACK_LOST.expect[ALO].duplicated, control=True)})
+    found = run_planted({
+        "as-predicted": (control, EOS, Plant()),
+        "one-more": (control, EOS, Plant(duplicate=1)),
+        "none": (control, EOS, Plant(disarm=True)),
+        "lost-too": (control, EOS, Plant(lose=1)),
+    }, tmp_path)  # fmt: skip
+    assert {name: (str(result.verdict.kind), result.verdict.green) for name, result in found.items()} == {
+        "as-predicted": ("broken", True),
+        "one-more": ("broken", False),
+        "none": ("void", False),
+        "lost-too": ("broken", False),
+    }
+
+
+def test_more_cannot_be_planted_than_there_are_records(tmp_path: Path) -> None:
+    """A plant that finds no room is an error of the test, told in the cell's own verdict: never a smaller number."""
+    found = run_planted({"too-many": (NONE, EOS, Plant(lose=24))}, tmp_path)["too-many"]
+    assert found.verdict.kind is VOID
+    assert "24 records are planted and 23 are free" in found.verdict.reason
+    with pytest.raises(PlantError, match="counts from 0"):
+        Plant(lose=-1)
