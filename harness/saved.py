@@ -84,7 +84,7 @@ class RunInfo:
         """Read ``run.json``. Raises :class:`SavedRunError`."""
         file = directory / RUN_FILE
         try:
-            data = json.loads(file.read_text())
+            data = json.loads(file.read_text(encoding="utf-8"))
             if data.get("schema", 0) > SCHEMA:
                 raise SavedRunError(
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one reads up to {SCHEMA}); "
@@ -197,7 +197,7 @@ def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) ->
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all (a reader never sees half of it)."""
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text)
+    part.write_text(text, encoding="utf-8")
     part.replace(path)
 
 

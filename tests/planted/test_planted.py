@@ -1,4 +1,4 @@
-"""The in-memory system lies in every way we know, through the real runner: each lie must be found out, and counted exactly."""
+"""The in-memory system lies in every way we know, through the real runner: each is found out and counted exactly."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def counted() -> list[Case]:
 
 def hops() -> list[Case]:
     """Return losses at every other hop."""
-    return [Case(Plant(lose=2, lose_at=hop), EOS, BROKEN, {"lost": 2}, str(hop)) for hop in LastHop if hop is not LastHop.ACKED]
+    others = [hop for hop in LastHop if hop is not LastHop.ACKED]
+    return [Case(Plant(lose=2, lose_at=hop), EOS, BROKEN, {"lost": 2}, str(hop)) for hop in others]
 
 
 def lies() -> list[Case]:
@@ -162,7 +163,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
 
 @pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
 def test_every_lie_is_found_out_and_counted_exactly(results: dict[str, CellResult], case: Case) -> None:
-    """k planted anomalies are k in the account, nothing else is counted, and the verdict and its reason are the right ones."""
+    """What is planted is counted, to the record, and nothing else is; verdict and reason are the right ones."""
     result = results[case.name]
     counts = result.judgement.account.counts
     assert {name: counts[name] for name in ANOMALIES} == {name: case.counts.get(name, 0) for name in ANOMALIES}

@@ -1,0 +1,226 @@
+"""The reports: complete, exact, and harmless whatever stands in a record id or a log line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+from hostile import ALO, AMO, EOS, NASTY, NASTY_ID, green_run, hostile_run, result, run_of
+from markdown_it import MarkdownIt
+
+from harness.core.verdict import Kind, Verdict
+from harness.report import RENDERERS
+from harness.report.as_html import COUNTS
+from harness.report.escaping import code, markdown, visible
+from harness.report.matrix import tables
+from harness.report.summary import ExitCode, rerun_line, summarise
+from scenarios.plain import ACK_LOST, NONE
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+SCHEMA = json.loads(Path("harness/report/schema.json").read_text(encoding="utf-8"))
+RUNS = {"green": green_run, "hostile": hostile_run}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("form", RENDERERS)
+def test_reports_look_as_they_did(snapshot: SnapshotAssertion, form: str, run: str) -> None:
+    """Nobody changes what people and programs read without seeing it."""
+    assert RENDERERS[form].render(RUNS[run]()) == snapshot
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_renderers_are_pure(form: str) -> None:
+    """The same run gives the same report, byte for byte, and text that every file system and terminal can hold."""
+    text = RENDERERS[form].render(hostile_run())
+    assert text == RENDERERS[form].render(hostile_run())
+    assert text.endswith("\n")
+    assert not [char for char in text.encode("utf-8").decode() if char != "\n" and not char.isprintable()]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_json_report_has_the_published_form(run: str) -> None:
+    """``report.json`` validates against ``schema.json``, which allows nothing it does not name."""
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    report = json.loads(RENDERERS["json"].render(RUNS[run]()))
+    jsonschema.Draft202012Validator(SCHEMA).validate(report)
+    report["cells"][0]["lost"] = -1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(SCHEMA).validate(report)
+
+
+def test_every_cell_is_counted_once() -> None:
+    """The outcomes add up to what ran, and what ran and what is missing to what was planned."""
+    summary = summarise(hostile_run())
+    outcomes = (summary.kept, summary.broken, summary.convicted, summary.not_convicted, summary.void, summary.stuck)
+    assert outcomes == (6, 1, 1, 1, 2, 1)
+    assert sum(outcomes) == summary.ran == summary.planned - 1
+    assert summary.partial
+    assert summary.sentence.startswith("PARTIAL: ")
+
+
+KEPT = Verdict(Kind.KEPT, "kept")
+CODES = {
+    "kept": ([KEPT], ExitCode.KEPT),
+    "convicted": ([KEPT, Verdict(Kind.BROKEN, "as predicted", control=True)], ExitCode.KEPT),
+    "broken": ([KEPT, Verdict(Kind.BROKEN, "lost")], ExitCode.BROKEN),
+    "not convicted": ([Verdict(Kind.KEPT, "nothing", control=True)], ExitCode.BROKEN),
+    "convicted of something else": ([Verdict(Kind.BROKEN, "x", control=True, as_predicted=False)], ExitCode.BROKEN),
+    "void": ([KEPT, Verdict(Kind.VOID, "did not fire")], ExitCode.VOID),
+    "void control": ([Verdict(Kind.VOID, "did not fire", control=True)], ExitCode.VOID),
+    "stuck": ([KEPT, Verdict(Kind.STUCK, "no progress")], ExitCode.VOID),
+    "broken beats void": ([Verdict(Kind.VOID, "x"), Verdict(Kind.BROKEN, "lost")], ExitCode.BROKEN),
+    "nothing": ([], ExitCode.VOID),
+}
+
+
+@pytest.mark.parametrize("case", CODES)
+def test_the_exit_code_says_the_worst(case: str) -> None:
+    """Green is only a run in which every cell is green; a broken promise beats a void run; no cells are no success."""
+    verdicts, want = CODES[case]
+    results = [result(NONE, EOS, verdict, seed=seed) for seed, verdict in enumerate(verdicts)]
+    summary = summarise(run_of(*results))
+    assert summary.exit_code is want
+    assert summary.green is (want is ExitCode.KEPT)
+
+
+def test_a_partial_run_is_never_green() -> None:
+    """A cell that never began, a run cut short, and a cell that nobody planned are not overlooked."""
+    one = result(NONE, EOS, KEPT)
+    for run in (
+        run_of(one, missing=("kafka/x",)),
+        run_of(one, complete=False),
+        replace(run_of(one), results=(one, one)),
+        replace(run_of(one), results=()),
+    ):
+        assert summarise(run).partial
+        assert summarise(run).exit_code is ExitCode.VOID
+        assert "PARTIAL" in RENDERERS["markdown"].render(run)
+        assert "PARTIAL" in RENDERERS["html"].render(run)
+        assert "PARTIAL" in RENDERERS["junit"].render(run)
+
+
+def test_junit_has_a_case_for_every_cell() -> None:
+    """Red cells fail, what never began is an error, only what does not apply is skipped; every count is a property."""
+    run = hostile_run()
+    suite = ET.fromstring(RENDERERS["junit"].render(run)).find("testsuite")  # noqa: S314 - our own
+    assert suite is not None
+    cases = suite.findall("testcase")
+    assert len(cases) == len(run.results) + len(run.missing) + len(run.info.not_applicable)
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["14", "5", "1", "1"]
+    for case, cell in zip(cases, run.results, strict=False):
+        found = {p.get("name"): p.get("value") for p in case.iter("property")}
+        counts = {name: str(value) for name, value in cell.judgement.account.counts.items()}
+        assert {name: found[name] for name in counts} == counts
+        assert (case.find("failure") is None) is cell.verdict.green
+
+
+class Page(HTMLParser):
+    """The elements and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note it."""
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [str(value) for name, value in attrs if name in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        """Note it."""
+        self.text.append(data)
+
+
+def _page(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    return page
+
+
+def test_html_shows_hostile_text_and_obeys_none_of_it() -> None:
+    """The page has no element, attribute or address that is not its own, and works without a network."""
+    page = _page(RENDERERS["html"].render(hostile_run()))
+    assert not page.tags & {"script", "img", "a", "link", "iframe", "object"}
+    assert not {name for name in page.attributes if name.startswith("on")}
+    assert not page.links
+    assert "{{ 7 * 7 }}" in "".join(page.text)
+    assert visible(NASTY) in "".join(page.text)
+
+
+def test_html_has_every_count_of_the_account() -> None:
+    """No column of the account is missing from the table of cells; ``left`` is the sum of two that are there."""
+    assert set(COUNTS) | {"left"} == set(green_run().results[0].judgement.account.counts)
+
+
+def test_markdown_shows_hostile_text_and_obeys_none_of_it() -> None:
+    """Rendered by a CommonMark parser, the report has its own elements only, and the text as it was."""
+    text = RENDERERS["markdown"].render(hostile_run())
+    page = _page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+    assert page.tags <= {"h1", "h2", "p", "ul", "li", "strong", "code", "table", "thead", "tbody", "tr", "th", "td"}
+    assert not page.links
+    assert visible(NASTY) in "".join(page.text)
+    for row in text.splitlines():
+        if row.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", row)) == 5, row
+
+
+TEXTS = (NASTY, NASTY_ID, "`", "``a`", " ", "a|b", "\\|", "\\`*", "&lt;", "1 < 2 > 0", "~~x~~")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_escapes_are_undone_by_a_parser(text: str) -> None:
+    """What goes in escaped comes out as it was (with what cannot be seen as numbers)."""
+    parser = MarkdownIt("commonmark").enable("strikethrough").enable("table")
+    shown = "".join(_page(parser.render(f"x {markdown(text)} x")).text).strip()
+    assert shown == f"x {visible(text)} x"
+    shown = "".join(_page(parser.render(f"x {code(text)} x")).text).strip()
+    assert shown.replace("  ", " ") == f"x {visible(text)} x".replace("  ", " ")
+
+
+def test_a_rerun_line_is_safe_to_paste() -> None:
+    """A shell sees one word in the cell's id, whatever is in it."""
+    plan = next(one.plan for one in hostile_run().results if NASTY_ID in one.plan.id)
+    words = shlex.split(rerun_line(plan))
+    assert words == ["lostack", "run", "--only", plan.id, "--seed", "1", "--records", "24"]
+    assert shlex.split(rerun_line(replace(plan, system="memory")))[-2:] == ["--system", "memory"]
+
+
+def test_seeds_share_a_spot_and_zero_is_bounded() -> None:
+    """Zero in n runs is bounded by 3/n, void runs are not among the n, and the worst outcome shows."""
+    [table] = [table for table in tables(hostile_run()) if table.pipeline == "plain"]
+    row = next(row for row in table.rows if row.scenario == "ack-lost")
+    assert (row.spots[AMO].evidence, row.spots[AMO].zero_bound("lost")) == (5, 0.6)
+    assert (row.spots[ALO].evidence, row.spots[ALO].zero_bound("lost"), row.spots[ALO].outcome) == (1, 1.0, "void")
+    assert row.spots[EOS].zero_bound("lost") is None
+    assert "5 runs 60%" in RENDERERS["markdown"].render(hostile_run())
+
+
+def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
+    """A void cell without a history has no counts: a question mark, never a zero."""
+    run = run_of(result(NONE, EOS, Verdict(Kind.VOID, "no history"), readable=False))
+    assert "| none |  |  | ? / ? ∅ void |" in RENDERERS["markdown"].render(run)
+    assert json.loads(RENDERERS["json"].render(run))["matrix"][0]["lost"] is None
+
+
+def test_a_simulated_run_says_so_first() -> None:
+    """Nobody mistakes a play for a measurement."""
+    one = result(ACK_LOST, EOS, KEPT)
+    played = replace(one, judgement=replace(one.judgement, plan=replace(one.plan, system="memory")))
+    run = run_of(played)
+    assert summarise(run).sentence.startswith("SIMULATED")
+
+
