@@ -41,6 +41,9 @@ class Deployed(Protocol):
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell, which keeps its files below ``directory``."""
 
+    def check(self) -> None:
+        """Raise EnvironmentFailure where the ground under the cells has broken (a guardian or a wire has died)."""
+
     def close(self) -> None:
         """Stop it."""
 

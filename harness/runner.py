@@ -17,6 +17,7 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX, HistoryError, HistoryWriter
 from harness.core.plan import PLAN_FILE, plan_of
 from harness.core.scenario import Deployment
+from harness.core.waiting import WaitCancelledError, cancellable
 from harness.interfaces import EnvironmentFailure
 from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+WATCH_S = 0.2
+"""How often a deployment is asked whether it still stands."""
 OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more."""
 
@@ -147,19 +150,34 @@ class _Run:
     def _lane(self, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
         try:
             self._progress.say(f"starting {self.plan.system.name} ({name})")
-            deployed = self._timed(
-                f"deploy-{name}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / name)
-            )
+            with cancellable(self._stop):
+                deployed = self._timed(
+                    f"deploy-{name}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / name)
+                )
             try:
                 threads = [threading.Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
                 for thread in threads:
                     thread.start()
-                _join(threads)
+                self._watch(deployed, threads)
             finally:
                 deployed.close()
+        except WaitCancelledError:
+            return
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
             self._failure = self._failure or error
             self._stop.set()
+
+    def _watch(self, deployed: Deployed, threads: Sequence[threading.Thread]) -> None:
+        """Wait for the workers; where the ground under their cells breaks, end them at once."""
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    deployed.check()
+                    thread.join(WATCH_S)
+        except EnvironmentFailure:
+            self._stop.set()
+            _join(threads)
+            raise
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[Cell]) -> None:
         while not self._stop.is_set():
@@ -183,7 +201,10 @@ class _Run:
             history.write(kinds.CELL, phase="begun")
             cell_run = deployed.cell_run(cell, directory, history)
             try:
-                self._steps(cell_run, history)
+                with cancellable(self._stop):
+                    self._steps(cell_run, history)
+            except WaitCancelledError:
+                history.write(kinds.FAILED, because="the run was interrupted")
             except (HistoryError, EnvironmentFailure):
                 raise
             except Exception as error:  # noqa: BLE001 - a cell that fails is void with this reason; the others go on
@@ -200,8 +221,7 @@ class _Run:
         )  # fmt: skip
         for phase, step in steps:
             if self._stop.is_set():
-                history.write(kinds.FAILED, because="the run was interrupted")
-                return
+                raise WaitCancelledError(phase)
             step()
             history.write(kinds.CELL, phase=phase)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from threading import Event
 
 T = TypeVar("T")
 
@@ -22,6 +25,23 @@ class WaitTimeoutError(Exception):
         self.within_s = within_s
 
 
+class WaitCancelledError(Exception):
+    """Somebody else ended what the wait was part of."""
+
+
+_cancel: ContextVar[Event | None] = ContextVar("cancel", default=None)
+
+
+@contextmanager
+def cancellable(event: Event) -> Iterator[None]:
+    """Let ``event`` end every wait of this thread in the block by :class:`WaitCancelledError`."""
+    token = _cancel.set(event)
+    try:
+        yield
+    finally:
+        _cancel.reset(token)
+
+
 def wait_until(
     condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S
 ) -> T:
@@ -30,7 +50,10 @@ def wait_until(
     Raises :class:`WaitTimeoutError` after ``within_s`` seconds. ``because`` names what is waited for.
     """
     deadline = time.monotonic() + within_s
+    cancel = _cancel.get()
     while True:
+        if cancel is not None and cancel.is_set():
+            raise WaitCancelledError(because)
         value = condition()
         if value:
             return value

@@ -134,6 +134,9 @@ class Runtime(Protocol):
     def start(self, spec: NodeSpec) -> Node:
         """Start a node. Raises StartError where that cannot be, NodeStateError where its name is taken."""
 
+    def check(self) -> None:
+        """Raise EnvironmentFailure where nodes can no longer be watched over."""
+
     def close(self) -> None:
         """End every node, with whatever it started. Bounded, and safe to call twice."""
 

@@ -70,6 +70,9 @@ class MemoryDeployed:
         """Return the play of one cell."""
         return MemoryCellRun(cell, directory, history, self.plants.get(cell.scenario.id, self.plant))
 
+    def check(self) -> None:
+        """Find nothing: memory does not break."""
+
     def close(self) -> None:
         """Close nothing."""
 

@@ -135,6 +135,7 @@ class Broker:
         return (*self._java, "-cp", self._classpath, main, *words)
 
     def _listens_or_died(self) -> bool:
+        self._runtime.check()
         if self.node is not None and self.node.exit is not None:
             raise EnvironmentFailure(f"{self.name} ended at once ({self.node.exit}): {self.node.log_tail(3)}")
         with socket.socket() as probe:

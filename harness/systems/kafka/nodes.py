@@ -77,6 +77,7 @@ class StageNode:
 
     def ended(self) -> Exit | None:
         """How this incarnation ended, if it has; written down once."""
+        self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
             self._told = True

@@ -108,6 +108,12 @@ class KafkaDeployed:
         """Return the run of one cell."""
         return KafkaCellRun(self, cell, directory, history)
 
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died."""
+        self.runtime.check()
+        if self._wire_node is not None and self._wire_node.exit is not None:
+            raise EnvironmentFailure(f"the wire ended ({self._wire_node.exit}): {self._wire_node.log_tail(3)}")
+
     def broker_process(self) -> Node:
         """The broker's process."""
         if self.broker.node is None:

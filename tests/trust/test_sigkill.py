@@ -1,0 +1,111 @@
+"""However a run ends, nothing of it goes on living, and what it has written can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from harness.core.history import HistoryError, read_history
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.saved import CELLS, HISTORY, load_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+GONE_S = 5.0
+MOMENTS = [round(random.Random(number).uniform(0.3, 9.0), 2) for number in range(10)]
+
+
+def ours(reports: Path) -> list[psutil.Process]:
+    """Return the living processes that have anything to do with a reports folder, by command line or environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = " ".join([*process.cmdline(), *process.environ().values()])
+            if str(reports) in words and process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
+                found.append(process)
+        except psutil.Error:  # it has ended meanwhile, or is somebody else's
+            continue
+    return found
+
+
+def start(reports: Path) -> subprocess.Popen[bytes]:
+    """Start a run that is long enough to be interrupted anywhere."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness.cli", "run", "--only", "ack-lost", "--only", "broker-crash-before-ack",
+         "--reports", str(reports)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def let_run(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Let it run for a while: the moment of the kill is the input of the test."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def assert_nothing_left(reports: Path) -> None:
+    """Nothing lives on, and every history that there is can be read without damage."""
+    try:
+        wait_until(lambda: not ours(reports), within_s=GONE_S, because="everything to be gone")
+    except WaitTimeoutError:
+        pytest.fail(f"outlived the run: {[process.cmdline() for process in ours(reports)]}")
+    for folder in reports.glob(f"*/{CELLS}/*"):
+        try:
+            assert read_history(folder / HISTORY).damage == ()
+        except HistoryError:  # killed before the first line
+            continue
+
+
+@pytest.mark.parametrize("moment_s", MOMENTS[:5])
+def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) -> None:
+    """SIGKILL of the harness at a random moment: the guardian ends brokers, wire and programs."""
+    process = start(tmp_path)
+    let_run(process, moment_s)
+    process.kill()
+    process.wait(10)
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("moment_s", MOMENTS[5:])
+def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, moment_s: float) -> None:
+    """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error, never as kept."""
+    process = start(tmp_path)
+
+    def guardian() -> psutil.Process | None:
+        for child in psutil.Process(process.pid).children():
+            with contextlib.suppress(psutil.Error):  # a short-lived helper may just have ended
+                if any("guardian" in word for word in child.cmdline()):
+                    return child
+        return None
+
+    victim = wait_until(guardian, within_s=30, because="a guardian")
+    let_run(process, moment_s)
+    if process.poll() is None:
+        victim.kill()
+        assert process.wait(60) == 3
+    assert_nothing_left(tmp_path)
+
+
+def test_sigterm_ends_in_a_partial_report(tmp_path: Path) -> None:
+    """SIGTERM (like Ctrl-C) ends the cells under way; what is saved says that it is partial."""
+    process = start(tmp_path)
+    wait_until(lambda: list(tmp_path.glob(f"*/{CELLS}/*/{HISTORY}/wire.jsonl")), within_s=60, because="a cell under way")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 130
+    assert_nothing_left(tmp_path)
+    run = load_run(next(path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()))
+    assert not run.whole
+    assert (run.directory / "report.json").exists()
