@@ -175,8 +175,12 @@ def judge_cell(directory: Path) -> CellResult:
         history = read_history(directory / HISTORY)
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error)), directory, 0.0, {})
-    seconds, phases = _timing(history)
-    return CellResult(judge(plan, history), directory, seconds, phases)
+    try:
+        seconds, phases = _timing(history)
+        return CellResult(judge(plan, history), directory, seconds, phases)
+    except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
+        because = f"the history cannot be judged: {type(error).__name__}: {error}"
+        return CellResult(unjudged(plan, because), directory, 0.0, {})
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:

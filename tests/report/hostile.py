@@ -13,12 +13,15 @@ from harness.core.plan import plan_of
 from harness.core.semantics import Semantic
 from harness.core.verdict import Judgement, Kind, Verdict
 from harness.saved import CellResult, NotRun, RunInfo, SavedRun
-from scenarios.plain import ACK_LOST, NONE, PRODUCER_CRASH_BEFORE_COMMIT
+from scenarios import plain
 
 if TYPE_CHECKING:
     from harness.core.accounting import Account
     from harness.core.scenario import Scenario
 
+BECAUSE = "The reason that theory gives."
+ACK_LOST = replace(plain.ACK_LOST, because=BECAUSE)
+NONE = replace(plain.NONE, because=BECAUSE)
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 NASTY = (
     "<script>alert(1)</script> & ]]> --> | **bold** `tick` [link](javascript:alert(1)) $x$ {{ 7 * 7 }} {% raw %} "
@@ -97,7 +100,7 @@ def hostile_run() -> SavedRun:
 def _not_run() -> NotRun:
     return NotRun(
         id="kafka/kafka-python/plain/producer-crash-before-commit/at-most-once/process/s1",
-        scenario=PRODUCER_CRASH_BEFORE_COMMIT.id, failure_point=PRODUCER_CRASH_BEFORE_COMMIT.failure_point,
+        scenario=plain.PRODUCER_CRASH_BEFORE_COMMIT.id, failure_point=plain.PRODUCER_CRASH_BEFORE_COMMIT.failure_point,
         pipeline="plain", system="kafka", client="kafka-python", runtime="process", semantic=AMO, seed=1,
         because=f"there is no transaction {NASTY_ID}",
     )  # fmt: skip

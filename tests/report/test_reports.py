@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from hostile import ALO, AMO, EOS, NASTY, NASTY_ID, green_run, hostile_run, result, run_of
+from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 from markdown_it import MarkdownIt
 
 from harness.core.verdict import Kind, Verdict
@@ -22,7 +22,6 @@ from harness.report.as_html import COUNTS
 from harness.report.escaping import code, markdown, visible
 from harness.report.matrix import tables
 from harness.report.summary import ExitCode, rerun_line, summarise
-from scenarios.plain import ACK_LOST, NONE
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
