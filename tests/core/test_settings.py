@@ -1,0 +1,143 @@
+"""Impossible settings are refused with the reason, and the recipes are those of the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.scenario import Evidence, NotApplicable, Predicted, RefusedByClient, Scenario
+from harness.core.semantics import PROMISES, Anomaly, Semantic, forbids
+from harness.core.settings import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_IN_TRANSACTION,
+    EXACTLY_ONCE_WITH_RESULT,
+    PipelineKind,
+    SaveCursor,
+    SavePosition,
+    Settings,
+    SettingsError,
+    recipe,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Nothing:
+    """A fault that does nothing."""
+
+    id = "nothing"
+
+    def evidence(self) -> Evidence:
+        """Nothing is to be seen."""
+        return Evidence("none")
+
+
+def scenario(**changes: Any) -> Scenario:  # noqa: ANN401 - any field of a scenario
+    """Return a scenario of nothing."""
+    fields: dict[str, Any] = {"id": "s", "failure_point": "none", "fault": Nothing(), "because": "b", "expect": {}}
+    return Scenario(**fields | changes)
+
+
+def producer(**changes: Any) -> Settings:  # noqa: ANN401 - any field of the producer
+    """Return exactly-once with another producer."""
+    return replace(EXACTLY_ONCE, producer=replace(EXACTLY_ONCE.producer, **changes))
+
+
+IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
+    "transactional, not idempotent": (lambda: producer(idempotence=False), "a transactional producer is idempotent"),
+    "cursor in no transaction": (lambda: producer(transactional=False), "only by a transactional producer"),
+    "resend without acks": (lambda: replace(AT_LEAST_ONCE.producer, acks=0), "with acks=0 nobody learns"),
+    "no unit": (lambda: replace(AT_LEAST_ONCE.producer, unit=0), "count from 1"),
+    "nothing in flight": (lambda: replace(AT_LEAST_ONCE.producer, in_flight=0), "count from 1"),
+    "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "count from 1"),
+    "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "count from 1"),
+    "offsets in a transaction into a database": (
+        lambda: scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_IN_TRANSACTION)}),
+        "s, exactly-once: offsets can be sent in a transaction only from topic to topic; use",
+    ),
+    "the same, to be refused": (
+        lambda: scenario(expect={Semantic.EXACTLY_ONCE: RefusedByClient(EXACTLY_ONCE_IN_TRANSACTION, "b")}),
+        "only from topic to topic",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), list(IMPOSSIBLE.values()), ids=list(IMPOSSIBLE))
+def test_impossible_settings_are_refused_with_the_reason(make: Callable[[], object], reason: str) -> None:
+    """A combination that cannot exist raises SettingsError in one line that says why; none is dropped silently."""
+    with pytest.raises(SettingsError, match=reason) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_possible_settings_are_accepted() -> None:
+    """What stands beside the impossible is possible: the checks refuse no more than they say."""
+    producer(cursor=SaveCursor.AFTER_COMMIT)
+    producer(transactional=False, cursor=SaveCursor.AFTER_ACK)
+    replace(AT_MOST_ONCE.producer, acks=0)
+    scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_WITH_RESULT)})
+    scenario(pipeline=PipelineKind.TOPIC_TO_TOPIC, expect={Semantic.EXACTLY_ONCE: Predicted()})
+    scenario(expect={Semantic.EXACTLY_ONCE: NotApplicable("no transaction")})
+
+
+def test_a_scenario_has_the_recipe_unless_it_has_its_own() -> None:
+    """Settings of an expectation win; without them it is the recipe of pipeline and semantic."""
+    other = producer(unit=7)
+    found = scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=other), Semantic.AT_MOST_ONCE: Predicted()})
+    assert found.settings(Semantic.EXACTLY_ONCE) is other
+    assert found.settings(Semantic.AT_MOST_ONCE) is AT_MOST_ONCE
+
+
+def test_at_most_once_saves_first_and_never_resends() -> None:
+    """At-most-once: cursor before the send, no retries, position before the work."""
+    settings = recipe(PipelineKind.PLAIN, Semantic.AT_MOST_ONCE)
+    assert (settings.producer.cursor, settings.consumer.position) == (SaveCursor.BEFORE_SEND, SavePosition.BEFORE_WORK)
+    assert (settings.producer.acks, settings.producer.retries, settings.producer.resend) == (1, False, False)
+    assert not settings.producer.idempotence
+
+
+def test_at_least_once_resends_and_saves_last() -> None:
+    """At-least-once: acks=all with retries, idempotence off, cursor after the ack, position after the recording."""
+    settings = recipe(PipelineKind.PLAIN, Semantic.AT_LEAST_ONCE)
+    assert settings.producer.cursor is SaveCursor.AFTER_ACK
+    assert settings.consumer.position is SavePosition.AFTER_RECORDING
+    assert (settings.producer.acks, settings.producer.retries, settings.producer.resend) == ("all", True, True)
+    assert not settings.producer.idempotence
+    assert not settings.consumer.idempotent
+
+
+@pytest.mark.parametrize("pipeline", PipelineKind)
+def test_exactly_once_is_transactional_and_reads_committed(pipeline: PipelineKind) -> None:
+    """Exactly-once: cursor in the transaction, read_committed, and one of the three ways to save the position."""
+    settings = recipe(pipeline, Semantic.EXACTLY_ONCE)
+    assert settings.producer.transactional
+    assert settings.producer.cursor is SaveCursor.IN_TRANSACTION
+    assert settings.consumer.isolation == "read_committed"
+    in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
+    assert in_transaction is (pipeline is PipelineKind.TOPIC_TO_TOPIC)
+    assert in_transaction or settings.consumer.idempotent
+
+
+@pytest.mark.parametrize("pipeline", PipelineKind)
+@pytest.mark.parametrize("semantic", Semantic)
+def test_every_recipe_handles_one_record_at_a_time(pipeline: PipelineKind, semantic: Semantic) -> None:
+    """The theory's table holds for units of one record and one request in flight; so are all recipes."""
+    settings = recipe(pipeline, semantic)
+    assert (settings.producer.unit, settings.producer.in_flight, settings.consumer.unit) == (1, 1, 1)
+
+
+def test_the_promise_table() -> None:
+    """At-most-once forbids duplicates, at-least-once loss, exactly-once both; the rest is forbidden everywhere."""
+    everywhere = {Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN}
+    want = {
+        Semantic.AT_MOST_ONCE: everywhere | {Anomaly.DUPLICATED},
+        Semantic.AT_LEAST_ONCE: everywhere | {Anomaly.LOST},
+        Semantic.EXACTLY_ONCE: everywhere | {Anomaly.LOST, Anomaly.DUPLICATED},
+    }
+    assert want == PROMISES
+    assert all(forbids(semantic, anomaly) for semantic in Semantic for anomaly in everywhere)

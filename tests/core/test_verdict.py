@@ -1,0 +1,627 @@
+# ruff: noqa: D401 - the docstring of a change says what happened, that of a test what is guaranteed
+"""The verdict: every rule bites on its own, and the rules come in their order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from histories import RESULTS, Story
+from runs import (
+    COUNT,
+    PLAN,
+    RECORDS,
+    TARGET,
+    about,
+    before,
+    drain,
+    duplicate,
+    exit_of,
+    first,
+    history_of,
+    judged,
+    lose,
+    place,
+    plan,
+    run,
+    without,
+)
+
+from harness.core.accounting import account
+from harness.core.plan import Plan
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.core.scenario import Evidence, Role
+from harness.core.semantics import PROMISES, Anomaly, Semantic
+from harness.core.sign import Sign
+from harness.core.verdict import Kind, Verdict, merge, unjudged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
+Changes = dict[str, Any]
+
+
+def hole(reason: str) -> pytest.MarkDecorator:
+    """Mark a guarantee the judge does not give yet; the mark must go when it does."""
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+FAULTLESS: Changes = {"evidence": Evidence("none"), "sign": None}
+
+
+def check(kind: Kind, reason: str, found: Verdict) -> None:
+    """The verdict is of this kind and its one-line reason says this."""
+    assert found.kind is kind, found
+    assert re.search(reason, found.reason), found.reason
+    assert "\n" not in found.reason
+
+
+def nothing(story: Story) -> None:
+    """Nothing else happened."""
+
+
+# --- kept ---------------------------------------------------------------------------------------------------
+
+
+def test_the_run_by_hand_is_kept() -> None:
+    """The run all other cases change is kept and green, and its reason says how many records arrived, and why."""
+    found = judged(run()).verdict
+    check(Kind.KEPT, "6 of 6 recorded; k1-3 was protected", found)
+    assert (found.green, found.as_predicted, found.fired, found.label) == (True, True, 1, "kept")
+
+
+def test_a_run_without_fault_is_kept() -> None:
+    """The baseline needs no fault and no sign."""
+    story = run()
+    without(story, lambda row: row["event"] in {"fault", "rule"} or row.get("signal") == 9)
+    found = judged(story, **FAULTLESS).verdict
+    check(Kind.KEPT, "6 of 6 recorded", found)
+    assert found.fired == 0
+
+
+def test_what_is_permitted_and_predicted_is_kept() -> None:
+    """At-most-once may lose: a predicted loss is kept, green, and told with its last hop."""
+    story = run()
+    lose(story, TARGET)
+    found = judged(story, semantic=AMO, sign=None, lost=Exactly()).verdict
+    check(Kind.KEPT, r"5 of 6 recorded; 1 lost \(k1-3 never sent\)", found)
+    assert found.green
+
+
+def test_permitted_duplicates_are_told() -> None:
+    """At-least-once may duplicate: kept, and the reason says which and how."""
+    story = run()
+    duplicate(story, TARGET)
+    found = judged(story, sign=None, duplicated=Exactly()).verdict
+    check(Kind.KEPT, r"1 duplicated \(k1-3: 1 stored twice\)", found)
+
+
+def test_settings_refused_by_the_client_are_kept() -> None:
+    """Where the client must refuse the settings, its refusal with nothing sent is the success."""
+    found = judged(refused(), refused_by_client=True, sign=None).verdict
+    check(Kind.KEPT, "the client refused these settings; nothing was sent", found)
+
+
+def refused() -> Story:
+    """Tell a run in which the client refuses its settings."""
+    story = Story()
+    story.tell("node", "runner", node="producer", role="producer", phase="started")
+    story.tell("stopped", "producer-1", kind="settings", because="KafkaConfigurationError: acks")
+    exit_of(story, "producer", 1, status=78)
+    for n, record in enumerate(RECORDS, start=1):
+        story.offered(record, record.split("-")[0], n)
+    story.cursor(1)
+    drain(story)
+    story.tell("cell", "runner", phase="observed")
+    return story
+
+
+# --- broken -------------------------------------------------------------------------------------------------
+
+
+def plant(story: Story, anomaly: Anomaly) -> None:
+    """Plant one of an anomaly, at a record that is not the target."""
+    record = RECORDS[4]
+    match anomaly:
+        case Anomaly.LOST:
+            lose(story, record, "recorded")
+        case Anomaly.DUPLICATED:
+            duplicate(story, record)
+        case Anomaly.PHANTOM:
+            story.recorded("k9-99", 99, 0, 50)
+        case Anomaly.RESURRECTED:
+            story.transaction("producer-2.5", "aborted")
+        case Anomaly.TORN:
+            story.transaction("producer-2.5", "committed")
+            story.acked(record, "producer-2.5.2")
+
+
+ANYTHING: Changes = {"lost": Permitted(), "duplicated": Permitted()}
+
+
+@pytest.mark.parametrize("semantic", Semantic)
+@pytest.mark.parametrize("anomaly", Anomaly)
+def test_broken_is_what_the_promise_table_forbids(semantic: Semantic, anomaly: Anomaly) -> None:
+    """One of an anomaly is broken where the semantic forbids it, and kept where it does not, whatever is predicted."""
+    story = run()
+    plant(story, anomaly)
+    found = judged(story, semantic=semantic, **ANYTHING)
+    assert found.account.counts[anomaly] == 1
+    assert found.verdict.kind is (Kind.BROKEN if anomaly in PROMISES[semantic] else Kind.KEPT)
+    assert found.verdict.green is (found.verdict.kind is Kind.KEPT)
+
+
+def cut_short(story: Story, *phases: str) -> None:
+    """Leave only these phases of the drain, and nothing that came after it but the observation."""
+    without(story, lambda row: row["event"] == "drain" and row["phase"] not in phases)
+    without(story, lambda row: row.get("signal") == 9 and row["role"] == "consumer")
+
+
+def stuck(story: Story) -> None:
+    """Let the drain fail at the consumer."""
+    first(story, "drain", phase="completed").update(phase="failed", stage="consumer", because="position 2 of 3")
+
+
+SPOILT: dict[str, Callable[[Story], object]] = {
+    "failed": lambda story: story.tell("failed", "runner", because="KeyError: 'x'"),
+    "did not fire": lambda story: without(story, lambda row: row["event"] == "fault"),
+    "cut short": cut_short,
+    "stuck": stuck,
+}
+VERDICTS = {"failed": Kind.VOID, "did not fire": Kind.VOID, "cut short": Kind.VOID, "stuck": Kind.STUCK}
+
+
+@pytest.mark.parametrize("spoil", list(SPOILT.values()), ids=list(SPOILT))
+@pytest.mark.parametrize("anomaly", [Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN])
+def test_what_was_seen_is_broken_even_in_a_spoilt_run(anomaly: Anomaly, spoil: Callable[[Story], object]) -> None:
+    """A forbidden duplicate, phantom, resurrection or tear stands, however badly the rest of the run went."""
+    story = run()
+    plant(story, anomaly)
+    spoil(story)
+    check(Kind.BROKEN, "forbids", judged(story, semantic=EOS).verdict)
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+def test_what_was_not_seen_is_not_lost_in_a_spoilt_run(spoil: str) -> None:
+    """A loss counts only after a completed drain of a sound run: what is late is not lost."""
+    story = run()
+    plant(story, Anomaly.LOST)
+    SPOILT[spoil](story)
+    check(VERDICTS[spoil], "", judged(story).verdict)
+
+
+def test_a_loss_names_records_and_hops() -> None:
+    """The reason of a forbidden loss says how many, which, and where each was last seen; the prediction comes after."""
+    story = run()
+    lose(story, RECORDS[1])
+    lose(story, RECORDS[3], "recorded")
+    found = judged(story).verdict
+    check(Kind.BROKEN, r"at-least-once forbids loss: 2 lost \(k0-4 delivered, not recorded; k0-2 never sent\)", found)
+    check(Kind.BROKEN, "the prediction is contradicted: lost: predicted 0, saw 2", found)
+    assert not found.as_predicted
+
+
+def test_a_loss_is_broken_without_a_sign() -> None:
+    """A client that did not repeat its request shows no sign *and* loses: that is broken, not void."""
+    story = run()
+    lose(story, TARGET)
+    without(story, lambda row: about(row, TARGET, "taken"))
+    check(Kind.BROKEN, "forbids loss", judged(story).verdict)
+
+
+# --- void ---------------------------------------------------------------------------------------------------
+
+
+def target_elsewhere(story: Story) -> None:
+    """Let the rule be hit by another record."""
+    first(story, "rule").update(record=RECORDS[0], records=[RECORDS[0]])
+
+
+def early_exit(story: Story, **how: int) -> None:
+    """Let the consumer die on its own before the fault."""
+    before(story, first(story, "rule"), exit_of(story, "consumer", 1, **how))
+
+
+def only_after(story: Story) -> None:
+    """Leave no load before the fault."""
+    at = first(story, "rule")["t"]
+    without(story, lambda row: row["event"] in {"taken", "delivered", "sent"} and row["t"] <= at)
+
+
+def only_before(story: Story) -> None:
+    """Leave no load after the fault."""
+    at = first(story, "rule")["t"]
+    without(story, lambda row: row["event"] in {"taken", "delivered", "sent"} and row["t"] >= at)
+
+
+def other_victim(story: Story) -> None:
+    """Kill the consumer too, after the fault."""
+    exit_of(story, "consumer", 1, signal=9)["t"] = first(story, "fault", phase="healed")["t"] + 5
+
+
+VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
+    "failed": (SPOILT["failed"], {}, "the run failed: KeyError"),
+    "undecodable": (
+        lambda s: s.tell("undecodable", "wire", api="Produce", version=99, because="no schema"), {},
+        "the wire could not read Produce v99: no schema",
+    ),
+    "too few offered": (lambda s: without(s, lambda r: about(r, RECORDS[5], "offered", "recorded", "stored")), {},
+                        "5 of 6 records were offered"),
+    "not refused": (nothing, {"refused_by_client": True}, "expected to refuse these settings and did not"),
+    "refused and sent": (lambda s: s.tell("stopped", "producer-1", kind="settings", because="x"),
+                         {"refused_by_client": True}, "refused the settings, and yet something was sent"),
+    "not fired": (SPOILT["did not fire"], {}, "the fault did not fire"),
+    "armed only": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] != "armed"), {},
+                   "the fault did not fire"),
+    "no rule hit": (lambda s: without(s, lambda r: r["event"] == "rule"), {}, "no rule was hit"),
+    "rule armed only": (lambda s: first(s, "rule").update(phase="armed"), {}, "no rule was hit"),
+    "no failpoint hit": (nothing, {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))},
+                         "no failpoint was hit"),
+    "another record": (target_elsewhere, {}, "at another record than its target k1-3"),
+    "victim alive": (lambda s: without(s, lambda r: r.get("signal") == 9), {}, "the producer was not killed"),
+    "victim ended by itself": (lambda s: first(s, "node", phase="exited").update(signal=None, status=1), {},
+                               "the producer was not killed"),
+    "second victim alive": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER))},
+                            "the broker was not killed"),
+    "another victim": (other_victim, {}, "the wrong process was killed: the consumer"),
+    "nobody was to die": (nothing, {"evidence": Evidence("rule")}, "the wrong process was killed: the producer"),
+    "not paused": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
+                   "the consumer was not paused"),
+    "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
+                          "no file was reverted"),
+    "unhealthy before, status": (lambda s: early_exit(s, status=1), {},
+                                 "consumer was not healthy before the fault: exit status 1"),
+    "unhealthy before, signal": (lambda s: early_exit(s, signal=6), {},
+                                 "consumer was not healthy before the fault: ended by signal 6"),
+    "no load before": (only_after, {}, "no load before the fault"),
+    "no load after": (only_before, {}, "no load after the fault"),
+    "no drain": (SPOILT["cut short"], {}, "cut short before the drain had ended"),
+    "drain begun": (lambda s: cut_short(s, "begun"), {}, "cut short"),
+    "no loss": (nothing, {"semantic": AMO, "lost": Exactly()},
+                "without effect: lost predicted exactly target, saw none"),
+    "no duplicate": (nothing, {"duplicated": Some()},
+                     "without effect: duplicated predicted at least 1, saw none"),
+    "no duplicate of the target": (nothing, {"duplicated": AtLeast()}, "without effect: duplicated predicted"),
+    "no sign": (lambda s: without(s, lambda r: r["event"] == "taken" and r["by"] == "producer-2"), {},
+                "nothing shows that the protection worked: no taken-again for k1-3"),
+    "another sign": (nothing, {"sign": Sign.ABSORBED}, r"no absorbed for k1-3 \(seen: .*taken-again"),
+    "another loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None, "lost": Exactly()},
+                     "contradicted: lost: predicted exactly k1-3, saw k0-2"),
+    "an unpredicted loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None}, "lost: predicted 0, saw 1"),
+    "an unpredicted duplicate": (lambda s: duplicate(s, RECORDS[1]), {"sign": None}, "duplicated: predicted 0, saw 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "changes", "reason"), list(VOID.values()), ids=list(VOID))
+def test_a_run_that_proves_nothing_is_void(change: Callable[[Story], object], changes: Changes, reason: str) -> None:
+    """Each way in which a run proves nothing makes it void for that reason, and never green."""
+    story = run()
+    change(story)
+    found = judged(story, **changes).verdict
+    check(Kind.VOID, reason, found)
+    assert not found.green
+
+
+def test_damage_is_void() -> None:
+    """A damaged history is void and names file and line; many are not all named."""
+    found = judged(run(), damage=tuple(f"a.jsonl:{n}" for n in range(9))).verdict
+    check(Kind.VOID, "the history is damaged at a.jsonl:0, a.jsonl:1, a.jsonl:2$", found)
+
+
+def test_a_cell_without_history_is_void() -> None:
+    """Nothing to read is void, never kept, also for a control."""
+    found = unjudged(plan(control=True), "no history in x")
+    check(Kind.VOID, "no history in x", found.verdict)
+    assert not found.verdict.green
+    assert set(found.account.counts.values()) == {0}
+
+
+def test_processes_ended_after_the_drain_are_no_victims() -> None:
+    """The harness may end what it likes once the drain is over."""
+    story = run()
+    exit_of(story, "consumer", 1, signal=9)
+    exit_of(story, "broker", 0, signal=15)
+    check(Kind.KEPT, "", judged(story).verdict)
+
+
+def test_a_fault_may_hit_several_records() -> None:
+    """A hit that names the target among others is a hit at the target."""
+    story = run()
+    first(story, "rule").update(record=None, records=[RECORDS[1], TARGET])
+    check(Kind.KEPT, "", judged(story).verdict)
+
+
+def test_a_fault_need_not_be_at_the_target() -> None:
+    """A fault that is not placed at the target may hit anywhere."""
+    story = run()
+    target_elsewhere(story)
+    evidence = Evidence("rule", killed=(Role.PRODUCER,), at_target=False)
+    check(Kind.KEPT, "", judged(story, evidence=evidence).verdict)
+
+
+def test_a_failpoint_is_a_trigger() -> None:
+    """A program's own failpoint, hit at the target, proves the fault."""
+    story = run()
+    hit = first(story, "rule")
+    hit.update(event="failpoint", name="before-send", hit=1, action="kill", pid=101)
+    check(Kind.KEPT, "", judged(story, evidence=Evidence("failpoint", killed=(Role.PRODUCER,))).verdict)
+
+
+# --- stuck --------------------------------------------------------------------------------------------------
+
+
+def test_no_progress_is_stuck_and_names_the_stage() -> None:
+    """A failed drain is stuck, a finding, not void and not kept; its reason names the stage that stopped."""
+    story = run()
+    stuck(story)
+    found = judged(story).verdict
+    check(Kind.STUCK, "no progress until the deadline: consumer: position 2 of 3", found)
+    assert not found.green
+
+
+def test_void_comes_before_stuck() -> None:
+    """A run that proves nothing is not even stuck: a node that was ill before the fault explains it."""
+    story = run()
+    early_exit(story, status=1)
+    stuck(story)
+    check(Kind.VOID, "not healthy", judged(story).verdict)
+
+
+# --- controls -----------------------------------------------------------------------------------------------
+
+CONTROL: Changes = {"control": True, "semantic": EOS, "sign": None, "duplicated": Exactly()}
+
+
+def test_a_control_convicted_as_predicted_is_green() -> None:
+    """A control must be broken exactly as predicted, and is then called convicted."""
+    story = run()
+    duplicate(story, TARGET)
+    found = judged(story, **CONTROL).verdict
+    check(Kind.BROKEN, "exactly-once forbids duplicates: 1 duplicated", found)
+    assert (found.green, found.label) == (True, "convicted")
+
+
+def test_a_control_that_loses_is_convicted() -> None:
+    """A control may be one of loss."""
+    story = run()
+    lose(story, TARGET)
+    found = judged(story, control=True, sign=None, lost=Exactly()).verdict
+    check(Kind.BROKEN, "forbids loss", found)
+    assert found.green
+
+
+def test_a_control_that_holds_is_red() -> None:
+    """A control that shows nothing proves the instrument blind."""
+    found = judged(run(), **CONTROL).verdict
+    check(Kind.VOID, "without effect", found)
+    assert (found.green, found.label) == (False, "not convicted (void)")
+
+
+def test_a_control_convicted_of_something_else_is_red() -> None:
+    """Another record, or an unpredicted loss beside the duplicate, is not what was predicted."""
+    for duplicated, lost in ((RECORDS[1], None), (TARGET, RECORDS[1])):
+        story = run()
+        duplicate(story, duplicated)
+        if lost:
+            lose(story, lost)
+        found = judged(story, **CONTROL).verdict
+        check(Kind.BROKEN, "the prediction is contradicted", found)
+        assert not found.green
+
+
+@hole("green asks only whether lost and duplicated are as predicted")
+@pytest.mark.parametrize("anomaly", [Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN])
+def test_a_control_with_another_anomaly_is_red(anomaly: Anomaly) -> None:
+    """No control predicts phantoms, resurrections or tears: beside the predicted duplicate they are a finding."""
+    story = run()
+    duplicate(story, TARGET)
+    plant(story, anomaly)
+    assert not judged(story, **CONTROL).verdict.green
+
+
+@hole("a control is green if broken, though the run proves nothing")
+@pytest.mark.parametrize("spoil", list(SPOILT.values()), ids=list(SPOILT))
+def test_a_control_in_a_spoilt_run_is_red(spoil: Callable[[Story], object]) -> None:
+    """A predicted duplicate that was there without the fault, or in a run that failed, convicts nobody."""
+    story = run()
+    duplicate(story, TARGET)
+    spoil(story)
+    assert not judged(story, **CONTROL).verdict.green
+
+
+# --- a green cell that proves nothing -----------------------------------------------------------------------
+
+
+@hole("the judge believes the drain and does not look at what was left")
+@pytest.mark.parametrize("semantic", Semantic)
+def test_a_drain_that_left_records_behind_is_not_kept(semantic: Semantic) -> None:
+    """A drain declared complete with records still in the topic, stalled, or in the source is no drain: never green."""
+    for leave in (leave_in_topic, leave_in_source, leave_stalled):
+        story = run()
+        leave(story)
+        found = judged(story, semantic=semantic, **ANYTHING)
+        counts = found.account.counts
+        assert counts["left"] + counts["stalled"] == 1
+        assert not found.verdict.green, leave.__name__
+
+
+def leave_in_topic(story: Story) -> None:
+    """The position saved is not past the last record of a partition."""
+    lose(story, RECORDS[5], "recorded", "delivered", "fetched")
+    first(story, "position", partition=place(RECORDS[5])[0]).update(offset=2)
+
+
+def leave_in_source(story: Story) -> None:
+    """The cursor is not past the last record."""
+    lose(story, RECORDS[5])
+    first(story, "cursor").update(position=COUNT)
+
+
+def leave_stalled(story: Story) -> None:
+    """The last stable offset is not past the last record."""
+    lose(story, RECORDS[5], "recorded", "delivered", "fetched")
+    first(story, "stored", record=RECORDS[5]).update(visible=False)
+    first(story, "log", partition=place(RECORDS[5])[0]).update(stable=2)
+
+
+@hole("the judge asks for the end of the drain, not of the observation")
+def test_a_run_cut_short_while_observing_is_void() -> None:
+    """A harness that died between drain and the end of the observation has not seen the whole sink: nothing is lost."""
+    story = run()
+    at = first(story, "recorded", record=RECORDS[3])["t"]
+    without(story, lambda row: row["t"] > at)
+    found = judged(story).verdict
+    assert found.kind is Kind.VOID, found
+
+
+@hole("offered lines are counted, not records")
+def test_a_record_offered_twice_does_not_make_up_for_another() -> None:
+    """Offered records are counted as records, not as lines."""
+    story = run()
+    without(story, lambda row: about(row, RECORDS[5], "offered", "stored", "recorded"))
+    story.offered(RECORDS[0], "k1", 1)
+    check(Kind.VOID, "5 of 6 records were offered", judged(story).verdict)
+
+
+# --- signs --------------------------------------------------------------------------------------------------
+
+
+def resumed(story: Story, where: str, partition: int | None, *positions: int) -> None:
+    """Programs go on from these positions, one after the other."""
+    for position in positions:
+        story.tell("resumed", "consumer-1", where=where, partition=partition, position=position)
+
+
+def resent(story: Story) -> None:
+    """Send the target's attempt again: after a cut, over another connection."""
+    story.sent(TARGET, "producer-2.3.1", "9/9")
+
+
+def resent_in_doubt(story: Story) -> None:
+    """Send the target again after no answer came."""
+    resent(story)
+    without(story, lambda row: about(row, TARGET, "acked"))
+
+
+SIGNS: dict[Sign, Callable[[Story], object]] = {
+    Sign.REPEATED_REQUEST: resent,
+    Sign.TAKEN_AGAIN: lambda s: (s.taken(TARGET, "producer-1"), s.taken(TARGET, "producer-2")),
+    Sign.ABORTED: lambda s: s.stored(TARGET, 1, 0, visible=False, attempt="producer-1.3.1"),
+    Sign.DELIVERED_AGAIN: lambda s: s.delivered(TARGET, *place(TARGET)),
+    Sign.ABSORBED: lambda s: s.absorbed(TARGET, 1, 2),
+    Sign.NOT_RESENT: lambda s: without(s, lambda row: about(row, TARGET, "acked")),
+    Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1] + 1),
+    Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
+}
+NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
+    Sign.REPEATED_REQUEST: lambda s: s.sent(TARGET, "producer-2.3.1", "2/3"),
+    Sign.TAKEN_AGAIN: lambda s: s.taken(TARGET, "producer-2"),
+    Sign.ABORTED: lambda s: s.stored(RECORDS[0], 1, 0, visible=False, attempt="producer-1.1.9"),
+    Sign.DELIVERED_AGAIN: lambda s: s.delivered(RECORDS[0], *place(RECORDS[0])),
+    Sign.ABSORBED: lambda s: s.absorbed(RECORDS[0], 1, 2),
+    Sign.NOT_RESENT: resent_in_doubt,
+    Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
+    Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
+}
+
+
+def quiet() -> Story:
+    """Tell the run without its own signs: taken once, sent once."""
+    story = run()
+    without(story, lambda row: about(row, TARGET, "unsent"))
+    without(story, lambda row: about(row, TARGET, "taken") and row["by"] == "producer-1")
+    without(story, lambda row: row["event"] == "resumed")
+    return story
+
+
+def test_a_quiet_run_shows_no_sign() -> None:
+    """No sign is seen where nothing was protected."""
+    assert account(quiet().events).signs(TARGET) == frozenset()
+
+
+@pytest.mark.parametrize("sign", Sign)
+def test_a_sign_is_seen_where_it_is(sign: Sign) -> None:
+    """What shows that a protection worked is seen on its record, alone, and on no other record."""
+    story = quiet()
+    SIGNS[sign](story)
+    found = account(story.events)
+    assert found.signs(TARGET) == {sign}
+    others = {record: found.signs(record) - {sign} for record in RECORDS if record != TARGET}
+    assert set(others.values()) == {frozenset()}
+
+
+@pytest.mark.parametrize("sign", Sign)
+def test_a_near_miss_is_no_sign(sign: Sign) -> None:
+    """The same thing at another record, seen once, or one short of the target, is no sign for the target."""
+    story = quiet()
+    NEAR_MISSES[sign](story)
+    assert sign not in account(story.events).signs(TARGET)
+
+
+def test_a_fetch_that_did_not_arrive_and_one_that_did_are_two_deliveries() -> None:
+    """A response that was lost on its way and fetched again shows that the record was delivered again."""
+    story = quiet()
+    story.fetched(TARGET, *place(TARGET), reached=False)
+    assert account(story.events).signs(TARGET) == {Sign.DELIVERED_AGAIN}
+
+
+@pytest.mark.parametrize("outcome", ["aborted", "fenced"])
+def test_an_aborted_transaction_of_the_target_is_a_sign(outcome: str) -> None:
+    """Also where no copy was ever stored, the outcome the program was told shows the abort."""
+    story = quiet()
+    story.sent(TARGET, "producer-1.8.1", "1/8")
+    story.unknown(TARGET, "producer-1.8.1")
+    story.transaction("producer-1.8", outcome)
+    assert Sign.ABORTED in account(story.events).signs(TARGET)
+
+
+def test_a_restarted_producer_that_goes_on_past_the_target_is_a_sign() -> None:
+    """The source's cursor counts like a position in a log; the first start of a program is no restart."""
+    story = quiet()
+    resumed(story, "source", None, 4)
+    assert account(story.events).signs(TARGET) == frozenset()
+    resumed(story, "source", None, 4)
+    assert account(story.events).signs(TARGET) == {Sign.RESUMED_PAST}
+
+
+def test_an_unknown_record_shows_no_sign() -> None:
+    """Asking for a record that was never offered gives nothing, and no error."""
+    assert account(quiet().events).signs("k9-99") == frozenset()
+
+
+def test_results_of_a_processor_are_no_second_request() -> None:
+    """A record that travels two logs was not sent again: the second hop has another topic."""
+    story = quiet()
+    without(story, lambda row: about(row, TARGET, "acked"))
+    story.log(0, 99, hop="sink", topic=RESULTS)
+    story.sent(TARGET, "processor-1.1.1", "4/4")["topic"] = RESULTS
+    assert Sign.NOT_RESENT in account(story.events).signs(TARGET)
+
+
+# --- merging and the plan -----------------------------------------------------------------------------------
+
+
+def test_verdicts_merge_by_worst() -> None:
+    """Broken is worse than void, void than stuck, stuck than kept; the order they come in does not matter."""
+    order = [Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT]
+    for n, worst in enumerate(order):
+        assert merge(order[n:]) is worst
+        assert merge(order[:n - 1 : -1] if n else order[::-1]) is worst
+
+
+@pytest.mark.parametrize("changes", [
+    {}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
+    {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True},
+    {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,
+                          at_target=False)},
+])  # fmt: skip
+def test_a_saved_plan_is_the_plan(changes: Changes) -> None:
+    """A plan read back from its JSON is equal to what was saved, types included, so a run can be judged again."""
+    saved = plan(**changes)
+    again = Plan.from_json(saved.to_json())
+    assert again == saved
+    assert again.to_json() == saved.to_json()
+    assert history_of(run()).events
+    assert PLAN.target == TARGET
