@@ -1,0 +1,141 @@
+"""The doctor: what lostack needs of a machine, what of it is there, and how to get the rest. Changes nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import resource
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.ports import PortLease
+from harness.setup.archive import find_archive
+from harness.setup.cache import cache_root
+from harness.setup.jars import check_jars, read_jar_set
+from harness.setup.java import INSTALL, WANTED, ask, candidates, find_java
+from harness.setup.kafka import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.setup.java import Java
+
+DISK_MB = 2000
+MEMORY_MB = 2000
+FILES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. ``remedy`` is one command or sentence; empty where all is well."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+def diagnose() -> list[Finding]:
+    """Look at everything (about a second: every jar's sha256 is compared)."""
+    checks: tuple[Callable[[], Finding], ...] = (
+        _packages, _cache, _java, _jars, _archive, _disk, _memory, _ports, _open_files, _engine,
+    )  # fmt: skip
+    return [_safely(check) for check in checks]
+
+
+def _safely(check: Callable[[], Finding]) -> Finding:
+    try:
+        return check()
+    except EnvironmentFailure as error:
+        return Finding(check.__name__.strip("_"), ok=False, detail=str(error))
+
+
+def _packages() -> Finding:
+    names = ("lostack", "kafka-python", "pyspark", "pandas", "pytest")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    return Finding("packages", ok=True, detail=versions)
+
+
+def _cache() -> Finding:
+    root = cache_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        return Finding("cache", ok=False, detail=f"{root}: {error.strerror}", remedy="set LOSTACK_CACHE to a folder of yours")
+    return Finding("cache", ok=True, detail=str(root))
+
+
+def _found_java() -> Java | None:
+    """Return the Java a run would take without fetching one."""
+    found = (ask(path) for path in candidates(os.environ))
+    if os.environ.get("LOSTACK_JAVA_HOME"):
+        return find_java(cache_root(), lambda _: None)
+    return next((java for java in found if java is not None and java.release in WANTED), None)
+
+
+def _java() -> Finding:
+    java = _found_java()
+    if java is None:
+        return Finding("java", ok=False, detail="no Java 17 or 21 here; a run fetches one into the cache", remedy=INSTALL)
+    return Finding("java", ok=True, detail=f"Java {java.version} at {java.path}")
+
+
+def _jars() -> Finding:
+    jar_set = read_jar_set(f"kafka-{VERSION}")
+    directory = _jar_directory()
+    if not directory.exists():
+        return Finding("jars", ok=False, detail=f"Kafka {VERSION} is not fetched yet", remedy="lostack run fetches it (45 MB)")
+    check = check_jars(directory, jar_set)
+    if check:
+        return Finding("jars", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again")
+    return Finding("jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 right")
+
+
+def _jar_directory() -> Path:
+    return cache_root() / "jars" / f"kafka-{VERSION}"
+
+
+def _archive() -> Finding:
+    java, directory = _found_java(), _jar_directory()
+    if java is None or not directory.exists():
+        return Finding("class-data archive", ok=True, detail="made by the first run")
+    jars = [directory / name for name in sorted(read_jar_set(f"kafka-{VERSION}").sums)]
+    archive = find_archive(java, jars, cache=cache_root())
+    if archive is None:
+        return Finding("class-data archive", ok=True, detail="made by the next run (some ten seconds, once)")
+    return Finding("class-data archive", ok=True, detail="ready" if archive.flags else "could not be made: starts are slower")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(tempfile.gettempdir()).free >> 20
+    return Finding("disk", free >= DISK_MB, f"{free} MB free", "" if free >= DISK_MB else f"make {DISK_MB} MB free")
+
+
+def _memory() -> Finding:
+    free = psutil.virtual_memory().available >> 20
+    remedy = "" if free >= MEMORY_MB else f"{MEMORY_MB} MB are needed for three brokers and the programs"
+    return Finding("memory", free >= MEMORY_MB, f"{free} MB available", remedy)
+
+
+def _ports() -> Finding:
+    with PortLease(8) as lease:
+        return Finding("ports", ok=True, detail=f"free on loopback, e.g. {lease.ports[0]} to {max(lease.ports)}")
+
+
+def _open_files() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    remedy = "" if soft >= FILES else f"ulimit -n {FILES}"
+    return Finding("open files", soft >= FILES, f"limit {soft}", remedy)
+
+
+def _engine() -> Finding:
+    found = shutil.which("docker")
+    return Finding("container engine", ok=True, detail=f"client at {found} (optional)" if found else "none (optional)")
