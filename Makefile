@@ -28,7 +28,7 @@ bench: $(READY)  ## measure; results in reports/bench.json
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 lock: $(READY)  ## bring requirements.lock up to date with pyproject.toml
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
+	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --upgrade pyproject.toml -o $(LOCK)
 
 clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)
@@ -42,7 +42,7 @@ $(READY): $(LOCK) pyproject.toml
 	@awk '/^uv==/ {on=1} on {print} on && !/\\$$/ {exit}' $(LOCK) > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
 	@echo "set-up 2/3: locked dependencies, checked by sha256 (PySpark alone is some 400 MB)"
-	@$(BIN)/uv pip install --python $(BIN)/python --require-hashes -r $(LOCK)
+	@$(BIN)/uv --system-certs pip install --python $(BIN)/python --require-hashes -r $(LOCK)
 	@echo "set-up 3/3: lostack itself"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/uv --system-certs pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
