@@ -1,4 +1,3 @@
-# ruff: noqa: D401 - each maker's docstring is the sentence it adds to the story
 """Making histories by hand: one clean story to plant anomalies in, and random ones to hold two accounts against.
 
 Every maker returns plain event dictionaries as :mod:`harness.core.events` describes them.
@@ -167,7 +166,7 @@ _WRITERS = {
 
 def story_of(seed: int) -> list[Row]:
     """Return random history number ``seed``: even ones make no sense, odd ones do."""
-    dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    dice = random.Random(seed)
     return plausible(dice) if seed % 2 else soup(dice)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: D401 - each step's docstring is the sentence it adds to the story
 """A whole run by hand: what runner, wire, programs and observer write about one cell, and the plan it is judged by.
 
 The run: six records; at the third the producer is killed with the request held and discarded; it restarts, takes the
@@ -45,7 +44,7 @@ PLAN = Plan(
 )  # fmt: skip
 
 
-def plan(**changes: Any) -> Plan:  # noqa: ANN401 - any field of the plan
+def plan(**changes: Any) -> Plan:
     """Return the plan of the run, with changes."""
     return replace(PLAN, **changes)
 
@@ -86,9 +85,7 @@ def start(story: Story, role: str, incarnation: int) -> None:
     story.tell("node", "runner", phase="ready", **common)
 
 
-def exit_of(
-    story: Story, role: str, incarnation: int, *, signal: int | None = None, status: int | None = None
-) -> Row:
+def exit_of(story: Story, role: str, incarnation: int, *, signal: int | None = None, status: int | None = None) -> Row:
     """A node ends."""
     return story.tell("node", "runner", node=role, role=role, incarnation=incarnation, phase="exited", pid=101,
                       status=status, signal=signal)  # fmt: skip
@@ -166,9 +163,7 @@ def about(row: Row, record: str, *kinds: str) -> bool:
 
 def first(story: Story, event: str, **fields: object) -> Row:
     """Return the first line of a kind with these fields."""
-    return next(
-        row for row in story.events if row["event"] == event and all(row.get(name) == v for name, v in fields.items())
-    )
+    return next(row for row in story.events if row["event"] == event and all(row.get(name) == v for name, v in fields.items()))
 
 
 def before(story: Story, row: Row, *told: Row) -> None:
@@ -194,7 +189,7 @@ def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
     return History(tuple(sorted(story.events, key=lambda row: row["t"])), damage=damage)
 
 
-def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:  # noqa: ANN401 - plan fields
+def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:
     """Judge the story by the plan, with changes to the plan, as ``judge`` does.
 
     Many stories differ only in what runner and nodes say, which no account reads: they share one account.

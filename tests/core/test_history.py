@@ -69,7 +69,7 @@ def reached(file: Path, size: int) -> bool:
 
 def test_a_killed_writer_leaves_a_readable_history(tmp_path: Path) -> None:
     """SIGKILL at a random moment: every line but a cut last one is there, in order, without a gap, without damage."""
-    dice = random.Random(17)  # noqa: S311 - reproducible, not secret
+    dice = random.Random(17)
     file = tmp_path / "victim.jsonl"
     for _ in range(KILLS):
         file.unlink(missing_ok=True)
@@ -185,6 +185,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
 def test_threads_may_share_a_writer(tmp_path: Path) -> None:
     """Lines of several threads of one process never mix, whatever their length."""
     with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+
         def hundred(n: int) -> None:
             for i in range(100):
                 history.write("x", n=n, filler="y" * i * 50)

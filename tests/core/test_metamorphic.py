@@ -1,4 +1,3 @@
-# ruff: noqa: D401 - the docstring of a plant says what happened, that of a test what is guaranteed
 """How an account changes when its history is changed in a known way: by exactly what was planted, and nothing else."""
 
 from __future__ import annotations
@@ -325,9 +324,7 @@ def test_a_clean_history_counts_nothing_but_its_records() -> None:
 
 @pytest.mark.parametrize("k", range(1, MOST + 1))
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-def test_planting_k_gives_exactly_k(
-    plant: Callable[..., Counts], k: int, planted: dict[str, tuple[Counts, Counts]]
-) -> None:
+def test_planting_k_gives_exactly_k(plant: Callable[..., Counts], k: int, planted: dict[str, tuple[Counts, Counts]]) -> None:
     """Planting an anomaly k times changes its column by exactly k, and no other column."""
     want, found = planted[f"{plant.__name__} x{k}"]
     assert {name: count for name, count in found.items() if count or name in want} == want
@@ -412,7 +409,7 @@ CHANGES = (shift_writers, shuffle_lines, rename, move_offsets, chatter)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_what_must_not_matter_does_not(change: Callable[[list[Row], random.Random], list[Row]]) -> None:
     """Order between writers, line order, names, log starts and chatter leave every count as it is."""
-    dice = random.Random(change.__name__)  # noqa: S311 - reproducible, not secret
+    dice = random.Random(change.__name__)
     before = {str(seed): story_of(seed) for seed in range(HISTORIES)}
     after = {seed: change(events, dice) for seed, events in before.items()}
     assert before != after

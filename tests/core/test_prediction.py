@@ -26,9 +26,7 @@ AGREES: list[tuple[Prediction, list[set[str]], list[set[str]]]] = [
 
 
 @pytest.mark.parametrize(("prediction", "agree", "contradict"), AGREES, ids=lambda value: getattr(value, "text", str)())
-def test_a_prediction_agrees_with_what_it_says(
-    prediction: Prediction, agree: list[set[str]], contradict: list[set[str]]
-) -> None:
+def test_a_prediction_agrees_with_what_it_says(prediction: Prediction, agree: list[set[str]], contradict: list[set[str]]) -> None:
     """A prediction is contradicted by exactly the sets it excludes, in one line that says what was seen."""
     for seen in agree:
         assert prediction.contradiction(seen, RESOLVE) is None
@@ -42,7 +40,7 @@ def test_a_prediction_agrees_with_what_it_says(
 @pytest.mark.parametrize(("prediction", "shows"), [
     (Zero(), False), (Permitted(), False), (Exactly(), True), (AtLeast(), True), (Some(), True),
 ])  # fmt: skip
-def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:  # noqa: FBT001 - a table's column
+def test_only_an_effect_must_show(prediction: Prediction, shows: bool) -> None:
     """A count of zero voids a run exactly where theory says that the fault must bite."""
     assert prediction.must_show() is shows
     assert (prediction.contradiction(set(), RESOLVE) is not None) is shows

@@ -37,13 +37,13 @@ class Nothing:
         return Evidence("none")
 
 
-def scenario(**changes: Any) -> Scenario:  # noqa: ANN401 - any field of a scenario
+def scenario(**changes: Any) -> Scenario:
     """Return a scenario of nothing."""
     fields: dict[str, Any] = {"id": "s", "failure_point": "none", "fault": Nothing(), "because": "b", "expect": {}}
     return Scenario(**fields | changes)
 
 
-def producer(**changes: Any) -> Settings:  # noqa: ANN401 - any field of the producer
+def producer(**changes: Any) -> Settings:
     """Return exactly-once with another producer."""
     return replace(EXACTLY_ONCE, producer=replace(EXACTLY_ONCE.producer, **changes))
 

@@ -1,4 +1,3 @@
-# ruff: noqa: D401 - the docstring of a change says what happened, that of a test what is guaranteed
 """The verdict: every rule bites on its own, and the rules come in their order."""
 
 from __future__ import annotations
@@ -608,7 +607,7 @@ def test_verdicts_merge_by_worst() -> None:
     order = [Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT]
     for n, worst in enumerate(order):
         assert merge(order[n:]) is worst
-        assert merge(order[:n - 1 : -1] if n else order[::-1]) is worst
+        assert merge(order[: n - 1 : -1] if n else order[::-1]) is worst
 
 
 @pytest.mark.parametrize("changes", [
