@@ -49,8 +49,13 @@ class Fired:
 class Target(Protocol):
     """A node that can be crashed."""
 
-    name: str
-    role: Role
+    @property
+    def name(self) -> str:
+        """Its name in the cell."""
+
+    @property
+    def role(self) -> Role:
+        """What it does."""
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. Where it has died already, wait for that."""

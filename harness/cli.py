@@ -45,9 +45,7 @@ app = typer.Typer(
     help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
 )  # fmt: skip
 
-Only = Annotated[
-    list[str] | None, typer.Option(help="Only cells whose id has these words, or fits this glob. May be repeated.")
-]
+Only = Annotated[list[str] | None, typer.Option(help="Only cells whose id has these words, or fits this glob. May be repeated.")]
 Semantics = Annotated[list[str] | None, typer.Option("--semantic", help="Only this semantic. May be repeated.")]
 Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else there.")]

@@ -165,4 +165,5 @@ def _cell_of(item: pytest.Item) -> Cell | None:
     call = getattr(item, "callspec", None)
     if call is None or item.get_closest_marker("skip"):
         return None
-    return call.params.get(_CELL)
+    cell: Cell | None = call.params.get(_CELL)
+    return cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import platform
 import queue
@@ -92,7 +92,7 @@ class _Run:
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
-            started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             seconds=0.0,
             complete=False,
             planned=tuple(cell.id for cell in plan.cells),
@@ -266,7 +266,7 @@ def _join(threads: Sequence[threading.Thread]) -> None:
 
 def _new_directory(reports: Path) -> Path:
     """Make a folder of its own for this run, named by the time; two runs at once get two."""
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
         directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
         try:

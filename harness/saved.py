@@ -12,9 +12,9 @@ Layout::
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
@@ -24,6 +24,7 @@ from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 RUN_FILE = "run.json"
 CELLS = "cells"
@@ -208,7 +209,7 @@ def write_whole(path: Path, text: str) -> None:
 def _timing(history: History) -> tuple[float, dict[str, float]]:
     """Return seconds in all, and seconds per phase (time since the phase before)."""
     marks = [(event["phase"], event["t"]) for event in history.of(kinds.CELL)]
-    phases = {name: (t - before) / 1e9 for (_, before), (name, t) in zip(marks, marks[1:], strict=False)}
+    phases = {name: (t - before) / 1e9 for (_, before), (name, t) in itertools.pairwise(marks)}
     return (marks[-1][1] - marks[0][1]) / 1e9 if marks else 0.0, phases
 
 

@@ -48,9 +48,7 @@ def select(
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
-    chosen = choose(
-        scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, runtime=runtime
-    )
+    chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, runtime=runtime)
     run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
     rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
     if not run:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.core.prediction import AtLeast, Exactly, Select
-from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Scenario
+from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.core.sign import Sign
 from scenarios.plain import (
-    ACK_LOST, ALO, AMO, BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, CONSUMER_CRASH_BEFORE_COMMIT, DUPLICATES, NONE,
-    PRODUCER_CRASH_BEFORE_ACK, REQUEST_LOST,
+    ACK_LOST,
+    ALO,
+    AMO,
+    BROKER_CRASH_BEFORE_ACK,
+    COMMIT_LOST,
+    CONSUMER_CRASH_BEFORE_COMMIT,
+    DUPLICATES,
+    NONE,
+    PRODUCER_CRASH_BEFORE_ACK,
+    REQUEST_LOST,
 )  # fmt: skip
 
 IDEMPOTENT = replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True))
@@ -29,7 +37,7 @@ ONE_ACK_IDEMPOTENT = replace(AT_MOST_ONCE, producer=replace(AT_MOST_ONCE.produce
 NO_ACK = NotApplicable("acks=0: there is no ack that could be lost or awaited")
 
 
-def variant(base: Scenario, name: str, because: str, **expect: object) -> Scenario:
+def variant(base: Scenario, name: str, because: str, **expect: Expectation) -> Scenario:
     """Return ``base`` under other settings, named after it; ``expect``: at_most_once=, at_least_once=."""
     semantics = {"at_most_once": AMO, "at_least_once": ALO}
     return replace(
@@ -93,4 +101,3 @@ VARIANTS = (
         at_most_once=RefusedByClient(ONE_ACK_IDEMPOTENT, "idempotence needs the acks of all in-sync replicas"),
     ),
 )  # fmt: skip
-

@@ -8,7 +8,14 @@ from harness.bench import InProgram
 from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Predicted, Role, Scenario
 from harness.core.settings import (
-    AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata, Members, PipelineKind, Settings,
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_IN_TRANSACTION,
+    GroupMetadata,
+    Members,
+    PipelineKind,
+    Settings,
 )  # fmt: skip
 from harness.core.sign import Sign
 from harness.faults import Pause

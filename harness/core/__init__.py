@@ -1,0 +1,1 @@
+"""The pure core: what is counted, and what it means. Imports nothing of the rest."""

@@ -282,7 +282,7 @@ def _add_states(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) 
         [LastHop.ACKED, LastHop.SENT, LastHop.NEVER_SENT, LastHop.ABORTED, LastHop.DELIVERED],
         default=LastHop.SKIPPED,
     )
-    table["last_hop"] = np.where(table["state"] == State.LOST, hop, None)
+    table["last_hop"] = pd.Series(hop, index=table.index, dtype="object").where(table["state"] == State.LOST, None)
 
 
 def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> None:

@@ -38,8 +38,7 @@ class Cell:
     def id(self) -> str:
         """The stable, readable id: selects the cell everywhere."""
         return (
-            f"{self.system}/{self.client}/{self.scenario.pipeline}/{self.scenario.id}/{self.semantic}"
-            f"/{self.runtime}/s{self.seed}"
+            f"{self.system}/{self.client}/{self.scenario.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
         )
 
     @property
@@ -64,8 +63,9 @@ class Cell:
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
-        return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records,
-                         unit=self.settings.producer.unit)
+        return make_load(
+            seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.producer.unit
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Load:
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target (in the middle third) all depend on the seed."""
     number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
-    dice = random.Random(number)  # noqa: S311 - reproducible, not secret
+    dice = random.Random(number)
     largest = dice.choice((16, 64, 256, 1024))
     records = make_records(count, keys=dice.randint(4, 9), filler_bytes=(0, largest), seed=number)
     third = max(count // 3, 1)

@@ -26,7 +26,7 @@ LOG: Final = "log"
 POSITION: Final = "position"
 """``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
 RECORDED: Final = "recorded"
-"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, with the log copy it came from."""
+"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy."""
 ABSORBED: Final = "absorbed"
 """``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
 

@@ -88,9 +88,7 @@ class Plan:
             raise PlanError(f"{file} is no cell of this version of lostack: {error}") from error
 
 
-_PREDICTIONS: dict[str, type[Prediction]] = {
-    kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)
-}
+_PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
 
 
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Set as AbstractSet
+    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
 
 
 class Select(StrEnum):

@@ -1,8 +1,8 @@
-"""The record: one uniquely numbered unit, and how it looks on the wire.
+r"""The record: one uniquely numbered unit, and how it looks on the wire.
 
 A payload is one ASCII line, then filler::
 
-    lostack <cell key> <record id> <position> <crc32 of everything but this word, hex>\\n<filler>
+    lostack <cell key> <record id> <position> <crc32 of everything but this word, hex>\n<filler>
 
 The cell key keeps two cells on one broker apart, the position is the record's place in its source (from 1), and the
 checksum covers header and filler, so that any damage, truncation or mix-up makes the payload unreadable: a phantom.
@@ -92,7 +92,7 @@ def make_records(count: int, *, keys: int, filler_bytes: tuple[int, int], seed: 
     >>> [record.id for record in make_records(3, keys=1, filler_bytes=(0, 4), seed=7)]
     ['k0-1', 'k0-2', 'k0-3']
     """
-    dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    dice = random.Random(seed)
     records = []
     for position in range(1, count + 1):
         key = f"k{dice.randrange(keys)}"

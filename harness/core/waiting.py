@@ -42,9 +42,7 @@ def cancellable(event: Event) -> Iterator[None]:
         _cancel.reset(token)
 
 
-def wait_until(
-    condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S
-) -> T:
+def wait_until(condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S) -> T:
     """Call ``condition`` until it returns something true, and return that.
 
     Raises :class:`WaitTimeoutError` after ``within_s`` seconds. ``because`` names what is waited for.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
     """Record everything that arrives, until stopped."""
     from harness.programs.clients import make_consumer  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.consuming import Subscription, batches, save  # noqa: PLC0415
+    from harness.programs.consuming import Subscription, batches, save, save_until_confirmed  # noqa: PLC0415
 
     settings = stage.settings.consumer
     sink = DatabaseSink(Path(stage.sink))
@@ -27,8 +27,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     Subscription(stage, ledger, consumer, sink.positions if with_result else None)
     for batch in batches(stage, ledger, consumer):
         if settings.position is SavePosition.BEFORE_WORK:
-            while not save(stage, ledger, consumer, batch):  # what is not confirmed is not worked on
-                pass
+            save_until_confirmed(stage, ledger, consumer, batch)
         for message in batch:
             _work(sink, message, settings.position, idempotent=settings.idempotent)
         if settings.position is SavePosition.AFTER_RECORDING:

@@ -100,15 +100,25 @@ def rejoined(consumer: Any, stay_ms: int) -> Any:
 
 def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> bool:
     """Commit the position after ``batch`` synchronously; false when it did not succeed (the reason is in the ledger)."""
-    last = {message.partition: message.offset for message in batch}
     error = None
     try:
-        consumer.commit(offsets_after(stage.topic_in, last), timeout_ms=10_000)
+        consumer.commit(positions_after(stage, batch), timeout_ms=10_000)
     except Exception as problem:  # noqa: BLE001 - whatever it was, the position is not known to be saved
         error = f"{type(problem).__name__}: {problem}"[:300]
-    for partition, offset in last.items():
-        ledger.write(kinds.SAVED, partition=partition, offset=offset + 1, error=error)
+    for partition, position in positions_after(stage, batch).items():
+        ledger.write(kinds.SAVED, partition=partition.partition, offset=position.offset, error=error)
     return error is None
+
+
+def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> None:
+    """Commit the position until that has succeeded: what is not confirmed is not worked on."""
+    while not save(stage, ledger, consumer, batch):
+        pass
+
+
+def positions_after(stage: Stage, batch: list[Any]) -> dict[Any, Any]:
+    """Return the position behind the last record of each partition of a batch."""
+    return offsets_after(stage.topic_in, {message.partition: message.offset for message in batch})
 
 
 def rewind(consumer: Any, batch: list[Any]) -> None:

@@ -11,63 +11,86 @@ from harness.programs.stage import Stage, run_stage
 
 if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
+    from harness.programs.sending import Message
+
+
+class Processor:
+    """A consumer and a producer, and what is done between them with each batch."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+        from harness.programs import consuming  # noqa: PLC0415 - a refusal by the client belongs into the ledger
+        from harness.programs.clients import make_consumer, make_producer  # noqa: PLC0415
+        from harness.programs.sending import Sender  # noqa: PLC0415
+
+        self._stage = stage
+        self._ledger = ledger
+        self._settings = stage.settings.consumer
+        self._consuming = consuming
+        self._producer = make_producer(stage, transactional_id=f"{stage.key}-{stage.name}")
+        if stage.settings.producer.transactional:
+            self._producer.init_transactions()  # before the first poll: what a dead predecessor left pending is settled
+        self._consumer = make_consumer(stage)
+        consuming.Subscription(stage, ledger, self._consumer, None)
+        self._sender = Sender(stage, ledger, self._producer, hop="sink")
+
+    def run(self) -> None:
+        """Transform everything that arrives, until stopped."""
+        work = self._in_transaction if self._settings.position is SavePosition.IN_TRANSACTION else self._outside
+        for batch in self._consuming.batches(self._stage, self._ledger, self._consumer):
+            work(batch)
+            _pass("after-commit", batch)
+
+    def _in_transaction(self, batch: list[Any]) -> None:
+        """Results and offsets in one transaction; where it aborts, the batch is read again."""
+        group = self._consumer.group_metadata()
+        # put out of the group since the poll: offsets without a generation would be taken, and fence nobody
+        member = group.generation_id >= 0
+        if not (member and self._sender.commit(self._transform(batch), before_commit=lambda: self._send_offsets(batch, group))):
+            self._consuming.rewind(self._consumer, batch)
+            return
+        _pass("before-commit", batch)
+
+    def _send_offsets(self, batch: list[Any], group: Any) -> None:
+        if self._settings.group_metadata is GroupMetadata.AT_COMMIT:
+            # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
+            group = self._consuming.rejoined(self._consumer, self._settings.session_timeout_ms // 4)
+        self._producer.send_offsets_to_transaction(self._consuming.positions_after(self._stage, batch), group)
+
+    def _outside(self, batch: list[Any]) -> None:
+        """Results by themselves, the position before or after them."""
+        if self._settings.position is SavePosition.BEFORE_WORK:
+            self._consuming.save_until_confirmed(self._stage, self._ledger, self._consumer, batch)
+        messages = self._transform(batch)
+        while not self._sender.send(messages) and self._stage.settings.producer.resend:
+            pass
+        _pass("before-commit", batch)
+        if self._settings.position is SavePosition.AFTER_RECORDING:
+            self._consuming.save(self._stage, self._ledger, self._consumer, batch)
+
+    def _transform(self, batch: list[Any]) -> list[Message]:
+        from harness.programs.sending import Message  # noqa: PLC0415 - see above
+
+        _pass("before-processing", batch)
+        messages = [
+            Message(self._stage.topic_out, decode_id(m.value), m.key, bytes(m.value), ((ORIGIN_HEADER, _origin(m)),))
+            for m in batch
+        ]
+        _pass("before-recording", batch)
+        return messages
+
+
+def _origin(message: Any) -> bytes:
+    return f"{message.partition}.{message.leader_epoch}.{message.offset}".encode()
+
+
+def _pass(name: str, batch: list[Any]) -> None:
+    for message in batch:
+        failpoint(name, decode_id(message.value))
 
 
 def process(stage: Stage, ledger: HistoryWriter) -> None:
-    """Transform everything that arrives, until stopped."""
-    from harness.programs.clients import make_consumer, make_producer, offsets_after  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.consuming import Subscription, batches, rejoined, rewind, save  # noqa: PLC0415
-    from harness.programs.sending import Message, Sender  # noqa: PLC0415
-
-    settings = stage.settings.consumer
-    in_transaction = settings.position is SavePosition.IN_TRANSACTION
-    producer = make_producer(stage, transactional_id=f"{stage.key}-{stage.name}")
-    if stage.settings.producer.transactional:
-        producer.init_transactions()  # before the first poll: pending offsets of a dead predecessor are settled
-    consumer = make_consumer(stage)
-    Subscription(stage, ledger, consumer, None)
-    sender = Sender(stage, ledger, producer, hop="sink")
-
-    def message_of(arrived: Any) -> Message:
-        origin = f"{arrived.partition}.{arrived.leader_epoch}.{arrived.offset}".encode()
-        record = decode_id(arrived.value)
-        return Message(stage.topic_out, record, arrived.key, bytes(arrived.value), ((ORIGIN_HEADER, origin),))
-
-    for batch in batches(stage, ledger, consumer):
-        group = consumer.group_metadata()
-        if in_transaction and group.generation_id < 0:
-            # put out of the group since the poll: a commit without a generation would be taken, and fence nobody
-            rewind(consumer, batch)
-            continue
-        if settings.position is SavePosition.BEFORE_WORK:
-            while not save(stage, ledger, consumer, batch):  # what is not confirmed is not worked on
-                pass
-        for arrived in batch:
-            failpoint("before-processing", decode_id(arrived.value))
-        messages = [message_of(arrived) for arrived in batch]
-        for arrived in batch:
-            failpoint("before-recording", decode_id(arrived.value))
-        if in_transaction:
-            last = {arrived.partition: arrived.offset for arrived in batch}
-
-            def send_offsets(last: dict[int, int] = last, group: Any = group) -> None:
-                late = settings.group_metadata is GroupMetadata.AT_COMMIT
-                # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
-                metadata = rejoined(consumer, settings.session_timeout_ms // 4) if late else group
-                producer.send_offsets_to_transaction(offsets_after(stage.topic_in, last), metadata)
-
-            if not sender.commit(messages, before_commit=send_offsets):
-                rewind(consumer, batch)
-                continue
-        else:
-            while not sender.send(messages) and stage.settings.producer.resend:
-                pass
-        for arrived in batch:
-            failpoint("before-commit", decode_id(arrived.value))
-        if settings.position is SavePosition.AFTER_RECORDING:
-            save(stage, ledger, consumer, batch)
-        for arrived in batch:
-            failpoint("after-commit", decode_id(arrived.value))
+    """Run the stage."""
+    Processor(stage, ledger).run()
 
 
 if __name__ == "__main__":

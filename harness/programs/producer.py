@@ -35,11 +35,11 @@ def produce(stage: Stage, ledger: HistoryWriter) -> None:
     ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
     ledger.write(kinds.READY, role="producer")
     sender = Sender(stage, ledger, producer, hop="topic")
-    dice = random.Random(stage.seed)  # noqa: S311 - reproducible jitter
+    act = sender.commit if settings.transactional else sender.send
+    dice = random.Random(stage.seed)
     for unit in _units(outbox.read(cursor), settings.unit):
         after = unit[-1].position + 1
-        for record in unit:
-            ledger.write(kinds.TAKEN, record=record.id)
+        _taken(ledger, unit)
         if settings.cursor is SaveCursor.BEFORE_SEND:
             outbox.save_cursor(after)
         for record in unit:
@@ -47,15 +47,18 @@ def produce(stage: Stage, ledger: HistoryWriter) -> None:
         messages = [Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit]
         if settings.cursor is SaveCursor.IN_TRANSACTION:
             messages.append(Message(stage.topic_cursor, None, b"cursor", str(after).encode()))
-        act = sender.commit if settings.transactional else sender.send
         while not act(messages) and settings.resend:
-            for record in unit:
-                ledger.write(kinds.TAKEN, record=record.id)
+            _taken(ledger, unit)
         if settings.cursor in (SaveCursor.AFTER_ACK, SaveCursor.AFTER_COMMIT):
             outbox.save_cursor(after)
         if stage.jitter_ms[1]:
             time.sleep(dice.uniform(*stage.jitter_ms) / 1000)  # load shape drawn from the seed, waits for nothing
     producer.close(timeout=20)
+
+
+def _taken(ledger: HistoryWriter, unit: list[Record]) -> None:
+    for record in unit:
+        ledger.write(kinds.TAKEN, record=record.id)
 
 
 def _units(records: Iterator[Record], size: int) -> Iterator[list[Record]]:

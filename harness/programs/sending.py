@@ -58,7 +58,7 @@ class Sender:
                 self.producer.commit_transaction()
                 self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="committed", error=None)
                 return True
-        except Exception as error:  # noqa: BLE001 - the outcome of whatever went wrong is written down, then decided
+        except Exception as error:
             fenced = "Fenced" in type(error).__name__ or "InvalidProducerEpoch" in type(error).__name__
             outcome = "fenced" if fenced else "unknown"
             self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=type(error).__name__)
@@ -80,7 +80,7 @@ class Sender:
     def _await(self, message: Message, attempt: str, future: Any) -> bool:
         try:
             if isinstance(future, Exception):
-                raise future
+                raise future  # noqa: TRY301 - raised at once or later, it is told the same way
             told = future.get(timeout=40)
         except Exception as error:  # noqa: BLE001 - refused or unknown, by the list
             self._say(kinds.REFUSED if isinstance(error, NEVER_APPENDED) else kinds.UNKNOWN, message, attempt,

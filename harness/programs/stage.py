@@ -99,7 +99,7 @@ def run_stage(main: Callable[[Stage, HistoryWriter], None]) -> None:
     except (KafkaConfigurationError, AssertionError) as error:
         ledger.write(kinds.STOPPED, kind="settings", because=f"{type(error).__name__}: {error}")
         sys.exit(SETTINGS_REFUSED)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
         ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
         traceback.print_exc()
         sys.exit(1)

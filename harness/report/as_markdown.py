@@ -49,10 +49,7 @@ def _matrix(run: SavedRun) -> Iterator[str]:
         yield f"- n/a ({number}): {markdown(reason)}"
     bounds = [f"{n} runs {CONFIDENCE_RUNS / n:.0%}" for n in sorted(runs) if n > CONFIDENCE_RUNS]
     if bounds:
-        yield (
-            "- A 0 in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence: "
-            f"{', '.join(bounds)}."
-        )
+        yield (f"- A 0 in n runs bounds the share of runs that would show one at 3/n, with 95 % confidence: {', '.join(bounds)}.")
     yield ""
 
 

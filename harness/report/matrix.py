@@ -93,9 +93,7 @@ def tables(run: SavedRun) -> tuple[Table, ...]:
         spots = rows.setdefault(place.row, {})
         before = spots.get(place.semantic, Spot())
         spots[place.semantic] = Spot((*before.results, *place.spot.results), place.spot.not_applicable)
-    return tuple(
-        Table(*names, tuple(Row(*row, spots) for row, spots in rows.items())) for names, rows in found.items()
-    )
+    return tuple(Table(*names, tuple(Row(*row, spots) for row, spots in rows.items())) for names, rows in found.items())
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,16 @@ class Renderer:
     render: Callable[[SavedRun], str]
 
 
-HOW_WE_COUNT = tuple("""\
+HOW_WE_COUNT = tuple(
+    """\
 Lost: offered by the source and, with everything at rest, neither recorded in the sink, nor left in the source, \
 nor left in the topic, nor stalled behind an open transaction. Late is not lost.
 Duplicated: extra copies in the sink. What a semantic permits is counted all the same.
 A cell is kept only if its fault is proved to have fired at its target, its victims died, there was load before and \
 after, and the drain was completed. Otherwise it is void: it proves nothing, and is not green.
 A control must be convicted of exactly what is predicted, or the suite proves nothing.
-""".splitlines())
+""".splitlines()
+)
 
 
 def facts(info: RunInfo) -> dict[str, str]:

@@ -154,16 +154,14 @@ def _up(node: Node, port: int) -> bool:
 
 def _one_record(port: int) -> None:
     """Let a record through a transaction and a consumer group, so that those classes are archived too."""
-    from kafka import (  # type: ignore[import-untyped] # noqa: PLC0415 - a quarter of a second
+    from kafka import (  # noqa: PLC0415 - a quarter of a second
         KafkaConsumer,
         KafkaProducer,
         TopicPartition,
     )
 
     servers = f"127.0.0.1:{port}"
-    producer = KafkaProducer(
-        bootstrap_servers=servers, transactional_id="archive", max_block_ms=int(RECORD_WITHIN_S * 1000)
-    )
+    producer = KafkaProducer(bootstrap_servers=servers, transactional_id="archive", max_block_ms=int(RECORD_WITHIN_S * 1000))
     try:
         producer.init_transactions()
         producer.begin_transaction()

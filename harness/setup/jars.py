@@ -91,9 +91,7 @@ def check_jars(directory: Path, jar_set: JarSet) -> Check:
     there = {path.name for path in directory.glob("*.jar")}
     return Check(
         missing=tuple(sorted(jar_set.sums.keys() - there)),
-        damaged=tuple(
-            sorted(jar for jar in there & jar_set.sums.keys() if sha256(directory / jar) != jar_set.sums[jar])
-        ),
+        damaged=tuple(sorted(jar for jar in there & jar_set.sums.keys() if sha256(directory / jar) != jar_set.sums[jar])),
         unlisted=tuple(sorted(there - jar_set.sums.keys())),
     )
 

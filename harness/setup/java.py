@@ -67,9 +67,7 @@ def candidates(environ: Mapping[str, str], usual: tuple[str, ...] = USUAL) -> It
         yield Path(found)
     for pattern in usual:
         place = Path(pattern).expanduser()
-        yield from (
-            home / "bin" / "java" for home in sorted(place.parent.glob(place.name)) if (home / "bin" / "java").exists()
-        )
+        yield from (home / "bin" / "java" for home in sorted(place.parent.glob(place.name)) if (home / "bin" / "java").exists())
 
 
 def find_java(
@@ -136,9 +134,7 @@ def fetch_java(cache: Path, say: Callable[[str], None]) -> Path:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_WITHIN_S, check=False)
         except subprocess.TimeoutExpired:
-            raise EnvironmentFailure(
-                f"fetching Java took over {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}"
-            ) from None
+            raise EnvironmentFailure(f"fetching Java took over {FETCH_WITHIN_S / 60:g} minutes; run: {INSTALL}") from None
         if done.returncode != 0:
             raise EnvironmentFailure(f"Java 17 or 21 is needed and could not be fetched; run: {INSTALL}")
         home = Path(done.stdout.strip().splitlines()[-1])

@@ -32,9 +32,7 @@ class Outbox:
             db.execute("CREATE TABLE records (position INTEGER PRIMARY KEY, id TEXT UNIQUE, key TEXT, filler TEXT)")
             db.execute("CREATE TABLE cursor (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER)")
             db.execute("INSERT INTO cursor VALUES (1, 1)")
-            db.executemany(
-                "INSERT INTO records VALUES (?, ?, ?, ?)", [(r.position, r.id, r.key, r.filler) for r in records]
-            )
+            db.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", [(r.position, r.id, r.key, r.filler) for r in records])
 
     def read(self, position: int) -> Iterator[Record]:
         """Yield the records from ``position`` on, in order."""

@@ -366,9 +366,7 @@ class MemoryCellRun:
         for number in range(self._plant.phantom):  # by turns a stranger, and a record of ours that is damaged
             self._recorded(len(rows) + number, self._target.id if number % 2 else None, intact=False)
 
-    def _recorded(
-        self, order: int, record: str | None, *, partition: int = -1, offset: int = -1, intact: bool = True
-    ) -> None:
+    def _recorded(self, order: int, record: str | None, *, partition: int = -1, offset: int = -1, intact: bool = True) -> None:
         self._observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, partition=partition,
                        epoch=0, offset=offset, attempt=None)  # fmt: skip
 

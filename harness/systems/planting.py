@@ -98,7 +98,7 @@ def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
     _cast_tail(cast, plan, plant, records)
     _cast_pairs(cast, plan, plant.reorder, records)
     free = [record.id for record in records if record.id not in cast.taken() | {plan.target}]
-    random.Random(plan.key).shuffle(free)  # noqa: S311 - reproducible, not secret
+    random.Random(plan.key).shuffle(free)
     wanted = plant.lose + plant.duplicate + plant.resurrect + plant.tear
     if wanted > len(free):
         raise PlantError(f"{wanted} records are planted and {len(free)} are free; give the cell more records")

@@ -104,9 +104,7 @@ class WireCell:
         """Take a rule away and return it; raises :class:`WireError` where there is none."""
         armed = self.rule(rule_id)
         del self.rules[rule_id]
-        self.write(
-            kinds.RULE, rule=rule_id, phase="disarmed", seen=armed.seen, matched=armed.matched, fired=armed.fired
-        )
+        self.write(kinds.RULE, rule=rule_id, phase="disarmed", seen=armed.seen, matched=armed.matched, fired=armed.fired)
         return armed
 
     def rule(self, rule_id: str) -> ArmedRule:

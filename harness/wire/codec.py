@@ -3,7 +3,6 @@
 Payloads are whole frames without their length. Topics that a frame names by id only come out as :func:`topic_id_name`;
 the caller resolves them. Everything that cannot be read raises :class:`UndecodableError` with the reason.
 """
-# ruff: noqa: ANN401 - the library gives no types: here is where that ends
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse  # type: ignore[import-untyped]
-from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse  # type: ignore[import-untyped]
-from kafka.protocol.metadata.metadata import MetadataResponse  # type: ignore[import-untyped]
-from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse  # type: ignore[import-untyped]
-from kafka.protocol.producer.transaction import (  # type: ignore[import-untyped]
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.metadata.metadata import MetadataResponse
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
+from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
@@ -25,7 +24,7 @@ from kafka.protocol.producer.transaction import (  # type: ignore[import-untyped
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from kafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
+from kafka.record.memory_records import MemoryRecords
 
 from harness.core.record import ATTEMPT_HEADER
 from harness.wire.rules import Api, Direction, api_label
@@ -157,16 +156,7 @@ class Names:
 
 
 Content: TypeAlias = (
-    Produce
-    | ProduceAnswer
-    | Fetch
-    | FetchAnswer
-    | Commit
-    | CommitAnswer
-    | EndTxn
-    | EndTxnAnswer
-    | Transactional
-    | Names
+    Produce | ProduceAnswer | Fetch | FetchAnswer | Commit | CommitAnswer | EndTxn | EndTxnAnswer | Transactional | Names
 )
 
 
@@ -285,9 +275,7 @@ def _read_fetch(message: Any, version: int) -> Fetch:
             for topic in message.topics
             for part in topic.partitions
         },
-        tuple(
-            (_topic(topic, by_id=by_id, attribute="topic"), part) for topic in forgotten for part in topic.partitions
-        ),
+        tuple((_topic(topic, by_id=by_id, attribute="topic"), part) for topic in forgotten for part in topic.partitions),
     )
 
 

@@ -203,7 +203,7 @@ class WireControl:
 
     # -- the connection ---------------------------------------------------------------------------------------------
 
-    def _call(self, verb: str, args: Mapping[str, Any], within_s: float = REPLY_WITHIN_S) -> Any:  # noqa: ANN401 - JSON
+    def _call(self, verb: str, args: Mapping[str, Any], within_s: float = REPLY_WITHIN_S) -> Any:
         with self._condition:
             self._check()
             self._number += 1
@@ -217,7 +217,7 @@ class WireControl:
             raise WireError(f"the wire is gone: {error.strerror}") from error
         return self._await(number, verb, within_s)
 
-    def _await(self, number: int, verb: str, within_s: float) -> Any:  # noqa: ANN401 - JSON
+    def _await(self, number: int, verb: str, within_s: float) -> Any:
         with self._condition:
             in_time = self._condition.wait_for(lambda: number in self._replies or self._lost, within_s)
             self._waiting.discard(number)

@@ -210,9 +210,7 @@ class Tracker:
             low = self._saved.get((commit.group, place), -1)
             records.update(self._logs.get(place, _Log()).between(low, offset))
             fields = {"topic": place[0], "partition": partition, "offset": offset, "request": request}
-            lines.append(
-                Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id})
-            )
+            lines.append(Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id}))
         subject = self._subject(records, topics, commit.transactional_id)
         return Insight(subject, None, commit, request, tuple(lines), because=_unresolved(topics, lines))
 

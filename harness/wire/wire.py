@@ -194,9 +194,7 @@ class Wire:
         cell.phase(rule, "hit", frame, action=rule.action, held=held)
         fields = frame.fields()
         records = tuple(sorted(frame.insight.subject.records))
-        hit = Hit(
-            rule=rule.id, cell=cell.id, action=rule.action, held=held, record=rule.record, records=records, **fields
-        )
+        hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, record=rule.record, records=records, **fields)
         self._push({"push": "hit", **{name: getattr(hit, name) for name in Hit.__slots__}})
 
     # -- routes -----------------------------------------------------------------------------------------------------
@@ -540,9 +538,7 @@ class Wire:
             return sum(which.covers(conn) for conn in self._conns.values())
         if self._dark.pop((which, direction), self) is self:
             raise WireError("there is no such black hole")
-        return await self._cut(
-            conn for conn in self._conns.values() if which.covers(conn) and conn.lanes[direction].swallowed
-        )
+        return await self._cut(conn for conn in self._conns.values() if which.covers(conn) and conn.lanes[direction].swallowed)
 
     def delay(self, which: Selection, direction: Direction, seconds: float) -> None:
         """Let every frame wait in this direction; 0 ends it."""

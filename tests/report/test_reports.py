@@ -111,7 +111,7 @@ def test_a_partial_run_is_never_green() -> None:
 def test_junit_has_a_case_for_every_cell() -> None:
     """Red cells fail, what never began is an error, only what does not apply is skipped; every count is a property."""
     run = hostile_run()
-    suite = ET.fromstring(RENDERERS["junit"].render(run)).find("testsuite")  # noqa: S314 - our own
+    suite = ET.fromstring(RENDERERS["junit"].render(run)).find("testsuite")
     assert suite is not None
     cases = suite.findall("testcase")
     assert len(cases) == len(run.results) + len(run.missing) + len(run.info.not_applicable)
@@ -221,5 +221,3 @@ def test_a_simulated_run_says_so_first() -> None:
     played = replace(one, judgement=replace(one.judgement, plan=replace(one.plan, system="memory")))
     run = run_of(played)
     assert summarise(run).sentence.startswith("SIMULATED")
-
-

@@ -1,0 +1,1 @@
+"""The instrument on a real broker, and how it might be fooled."""

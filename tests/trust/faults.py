@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence, Role
-from harness.faults import Kill
 
 if TYPE_CHECKING:
     from harness.bench import Bench
+    from harness.faults import Kill
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def batch(records: list[bytes], writer: Writer = PLAIN, *, codec: str = "none", 
 
 def abort_marker(producer_id: int, base_offset: int) -> bytes:
     """Make a control batch that ends an aborted transaction."""
-    builder = DefaultRecordBatchBuilder(2, 0, True, producer_id, 0, -1, 1 << 16)  # noqa: FBT003 - transactional
+    builder = DefaultRecordBatchBuilder(2, 0, True, producer_id, 0, -1, 1 << 16)
     builder.append(0, 1, b"\0\0\0\0", b"\0\0\0\0\0\0", [])
     data = bytearray(builder.build())
     data[0:8] = base_offset.to_bytes(8, "big")
@@ -73,7 +73,7 @@ def abort_marker(producer_id: int, base_offset: int) -> bytes:
 
 
 def encoded(
-    message: Any,  # noqa: ANN401 - an untyped library
+    message: Any,
     corr: int,
     client: str | None = None,
 ) -> bytes:
@@ -103,9 +103,7 @@ def produce(
     topics = ProduceRequest.TopicProduceData
     part = topics.PartitionProduceData(version=version, index=partition, records=records)
     data = [topics(version=version, partition_data=[part], **_topic(version, 13))]
-    request = ProduceRequest(
-        version=version, transactional_id=writer.transactional_id, acks=acks, timeout_ms=1, topic_data=data
-    )
+    request = ProduceRequest(version=version, transactional_id=writer.transactional_id, acks=acks, timeout_ms=1, topic_data=data)
     return encoded(request, corr, client)
 
 
@@ -133,9 +131,7 @@ def fetch(
     topics = FetchRequest.FetchTopic
     part = topics.FetchPartition(version=version, partition=partition, fetch_offset=offset or 0)
     named = [] if offset is None else [topics(version=version, partitions=[part], **_topic(version, 13, "topic"))]
-    request = FetchRequest(
-        version=version, isolation_level=int(committed), session_id=1, session_epoch=epoch, topics=named
-    )
+    request = FetchRequest(version=version, isolation_level=int(committed), session_id=1, session_epoch=epoch, topics=named)
     return encoded(request, corr, client)
 
 

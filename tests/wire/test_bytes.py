@@ -209,7 +209,7 @@ def test_many_connections_at_once(bench: Bench) -> None:
 def _send_large(client: Client, size: int, name: str, api: int) -> None:
     head = request(api, 1, name)
     client.send(struct.pack(">i", size + len(head) - 4) + head[4:])
-    block = random.Random(1).randbytes(MEGABYTE)  # noqa: S311 - any bytes
+    block = random.Random(1).randbytes(MEGABYTE)
     for _ in range(size // MEGABYTE):
         client.send(block)
 

@@ -73,9 +73,7 @@ def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
 
 def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
     """A history that cannot be written is worth nothing: the wire says so in one line and ends with 1."""
-    process = subprocess.Popen(
-        argv(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(argv(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (6000, 6000))
     assert process.stdout is not None
     port = int(process.stdout.readline().split(":")[1].strip(" }\n"))
@@ -94,9 +92,7 @@ def test_a_full_disk_ends_the_wire(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """A wire without a history does not start."""
     (tmp_path / "file").touch()
-    done = subprocess.run(
-        argv(tmp_path / "file"), check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+    done = subprocess.run(argv(tmp_path / "file"), check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "cannot write the history" in done.stderr

@@ -59,7 +59,7 @@ def test_rules_survive_the_control_connection() -> None:
         ("k.producer", "x.producer", False),
     ],
 )
-def test_client_prefixes_end_at_words(prefix: str, client: str, fits: bool) -> None:  # noqa: FBT001
+def test_client_prefixes_end_at_words(prefix: str, client: str, fits: bool) -> None:
     """The second incarnation is never taken for the twentieth."""
     assert is_prefix(prefix, client) is fits
 

@@ -120,13 +120,11 @@ def test_a_fetch_response_counts_from_the_position_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("committed", "seen"), [(True, {"c-1"}), (False, {"a-1", "c-1"})])
-def test_aborted_records_are_fetched_by_nobody_who_reads_committed(committed: bool, seen: set[str]) -> None:  # noqa: FBT001
+def test_aborted_records_are_fetched_by_nobody_who_reads_committed(committed: bool, seen: set[str]) -> None:
     """Control batches are skipped, and aborted ones too where the request asked for committed records only."""
     talk = Talk()
     asked = talk.request(Api.FETCH, kf.fetch(1, CLIENT, 0, committed=committed))
-    data = (
-        kf.batch([kf.payload("a-1")], TX, base_offset=0) + abort(1) + kf.batch([kf.payload("c-1")], TX, base_offset=2)
-    )
+    data = kf.batch([kf.payload("a-1")], TX, base_offset=0) + abort(1) + kf.batch([kf.payload("c-1")], TX, base_offset=2)
     answer = talk.response(Api.FETCH, kf.fetch_answer(1, data, aborted=((5, 0),)), asked, 12)
     assert answer.subject.records == seen
 

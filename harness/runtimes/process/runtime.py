@@ -48,9 +48,7 @@ class GuardianDiedError(EnvironmentFailure):
 class ProcessNode:
     """One life of a node; see :class:`harness.runtimes.interface.Node`."""
 
-    def __init__(
-        self, runtime: ProcessRuntime, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None
-    ) -> None:
+    def __init__(self, runtime: ProcessRuntime, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None) -> None:
         self.spec = spec
         self.name = spec.name
         self.role = spec.role

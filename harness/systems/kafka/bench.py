@@ -98,10 +98,13 @@ class KafkaBench:
 
     def await_flush_known(self) -> None:
         """Wait for two whole rounds of the broker's checkpoints: the second began after now."""
-        for _ in range(2):
-            before = self.deployed.broker.checkpoint()
-            wait_until(lambda before=before: self.deployed.broker.checkpoint() != before, within_s=FIRE_S,
-                       because="the broker to write its recovery points")  # fmt: skip
+        seen = {self.deployed.broker.checkpoint()}
+
+        def twice() -> bool:
+            seen.add(self.deployed.broker.checkpoint())
+            return len(seen) > 2  # noqa: PLR2004 - the one there was, and two written since
+
+        wait_until(twice, within_s=FIRE_S, because="the broker to write its recovery points twice")
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the cell's topics to their flushed state, while the broker is down."""
@@ -136,11 +139,11 @@ class KafkaBench:
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
-            return hit and Fired(hit.record, hit.client.split(".")[1], hit.held)
+            return None if hit is None else Fired(hit.record, hit.client.split(".")[1], hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)
-        return victim and Fired(self.load.target.id, victim.name, None)
+        return None if victim is None else Fired(self.load.target.id, victim.name, None)
 
 
 class _Idle:

@@ -1,4 +1,4 @@
-"""The nodes of one cell: its stage processes and, where the cell has it to itself, the broker. All their lives are written down."""
+"""The nodes of one cell: its stage processes and, where the cell has it to itself, the broker; their lives written down."""
 
 from __future__ import annotations
 

@@ -176,4 +176,3 @@ def _copy_of(record: Any, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain f
         record.partition, record.leader_epoch, record.offset, record.key, record.value,
         headers.get(ATTEMPT_HEADER), headers.get(ORIGIN_HEADER), visible,
     )  # fmt: skip
-

@@ -56,7 +56,7 @@ class KafkaCellRun:
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(),
-            progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=lambda: self._producer.started and self._producer.ended() is not None,
+            progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=self._exhausted,
         )  # fmt: skip
         self._db: DatabaseSink | None = None
         self._closed = False
@@ -227,15 +227,16 @@ class KafkaCellRun:
         topic = self.cell.settings.topic
         config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
         sizes = {self._topics.cursor: 1}
-        self.deployed.observer.create_topics(
-            {name: (sizes.get(name, topic.partitions), config) for name in self._used_topics()}
-        )
+        self.deployed.observer.create_topics({name: (sizes.get(name, topic.partitions), config) for name in self._used_topics()})
 
     def _start_consumers(self) -> None:
         for stage in self._consumers:
             stage.start()
         for stage in self._consumers:
             stage.await_ready()
+
+    def _exhausted(self) -> bool:
+        return self._producer.started and self._producer.ended() is not None
 
     def _progress(self) -> Any:
         return tuple(file.stat().st_size for file in sorted((self.directory / HISTORY).glob("*.jsonl")) if file.stem != "wire")

@@ -7,7 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
@@ -17,7 +16,8 @@ from harness.setup.kafka import ensure_kafka
 from harness.systems.kafka.broker import WIRE_ROLES, Broker, Ports
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.run import KafkaCellRun
-from harness.wire.control import Route, WireControl
+from harness.wire.control import WireControl
+from harness.wire.messages import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.core.scenario import Deployment, Role
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.setup.kafka import KafkaInstall
 
