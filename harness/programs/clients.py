@@ -25,7 +25,7 @@ NEVER_APPENDED: tuple[type[Exception], ...] = (
 )
 """Errors that a broker returns before it appends: the attempt is *refused*. Everything else leaves it *unknown*."""
 
-_PATIENCE = {"request_timeout_ms": 4000, "retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200,
+_PATIENCE = {"request_timeout_ms": 15_000, "retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200,
              "bootstrap_timeout_ms": 20_000, "metrics_enabled": False}  # fmt: skip
 
 
@@ -40,11 +40,11 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Any:
         "enable_idempotence": settings.idempotence,
         "max_in_flight_requests_per_connection": settings.in_flight,
         "linger_ms": 100 if settings.unit > 1 else 0,
-        "delivery_timeout_ms": 30_000,
+        "delivery_timeout_ms": 60_000,
         "max_block_ms": 20_000,
     }
     if not settings.retries:
-        config |= {"retries": 0, "delivery_timeout_ms": 8000}
+        config |= {"retries": 0, "delivery_timeout_ms": 20_000}
     if settings.transactional:
         config |= {"transactional_id": transactional_id, "transaction_timeout_ms": stage.settings.transaction_timeout_ms}
     return KafkaProducer(**config)
@@ -55,7 +55,7 @@ def make_consumer(stage: Stage) -> Any:
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
     return KafkaConsumer(
-        **_PATIENCE | {"request_timeout_ms": max(4000, settings.session_timeout_ms + 1000)},
+        **_PATIENCE | {"request_timeout_ms": max(15_000, settings.session_timeout_ms + 1000)},
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,

@@ -81,7 +81,7 @@ class Sender:
         try:
             if isinstance(future, Exception):
                 raise future  # noqa: TRY301 - raised at once or later, it is told the same way
-            told = future.get(timeout=40)
+            told = future.get(timeout=70)
         except Exception as error:  # noqa: BLE001 - refused or unknown, by the list
             self._say(kinds.REFUSED if isinstance(error, NEVER_APPENDED) else kinds.UNKNOWN, message, attempt,
                       error=f"{type(error).__name__}: {error}"[:300])  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PROBE_TOPIC = "lostack.probe"
 READY_S = 60.0
-_CLIENT = {"request_timeout_ms": 5000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
+_CLIENT = {"request_timeout_ms": 15_000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
            "retry_backoff_ms": 20}  # fmt: skip
 _QUIET = {"metrics_enabled": False}
 
