@@ -1,0 +1,53 @@
+"""Whether data read from a file has the types that its dataclass declares."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def misfit(value: Any, hint: Any, name: str = "") -> str | None:
+    """Say where ``value`` is not what ``hint`` declares, or ``None``. A whole number is a float; a truth value is no number.
+
+    >>> misfit((1, "two"), tuple[int, ...], "seeds")
+    'seeds cannot hold "two"'
+    >>> misfit({"a": 1}, dict[str, float], "phases") is None
+    True
+    """
+    if hint is Any:
+        return None
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return None if any(misfit(value, one) is None for one in inner) else _said(value, name)
+    if not _is(value, origin or hint):
+        return _said(value, name)
+    if dataclasses.is_dataclass(value):
+        hints = get_type_hints(type(value))
+        return _first(misfit(getattr(value, field), hint, field) for field, hint in hints.items())
+    if isinstance(value, dict) and inner:
+        keys = (misfit(key, inner[0], name) for key in value)
+        return _first((*keys, *(misfit(part, inner[1], name) for part in value.values())))
+    if isinstance(value, tuple | frozenset) and inner:
+        return _first(misfit(part, inner[0], name) for part in value)
+    return None
+
+
+def _first(found: Iterable[str | None]) -> str | None:
+    return next((text for text in found if text), None)
+
+
+def _said(value: object, name: str) -> str:
+    shown = repr(value) if not isinstance(value, str) else f'"{value}"'
+    return f"{name} cannot hold {shown[:60]}"
+
+
+def _is(value: object, kind: type) -> bool:
+    if kind in (int, float) and isinstance(value, bool):
+        return False
+    if kind is float:
+        return isinstance(value, int | float)
+    return isinstance(value, kind)
