@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from harness.report.escaping import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -42,7 +44,7 @@ class _Lines:
 
     def say(self, text: str) -> None:
         """Print it."""
-        self._console.print(Text(text))
+        self._console.print(Text(visible(text)))
 
     def planned(self, cells: Sequence[Cell]) -> None:
         """Say how many."""
@@ -63,7 +65,7 @@ class _Lines:
         line.append(f"{'✔' if result.verdict.green else '✘'} {result.verdict.label:<9}", style=colour)
         plan = result.plan
         line.append(f" {plan.pipeline}/{plan.scenario}/{plan.semantic}/s{plan.seed}", style="bold")
-        line.append(f"  {result.seconds:.1f} s  {result.verdict.reason}")
+        line.append(f"  {result.seconds:.1f} s  {visible(result.verdict.reason)}")
         return line
 
 

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from harness.core import events as kinds
 from harness.core.history import History, HistoryError, read_history
 from harness.core.plan import PLAN_FILE, Plan, PlanError
+from harness.core.semantics import Semantic
 from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
+from harness.shapes import misfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,19 +88,35 @@ class RunInfo:
         file = directory / RUN_FILE
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(data, dict):
+                raise TypeError("it holds no object")
             if data.get("schema", 0) > SCHEMA:
                 raise SavedRunError(
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one reads up to {SCHEMA}); "
                     "upgrade lostack to read it"
                 )
-            rows = tuple(NotRun(**row) for row in data["not_applicable"])
-            return RunInfo(**data | {
-                "planned": tuple(data["planned"]), "seeds": tuple(data["seeds"]), "not_applicable": rows,
-            })  # fmt: skip
+            return _info_of(data)
         except OSError as error:
             raise SavedRunError(f"{directory} is no saved run: cannot read {file.name}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SavedRunError(f"{file} is damaged: {error}") from error
+
+
+def _info_of(data: dict[str, Any]) -> RunInfo:
+    """Turn the object in ``run.json`` into a RunInfo. Raises ``TypeError``, ``KeyError`` or ``ValueError`` where it is none."""
+    rows = tuple(NotRun(**row | {"semantic": Semantic(row["semantic"])}) for row in _tuple(data["not_applicable"]))
+    info = RunInfo(**data | {
+        "planned": _tuple(data["planned"]), "seeds": _tuple(data["seeds"]), "not_applicable": rows,
+    })  # fmt: skip
+    if wrong := misfit(info, RunInfo):
+        raise TypeError(wrong)
+    return info
+
+
+def _tuple(value: object) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{json.dumps(value)[:40]} is no list")
+    return tuple(value)
 
 
 @dataclass(frozen=True)
@@ -172,6 +190,8 @@ class SavedRun:
 def judge_cell(directory: Path) -> CellResult:
     """Judge one saved cell; a cell without a readable history is void."""
     plan = Plan.load(directory)
+    if wrong := misfit(plan, Plan):
+        raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
     try:
         history = read_history(directory / HISTORY)
     except HistoryError as error:

@@ -84,7 +84,7 @@ class Plan:
             return Plan.from_json(file.read_text())
         except OSError as error:
             raise PlanError(f"cannot read {file}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{file} is no cell of this version of lostack: {error}") from error
 
 
