@@ -1,0 +1,148 @@
+"""Runtime ``process``: real processes, and the kernel's word about each."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from harness.core.waiting import wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.interface import NodeSpec, NodeStateError, StartError
+from harness.runtimes.ports import PortLease
+from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SLEEPER = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
+GONE_S = 3.0
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
+    """Return a runtime that is closed afterwards."""
+    with ProcessRuntime(directory=tmp_path) as made:
+        yield made
+
+
+def gone(pid: int) -> bool:
+    """Whether a process is no more (a zombie is no more)."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_killed_node_is_reaped_and_says_how_it_ended(runtime: ProcessRuntime) -> None:
+    """``kill`` returns when the kernel has reported SIGKILL, and a second one says the same."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    end = node.kill()
+    assert (end.pid, end.status, end.signal) == (node.pid, None, signal.SIGKILL)
+    assert gone(node.pid)
+    assert node.kill() == end
+
+
+def test_a_restart_keeps_name_and_log(runtime: ProcessRuntime) -> None:
+    """The next incarnation has the same spec and appends to the same log."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    wait_until(lambda: "up" in node.log_tail(), within_s=10, because="the node to be up")
+    with pytest.raises(NodeStateError):
+        node.restart()
+    node.kill()
+    again = node.restart()
+    assert again.incarnation == node.incarnation + 1
+    wait_until(lambda: again.log_path.read_text().count("up") == 2, within_s=10, because="both to have been up")
+
+
+def test_a_paused_node_stands_still_and_goes_on(runtime: ProcessRuntime) -> None:
+    """``pause`` returns when the kernel shows it stopped; ``resume`` lets it go on."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    node.pause()
+    assert psutil.Process(node.pid).status() == psutil.STATUS_STOPPED
+    node.resume()
+    wait_until(lambda: psutil.Process(node.pid).status() != psutil.STATUS_STOPPED, within_s=3, because="it to go on")
+
+
+def test_a_program_that_is_not_there_is_one_line(runtime: ProcessRuntime) -> None:
+    """A missing program is an error of the machine, said in one line."""
+    with pytest.raises(StartError) as failure:
+        runtime.start(NodeSpec("a", "consumer", ("/no/such/program",)))
+    assert isinstance(failure.value, EnvironmentFailure)
+    assert "\n" not in str(failure.value)
+
+
+def test_an_orderly_end_has_a_status(runtime: ProcessRuntime) -> None:
+    """A node that leaves by itself has its exit status and no signal."""
+    node = runtime.start(NodeSpec("a", "tool", (sys.executable, "-c", "raise SystemExit(7)")))
+    end = node.wait(10)
+    assert end is not None
+    assert (end.status, end.signal) == (7, None)
+
+
+def test_grandchildren_die_with_their_node(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    """The whole group dies."""
+    file = tmp_path / "grandchild"
+    parent = (
+        f"import subprocess, sys, time; p = subprocess.Popen({SLEEPER!r}); "
+        f"open({str(file)!r}, 'w').write(str(p.pid)); time.sleep(600)"
+    )
+    node = runtime.start(NodeSpec("a", "driver", (sys.executable, "-c", parent)))
+    pid = int(wait_until(lambda: file.exists() and file.read_text(), within_s=10, because="a grandchild"))
+    node.kill()
+    wait_until(lambda: gone(pid), within_s=GONE_S, because="the grandchild to be gone")
+
+
+def test_the_death_of_the_guardian_is_told_and_takes_the_nodes_along(tmp_path: Path) -> None:
+    """SIGKILL of the guardian: the kernel ends the nodes, and every later call says what happened."""
+    runtime = ProcessRuntime(directory=tmp_path)
+    try:
+        nodes = [runtime.start(NodeSpec(name, "consumer", SLEEPER)) for name in "ab"]
+        nodes[1].pause()
+        psutil.Process(runtime.guardian_pid).kill()
+        wait_until(lambda: all(gone(node.pid) for node in nodes), within_s=GONE_S, because="the nodes to be gone")
+        with pytest.raises(GuardianDiedError):
+            wait_until(runtime.check, within_s=GONE_S, because="the runtime to notice")
+    finally:
+        with contextlib.suppress(GuardianDiedError):  # it says so to everyone who asks
+            runtime.close()
+
+
+HARNESS = """
+    import sys, time
+    from pathlib import Path
+    from harness.runtimes.interface import NodeSpec
+    from harness.runtimes.process.runtime import ProcessRuntime
+    runtime = ProcessRuntime(directory=Path(sys.argv[1]))
+    nodes = [runtime.start(NodeSpec(name, "consumer", (sys.executable, "-c", "import time; time.sleep(600)"))) for name in "abc"]
+    nodes[1].pause()
+    print(*[node.pid for node in nodes], runtime.guardian_pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("with_guardian", [False, True])
+def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, with_guardian: bool) -> None:
+    """SIGKILL of the harness, with or without its guardian at the same instant: nothing lives on, stopped or not."""
+    harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(HARNESS), str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert harness.stdout is not None
+    *pids, guardian = [int(word) for word in harness.stdout.readline().split()]
+    if with_guardian:
+        psutil.Process(guardian).kill()
+    harness.kill()
+    harness.wait(10)
+    wait_until(lambda: all(gone(pid) for pid in [*pids, guardian]), within_s=GONE_S, because="everything to be gone")
+
+
+def test_leased_ports_are_leased_once() -> None:
+    """Two leases never share a port, and all lie outside the kernel's ephemeral range."""
+    with PortLease(20) as one, PortLease(20) as other:
+        assert not set(one.ports) & set(other.ports)
+        assert len({*one.ports, *other.ports}) == 40

@@ -1,0 +1,100 @@
+"""What a machine may lack: each is one clear line that says what helps, and a damaged jar is never used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.interfaces import EnvironmentFailure
+from harness.setup.cache import cache_root
+from harness.setup.jars import JarSet, check_jars, ensure_jars, is_stamped, sha256, stamp
+from harness.setup.java import Java, find_java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """Make a program that says it is a Java of this version."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+    program.chmod(0o755)
+    return program
+
+
+def no_fetch(_cache: Path, _say: object) -> Path:
+    """Stand for a network that is not there."""
+    raise EnvironmentFailure("no network; install Java: sudo apt-get install openjdk-17-jre-headless")
+
+
+def test_java_17_is_taken_from_java_home(tmp_path: Path) -> None:
+    """JAVA_HOME with a Java 17 is used, and nothing is fetched."""
+    program = fake_java(tmp_path / "jdk", "17.0.9")
+    environ = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": ""}
+    assert find_java(tmp_path, print, environ=environ, usual=(), fetch=no_fetch).path == program
+
+
+def test_java_11_is_not_taken(tmp_path: Path) -> None:
+    """A Java 11 on the PATH does not do: the message has the one command that helps."""
+    fake_java(tmp_path / "jdk", "11.0.2")
+    said: list[str] = []
+    environ = {"JAVA_HOME": str(tmp_path / "jdk"), "PATH": ""}
+    with pytest.raises(EnvironmentFailure, match="apt-get install"):
+        find_java(tmp_path, said.append, environ=environ, usual=(), fetch=no_fetch)
+    assert any("Java 11" in line for line in said)
+
+
+def test_a_chosen_java_11_is_refused(tmp_path: Path) -> None:
+    """LOSTACK_JAVA_HOME decides alone, and is told when it is wrong."""
+    fake_java(tmp_path / "jdk", "11.0.2")
+    with pytest.raises(EnvironmentFailure, match=r"Java 11 .*; Java 17 or 21 is needed"):
+        find_java(tmp_path, print, environ={"LOSTACK_JAVA_HOME": str(tmp_path / "jdk")}, usual=(), fetch=no_fetch)
+
+
+def jar_set(folder: Path) -> JarSet:
+    """Make two jars and the list of their sums."""
+    folder.mkdir(parents=True)
+    for name in ("a.jar", "b.jar"):
+        (folder / name).write_bytes(name.encode() * 100)
+    return JarSet("test", "org", "module", "1", {name: sha256(folder / name) for name in ("a.jar", "b.jar")})
+
+
+def test_every_way_a_jar_can_be_wrong_is_seen(tmp_path: Path) -> None:
+    """Missing, damaged and unlisted jars are told apart; a sound folder is sound."""
+    folder = tmp_path / "jars"
+    jars = jar_set(folder)
+    assert not check_jars(folder, jars)
+    (folder / "a.jar").write_bytes(b"damaged")
+    (folder / "b.jar").unlink()
+    (folder / "c.jar").write_bytes(b"stranger")
+    check = check_jars(folder, jars)
+    assert (check.damaged, check.missing, check.unlisted) == (("a.jar",), ("b.jar",), ("c.jar",))
+
+
+def test_a_stamp_ends_with_the_file_it_speaks_of(tmp_path: Path) -> None:
+    """The cheap check notices a changed size; then sums are compared again."""
+    folder = tmp_path / "jars"
+    jars = jar_set(folder)
+    stamp(folder, jars)
+    assert is_stamped(folder, jars)
+    (folder / "a.jar").write_bytes(b"damaged")
+    assert not is_stamped(folder, jars)
+
+
+def test_a_missing_jar_that_cannot_be_fetched_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Ivy brings nothing, the message says so and nothing half-made stays in the cache."""
+    jars = JarSet("test", "org", "module", "1", {"a.jar": "00"})
+    java = Java(fake_java(tmp_path / "jdk", "17.0.9"), 17, "17.0.9")
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr("harness.setup.jars.ivy_retrieve", lambda *_, **__: None)
+    with pytest.raises(EnvironmentFailure) as failure:
+        ensure_jars(jars, cache=tmp_path / "cache", java=java, say=print)
+    assert "\n" not in str(failure.value)
+    assert not list((tmp_path / "cache" / "jars").glob("test/*.jar"))
+
+
+def test_the_cache_can_be_put_elsewhere(tmp_path: Path) -> None:
+    """LOSTACK_CACHE names the folder."""
+    assert cache_root({"LOSTACK_CACHE": str(tmp_path / "here")}) == tmp_path / "here"
