@@ -223,6 +223,14 @@ def refused_after_doubt(story: Story, records: tuple[str, ...]) -> Counts:
     return {"acked": -1, "refused": 1}
 
 
+def refused_in_doubt_at_once(story: Story, records: tuple[str, ...]) -> Counts:
+    """A doubt of the same instant is not an earlier one; it is no excuse."""
+    for row in rows_of(story, "acked", records):
+        row.update(event="refused", error="OutOfOrderSequence")
+        story.unknown(row["record"], row["attempt"])["t"] = row["t"]
+    return {"acked": -1, "refused": 1, "resurrected": 1}
+
+
 def torn(story: Story, records: tuple[str, ...]) -> Counts:
     """Another attempt of a visible transaction is acknowledged and nowhere to be seen."""
     for record in records:
@@ -288,8 +296,8 @@ PLANTS: tuple[Callable[[Story, tuple[str, ...]], Counts], ...] = (
     never_sent, sent_not_stored, acked_not_stored, only_aborted, skipped, not_recorded, stalled, left_in_topic,
     left_in_source, stored_twice, stored_twice_in_the_sink, delivered_twice, worked_twice_into_the_sink, absorbed,
     absorbed_many, aborted_beside, phantom_row, damaged_row, phantom_copy, damaged_only_copy, resurrected,
-    not_certainly_aborted, refused_and_visible, refused_after_doubt, torn, half_stalled, acked_stranger, reordered,
-    unknown, resent_in_doubt, refused_once, another_hop,
+    not_certainly_aborted, refused_and_visible, refused_after_doubt, refused_in_doubt_at_once, torn, half_stalled,
+    acked_stranger, reordered, unknown, resent_in_doubt, refused_once, another_hop,
 )  # fmt: skip
 
 

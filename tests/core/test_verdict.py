@@ -484,6 +484,14 @@ def test_a_record_offered_twice_does_not_make_up_for_another() -> None:
     check(Kind.VOID, "5 of 6 records were offered", judged(story).verdict)
 
 
+@hole("a phantom rests on the source's lines, which the judge counts only afterwards")
+def test_a_missing_line_of_the_source_convicts_nobody() -> None:
+    """Where not every offered record was written down, a record without its line is no phantom: the run is void."""
+    story = run()
+    without(story, lambda row: about(row, RECORDS[5], "offered"))
+    check(Kind.VOID, "5 of 6 records were offered", judged(story).verdict)
+
+
 # --- signs --------------------------------------------------------------------------------------------------
 
 
