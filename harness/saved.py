@@ -88,8 +88,6 @@ class RunInfo:
         file = directory / RUN_FILE
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(data, dict):
-                raise TypeError("it holds no object")
             if data.get("schema", 0) > SCHEMA:
                 raise SavedRunError(
                     f"{file} was written by a newer lostack (schema {data['schema']}, this one reads up to {SCHEMA}); "

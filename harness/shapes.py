@@ -18,19 +18,21 @@ def misfit(value: Any, hint: Any, name: str = "") -> str | None:
     >>> misfit({"a": 1}, dict[str, float], "phases") is None
     True
     """
+    origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return None
-    origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return None if any(misfit(value, one) is None for one in inner) else _said(value, name)
-    if not _is(value, origin or hint):
-        return _said(value, name)
+    return _inside(value, inner, name) if _is(value, origin or hint) else _said(value, name)
+
+
+def _inside(value: Any, inner: tuple[Any, ...], name: str) -> str | None:
+    """Look into what holds other values."""
     if dataclasses.is_dataclass(value):
         hints = get_type_hints(type(value))
         return _first(misfit(getattr(value, field), hint, field) for field, hint in hints.items())
     if isinstance(value, dict) and inner:
-        keys = (misfit(key, inner[0], name) for key in value)
-        return _first((*keys, *(misfit(part, inner[1], name) for part in value.values())))
+        return _first(misfit(part, hint, name) for pair in value.items() for part, hint in zip(pair, inner, strict=True))
     if isinstance(value, tuple | frozenset) and inner:
         return _first(misfit(part, inner[0], name) for part in value)
     return None

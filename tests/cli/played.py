@@ -1,0 +1,60 @@
+"""Systems that the commands are tested with: played, and lying on demand; and two that cannot run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.core.scenario import Predicted
+from harness.core.semantics import Semantic
+from harness.interfaces import EnvironmentFailure
+from harness.systems.memory import MemorySystem
+from harness.systems.planting import Plant
+from scenarios import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.core.scenario import Scenario
+
+ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
+PLANTS = {
+    "loses": Plant(lose=2), "disarmed": Plant(disarm=True), "stops": Plant(stop_reading=True),
+    "control-disarmed": Plant(disarm=True), "control-harmless": Plant(),
+}  # fmt: skip
+
+
+def _named(name: str) -> Scenario:
+    return replace(plain.DELIVERY_LOST, id=name)
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    plain.NONE,
+    plain.ACK_LOST,
+    plain.CONSUMER_CRASH_BEFORE_COMMIT,
+    plain.CURSOR_OUTSIDE_THE_TRANSACTION,
+    _named("loses"),
+    _named("disarmed"),
+    _named("stops"),
+    replace(plain.NONE, id="control-harmless", expect={EOS: Predicted(control=True)}),
+    replace(plain.ACK_LOST, id="control-disarmed", expect={
+        EOS: Predicted(duplicated=plain.ACK_LOST.expect[ALO].duplicated, control=True),
+    }),
+)  # fmt: skip
+GOOD = ("none", "ack-lost", "consumer-crash-before-commit", "control-cursor-outside-the-transaction")
+
+
+class PlayedSystem(MemorySystem):
+    """The in-memory system with :data:`PLANTS`."""
+
+    def __init__(self) -> None:
+        super().__init__(plants=PLANTS)
+
+
+class NoSystem(MemorySystem):
+    """A system that this machine cannot run."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Say so."""
+        say("looking for Java")
+        raise EnvironmentFailure("there is no Java; install one, or set JAVA_HOME")
