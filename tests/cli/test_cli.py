@@ -373,7 +373,7 @@ def test_no_value_in_a_saved_file_makes_a_command_crash(saved: Path, tmp_path: P
         shutil.rmtree(cell)
     path = copy / file if file == "run.json" else cells[0] / file
     text = path.read_text(encoding="utf-8")
-    for place in _places(json.loads(text)):
+    for place in _places({name: part for name, part in json.loads(text).items() if name != "settings"}):  # read by nobody
         data = json.loads(text)
         inner = data
         for key in place[:-1]:
