@@ -4,20 +4,22 @@ A test that takes the fixture ``lostack_cell`` is called once per cell; ``lostac
 sentence where the cell is not green. All selected cells of a session run overlapping, in one run, when the first of
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
-Options: ``--lostack-seed N`` (may be repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``.
+Options: ``--lostack-system NAME``, ``--lostack-seed N`` (may be repeated), ``--lostack-records N``,
+``--lostack-jobs N``, ``--lostack-reports DIR``. A skipped case is one that does not apply, and nothing else.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from harness.core.cell import Cell
     from harness.saved import CellResult
@@ -29,6 +31,7 @@ _CELL = "lostack_cell"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("lostack")
+    group.addoption("--lostack-system", default="kafka", metavar="NAME", help="the system under test")
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
@@ -39,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers that cells carry."""
     for line in (
         "kafka: needs a real Kafka (started by the harness)",
+        "memory: needs nothing (the in-memory system)",
         "control: a cell that must be convicted",
         "semantic(name): the delivery semantic of a cell",
     ):
@@ -52,27 +56,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(_CELL, cells)
 
 
-def _cells(config: pytest.Config) -> Iterator[Cell]:
+def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     from harness import registry  # noqa: PLC0415 - only for those who use it
-    from harness.core.cell import DEFAULT_RECORDS, expand  # noqa: PLC0415
-    from harness.core.semantics import Semantic  # noqa: PLC0415
-    from harness.selection import SelectionError, check_numbers  # noqa: PLC0415
+    from harness.core.cell import DEFAULT_RECORDS  # noqa: PLC0415
+    from harness.selection import SelectionError, choose  # noqa: PLC0415
 
-    seeds = config.getoption("--lostack-seed") or [1]
+    seeds = list(dict.fromkeys(config.getoption("--lostack-seed") or [1]))
     records = config.getoption("--lostack-records")
     records = DEFAULT_RECORDS if records is None else records
     try:
-        check_numbers(records, seeds)
-    except SelectionError as error:
-        raise pytest.UsageError(str(error)) from error
-    return expand(registry.scenarios(), semantics=list(Semantic), seeds=seeds, records=records)
+        system = registry.known(config.getoption("--lostack-system"), registry.SYSTEMS, "system")
+        return choose(registry.scenarios(), seeds=seeds, records=records, system=system)
+    except (SelectionError, registry.UnknownNameError) as error:
+        raise pytest.UsageError(f"lostack: {error}") from error
 
 
 def _param(cell: Cell) -> Any:
+    """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
     from harness.core.scenario import NotApplicable, Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
-    marks = [getattr(pytest.mark, cell.system), pytest.mark.semantic(str(cell.semantic))]
+    marks = [getattr(pytest.mark, cell.system), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
     if isinstance(expectation, NotApplicable):
         marks.append(pytest.mark.skip(reason=f"n/a: {expectation.because}"))
     if isinstance(expectation, Predicted) and expectation.control:
@@ -85,7 +89,9 @@ class Results:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config = request.config
-        self._selected = [cell for item in request.session.items if (cell := _cell_of(item))]
+        cells = [cell for item in request.session.items if (cell := _cell_of(item))]
+        self._selected = [cell for cell in cells if _applies(cell)]
+        self._others = [cell for cell in cells if not _applies(cell)]
         self._found: dict[str, CellResult] = {}
 
     def of(self, cell: Cell) -> CellResult:
@@ -99,13 +105,16 @@ class Results:
 
     def _run(self, cells: list[Cell]) -> None:
         from harness import registry  # noqa: PLC0415
+        from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
-        from harness.report import write_reports  # noqa: PLC0415
+        from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.runner import RunPlan, run  # noqa: PLC0415
+        from harness.selection import not_run  # noqa: PLC0415
 
         plan = RunPlan(
-            system=registry.system(cells[0].system), cells=tuple(cells), not_applicable=(),
+            system=registry.system(cells[0].system), cells=tuple(cells),
+            not_applicable=tuple(not_run(cell) for cell in self._others),
             reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
             command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,
         )  # fmt: skip
@@ -113,11 +122,14 @@ class Results:
         try:
             with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
                 saved = run(plan, progress)
-        except EnvironmentFailure as error:
+            write_reports(saved)
+        except (EnvironmentFailure, HistoryError, ReportError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
+        for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
+            if warning:
+                warnings.warn(f"lostack: {warning}", stacklevel=2)
         if not saved.info.complete:
-            pytest.exit("lostack: the run was interrupted", returncode=130)
-        write_reports(saved)
+            pytest.exit(f"lostack: interrupted; the report is PARTIAL: {saved.directory}", returncode=130)
         self._found |= {result.plan.id: result for result in saved.results}
 
 
@@ -140,12 +152,7 @@ def lostack_check(
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 record_property(name, value)
         if not result.verdict.green:
-            pytest.fail(
-                f"{result.verdict.label}: {result.verdict.reason}\n"
-                f"again: lostack run --only '{cell.id}' --seed {cell.seed} --records {cell.records}\n"
-                f"saved: {result.directory}",
-                pytrace=False,
-            )
+            pytest.fail(_failure(result), pytrace=False)
         return result
 
     return check
@@ -162,8 +169,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _cell_of(item: pytest.Item) -> Cell | None:
+    """Return the cell of a case."""
     call = getattr(item, "callspec", None)
-    if call is None or item.get_closest_marker("skip"):
-        return None
-    cell: Cell | None = call.params.get(_CELL)
-    return cell
+    return None if call is None else call.params.get(_CELL)
+
+
+def _applies(cell: Cell) -> bool:
+    from harness.core.scenario import NotApplicable  # noqa: PLC0415
+
+    return not isinstance(cell.expectation, NotApplicable)
+
+
+def _failure(result: CellResult) -> str:
+    """Return what a failed case says: why, and how to see it again."""
+    from harness.report.escaping import visible  # noqa: PLC0415
+    from harness.report.summary import rerun_line  # noqa: PLC0415
+
+    lines = (
+        f"{result.verdict.label}: {result.verdict.reason}", result.plan.because, f"again: {rerun_line(result.plan)}",
+        f"saved: {result.directory}",
+    )  # fmt: skip
+    return "\n".join(visible(line) for line in lines)

@@ -50,6 +50,16 @@ FLUSHED = replace(
     },
 )  # fmt: skip
 
+EVERYTHING = replace(
+    UNFLUSHED,
+    id="power-loss-everything",
+    fault=Kill(NEXT, (Role.BROKER, Role.PRODUCER), forget=Forget.ALL),
+    because="Positions and transactions are kept in topics like any other, and go with them; the producer dies too. A "
+    "cursor that is kept outside stays past what was forgotten, and that is lost. A cursor written in the same "
+    "transactions is forgotten with them: the producer begins again, and nothing is lost, to everybody's surprise.",
+    expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True), EOS: Predicted(sign=Sign.TAKEN_AGAIN)},
+)
+
 REUSED_OFFSETS = replace(
     UNFLUSHED, id="control-power-loss-reused-offsets", consumer_starts_after_fault=False,
     fault=Kill(EARLY, (Role.BROKER, Role.CONSUMER), forget=Forget.TOPIC, settle=True, late=Role.CONSUMER),
@@ -59,4 +69,4 @@ REUSED_OFFSETS = replace(
     expect={ALO: Predicted(lost=Some(), control=True, settings=replace(AT_LEAST_ONCE, topic=TopicSettings(partitions=1)))},
 )  # fmt: skip
 
-POWER_LOSS = (UNFLUSHED, FLUSHED, REUSED_OFFSETS)
+POWER_LOSS = (UNFLUSHED, EVERYTHING, FLUSHED, REUSED_OFFSETS)

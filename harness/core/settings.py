@@ -126,7 +126,7 @@ class Settings:
     producer: ProducerSettings
     consumer: ConsumerSettings
     topic: TopicSettings = field(default_factory=TopicSettings)
-    transaction_timeout_ms: int = 30_000
+    transaction_timeout_ms: int = 60_000
     """Longer than any outage here (a time-out fences the producer), shorter than the drain."""
 
 

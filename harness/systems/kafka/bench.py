@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.system import KafkaDeployed
     from harness.wire.rules import Rule
 
-FIRE_S = 30.0
+FIRE_S = 60.0
 """How long a trigger may take to fire."""
 IDLE_S = 1.5
 """How long nothing may move, with the source exhausted, before a trigger counts as not fired."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import LogCopy
     from harness.systems.kafka.system import KafkaDeployed
 
-DRAIN_S = 60.0
+DRAIN_S = 90.0
 """How long the drain may take: more than transaction time-out and the broker's clean-up interval together."""
 QUIET_S = 0.2
 """How long the sink must not change for the drain to be complete."""
