@@ -68,7 +68,7 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
         system = registry.known(config.getoption("--lostack-system"), registry.SYSTEMS, "system")
         return choose(registry.scenarios(), seeds=seeds, records=records, system=system)
     except (SelectionError, registry.UnknownNameError) as error:
-        raise pytest.UsageError(f"lostack: {error}") from error
+        raise pytest.Collector.CollectError(f"lostack: {error}") from error
 
 
 def _param(cell: Cell) -> Any:

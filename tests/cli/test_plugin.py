@@ -1,0 +1,108 @@
+"""The pytest plugin, in sessions of its own: what is passed, failed, skipped and reported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CONFTEST = f"""
+import sys
+sys.path[:0] = [{str(HERE)!r}, {str(ROOT)!r}]
+import played
+from harness import registry
+registry.SYSTEMS["memory"] = "played:PlayedSystem"
+registry.SYSTEMS["absent"] = "played:NoSystem"
+registry.scenarios = lambda: played.SCENARIOS
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with the scenarios' one test file, and played systems."""
+    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\njunit_family = xunit1\naddopts = --strict-markers\n", encoding="utf-8")
+    (tmp_path / "test_scenarios.py").write_text((ROOT / "scenarios" / "test_scenarios.py").read_text(), encoding="utf-8")
+    return tmp_path
+
+
+def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--lostack-system", "memory", *words],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_a_session_is_one_run(folder: Path) -> None:
+    """All selected cells run together; red ones fail with reason and rerun line, n/a ones are skipped, counts are properties."""
+    done = session(folder, "-k", "loses or ack-lost or consumer-crash-before-commit", "--junitxml", "junit.xml", "-rs")
+    assert done.returncode == 1, done.stdout + done.stderr
+    outcomes = {}
+    for case in ET.parse(folder / "junit.xml").iter("testcase"):
+        bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+        outcomes[str(case.get("name"))] = bad[0] if bad else "passed"
+    names = {
+        "plain/ack-lost/at-most-once/s1": "passed",
+        "plain/ack-lost/at-least-once/s1": "passed",
+        "plain/ack-lost/exactly-once/s1": "passed",
+        "plain/consumer-crash-before-commit/at-most-once/s1": "skipped",
+        "plain/consumer-crash-before-commit/at-least-once/s1": "passed",
+        "plain/consumer-crash-before-commit/exactly-once/s1": "passed",
+        "plain/loses/at-most-once/s1": "failure",
+        "plain/loses/at-least-once/s1": "failure",
+        "plain/loses/exactly-once/s1": "failure",
+    }
+    assert outcomes == {f"test_cell[{name}]": outcome for name, outcome in names.items()}
+    assert "n/a: the position is saved before the work" in done.stdout
+    assert "broken: exactly-once forbids loss: 2 lost" in done.stdout
+    assert "again: lostack run --only 'memory/kafka-python/plain/loses/exactly-once/process/s1' --seed 1" in done.stdout
+    assert "Traceback" not in done.stdout
+    [run] = [path for path in (folder / "reports").iterdir() if not path.is_symlink()]
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert (report["summary"]["planned"], report["summary"]["ran"], report["summary"]["not_applicable"]) == (8, 8, 1)
+    assert (folder / "reports" / "latest").resolve() == run
+    _properties_are_counts(folder / "junit.xml", report["cells"])
+
+
+def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:
+    found = {}
+    for case in ET.parse(junit).iter("testcase"):
+        words = {str(p.get("name")): str(p.get("value")) for p in case.iter("property")}
+        if words:
+            found[words["id"]] = (words["lost"], words["duplicated"], words["verdict"], words["seconds"])
+            assert 0 <= float(case.get("time", "")) - float(words["seconds"]) + 0.001 < 1
+    assert found == {
+        str(cell["id"]): (str(cell["lost"]), str(cell["duplicated"]), str(cell["verdict"]), str(cell["seconds"]))
+        for cell in cells
+    }
+
+
+@pytest.mark.parametrize(("words", "code", "said"), [
+    (("--lostack-records", "0"), 2, "--records 0: a cell needs 12 to 100000 records"),
+    (("--lostack-seed", "-1"), 2, "--seed -1: seeds count from 0"),
+    (("--lostack-system", "memroy"), 2, "no system is called memroy; did you mean memory?"),
+    (("--lostack-reports", "pytest.ini/x", "-k", "none"), 3, "cannot write reports to pytest.ini/x"),
+])  # fmt: skip
+def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:
+    """Wrong options end the session with one line, and no cell is run."""
+    done = session(folder, *words)
+    assert done.returncode == code, done.stdout
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (folder / "reports").exists()
+
+
+def test_a_semantic_and_a_seed_can_be_selected(folder: Path) -> None:
+    """Markers select semantics and controls; every seed is a case of its own."""
+    done = session(folder, "--collect-only", "-q", "-m", "memory and control", "--lostack-seed", "3", "--lostack-seed", "5")
+    cases = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+    assert len(cases) == 6
+    assert "test_cell[plain/control-cursor-outside-the-transaction/exactly-once/s5]" in cases
+    assert not (folder / "reports").exists()
