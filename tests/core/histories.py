@@ -267,7 +267,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
     nowhere = {"partition": None, "epoch": None, "offset": None}
     hop = pick(("topic", "topic", "topic", "sink"))
     log = {"hop": hop, "topic": RESULTS if hop == "sink" else pick((TOPIC, TOPIC, TOPIC, "t2"))}
-    flag = dice.random() < 0.8
+    flag = dice.random() < 0.5
     fields: dict[str, dict[str, Any]] = {
         "acked": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},
         "refused": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},

@@ -353,6 +353,16 @@ def test_a_lost_record_names_its_last_hop(plant: Callable[..., Counts], hop: Las
     assert found.records.loc[found.records["state"] != State.LOST, "last_hop"].isna().all()
 
 
+@pytest.mark.parametrize(("reached", "hop"), [(True, LastHop.DELIVERED), (False, LastHop.SKIPPED)])
+def test_a_fetch_delivers_only_what_reached_the_consumer(reached: bool, hop: LastHop) -> None:
+    """Without the consumer's own line, a fetch response counts as delivery exactly if it got through."""
+    story = clean()
+    skipped(story, RECORDS[:1])
+    story.fetched(RECORDS[0], 1, 0, reached=reached)
+    found = account(story.events).records.set_index("record")
+    assert found.loc[RECORDS[0], "last_hop"] == hop
+
+
 def test_duplicated_names_the_records() -> None:
     """The ids of duplicated records are those of the planted ones, however many copies there are."""
     story = clean()
