@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.report import as_html, as_json, as_junit, as_markdown
-from harness.report.writing import ReportError, append_step_summary, point_latest, run_directory, write_all
+from harness.report.writing import ReportError, append_step_summary, is_newest, point_latest, run_directory, write_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 RENDERERS: dict[str, Renderer] = {
-    "json": as_json.RENDERER,
-    "markdown": as_markdown.RENDERER,
-    "junit": as_junit.RENDERER,
-    "html": as_html.RENDERER,
+    renderer.name: renderer for renderer in (as_json.RENDERER, as_markdown.RENDERER, as_junit.RENDERER, as_html.RENDERER)
 }
 
 
-def write_reports(run: SavedRun, directory: Path | None = None) -> list[Path]:
-    """Write every report, by default into the run's own folder. Returns the files. Raises :class:`ReportError`."""
-    return write_all(run, RENDERERS, directory)
+def write_reports(run: SavedRun) -> tuple[Path, ...]:
+    """Write every report into the run's folder, and let ``latest`` point to it unless it points to a newer run.
+
+    Returns the files. Raises :class:`ReportError` where one cannot be written. A pointer that cannot be moved is no
+    error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
+    """
+    files = write_all(run, RENDERERS)
+    if is_newest(run):
+        point_latest(run)
+    return files
 
 
 __all__ = ["RENDERERS", "ReportError", "append_step_summary", "point_latest", "run_directory", "write_reports"]

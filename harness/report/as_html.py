@@ -48,4 +48,4 @@ def _seen(value: object) -> object:
     return visible(value) if type(value) is str else value  # safe markup is a subclass, and our own
 
 
-RENDERER = Renderer("report.html", render)
+RENDERER = Renderer("html", "report.html", render)

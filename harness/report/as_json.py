@@ -54,4 +54,4 @@ def render(run: SavedRun) -> str:
     return json.dumps(report_of(run), indent=1) + "\n"
 
 
-RENDERER = Renderer("report.json", render)
+RENDERER = Renderer("json", "report.json", render)

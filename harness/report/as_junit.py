@@ -71,4 +71,4 @@ def _element(tag: str, parent: ET.Element | None, **attributes: str) -> ET.Eleme
     return ET.Element(tag, safe) if parent is None else ET.SubElement(parent, tag, safe)
 
 
-RENDERER = Renderer("junit.xml", render)
+RENDERER = Renderer("junit", "junit.xml", render)

@@ -119,4 +119,4 @@ def _count() -> Iterator[str]:
         yield f"- {sentence}"
 
 
-RENDERER = Renderer("report.md", render)
+RENDERER = Renderer("markdown", "report.md", render)

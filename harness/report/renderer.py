@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """One form of the report: the name of its file, and a pure function from the run to the file's text."""
+    """One form of the report: its name, the name of its file, and a pure function from the run to the file's text."""
 
+    name: str
     file: str
     render: Callable[[SavedRun], str]
 

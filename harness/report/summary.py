@@ -67,7 +67,7 @@ def outcome(verdict: Verdict) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in numbers. ``planned`` = ``ran`` or the run is partial."""
+    """A run in numbers. ``planned`` = ``ran`` or the run is partial; one that was cut short is partial, too."""
 
     planned: int
     ran: int
@@ -79,6 +79,7 @@ class Summary:
     stuck: int
     not_applicable: int
     partial: bool
+    interrupted: bool
     simulated: bool
 
     @property
@@ -88,7 +89,9 @@ class Summary:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that says the worst of it."""
+        """The exit code that says the worst of it; of a run that was cut short, that it was."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
         if self.broken or self.not_convicted:
             return ExitCode.BROKEN
         if self.void or self.stuck or self.partial or not self.ran:
@@ -137,6 +140,7 @@ def summarise(run: SavedRun) -> Summary:
         stuck=counts[Outcome.STUCK],
         not_applicable=len(run.info.not_applicable),
         partial=not run.whole or sorted(ran) != sorted(run.info.planned),
+        interrupted=not run.info.complete,
         simulated=any(result.plan.system in SIMULATED for result in run.results),
     )
 

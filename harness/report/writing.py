@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.report.as_markdown import render as render_markdown
-from harness.saved import SavedRunError, write_whole
+from harness.saved import RunInfo, SavedRunError, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,20 +23,32 @@ class ReportError(Exception):
     """A report cannot be written; the message says where and why."""
 
 
-def write_all(run: SavedRun, renderers: Mapping[str, Renderer], directory: Path | None = None) -> list[Path]:
-    """Write every report, by default into the run's own folder. Returns the files. Raises :class:`ReportError`."""
-    folder = directory or run.directory
+def write_all(run: SavedRun, renderers: Mapping[str, Renderer]) -> tuple[Path, ...]:
+    """Write every report into the run's own folder. Returns the files. Raises :class:`ReportError`."""
     files = []
     for renderer in renderers.values():
-        file = folder / renderer.file
+        file = run.directory / renderer.file
         text = renderer.render(run)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             write_whole(file, text)
         except OSError as error:
             raise ReportError(f"cannot write {file}: {error.strerror}; is the folder writable?") from error
         files.append(file)
-    return files
+    return tuple(files)
+
+
+def is_newest(run: SavedRun) -> bool:
+    """Whether ``latest`` points to no run that was started after this one."""
+    try:
+        latest = RunInfo.load(run_directory(run.directory.parent / LATEST))
+    except (SavedRunError, OSError, ValueError):  # whatever it points to, it is no run
+        return True
+    return _age(run.info) >= _age(latest)
+
+
+def _age(info: RunInfo) -> tuple[str, int, str]:
+    """Order runs by their start; those of one second are numbered by their ids (``...``, ``...-2``, ``...-10``)."""
+    return info.started, len(info.id), info.id
 
 
 def point_latest(run: SavedRun) -> str | None:

@@ -16,6 +16,7 @@ import pytest
 from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 from markdown_it import MarkdownIt
 
+import harness.report
 from harness.core.verdict import Kind, Verdict
 from harness.report import RENDERERS
 from harness.report.as_html import COUNTS
@@ -26,7 +27,7 @@ from harness.report.summary import ExitCode, rerun_line, summarise
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
 
-SCHEMA = json.loads(Path("harness/report/schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(Path(harness.report.__file__).with_name("schema.json").read_text(encoding="utf-8"))
 RUNS = {"green": green_run, "hostile": hostile_run}
 
 
@@ -95,17 +96,31 @@ def test_the_exit_code_says_the_worst(case: str) -> None:
 def test_a_partial_run_is_never_green() -> None:
     """A cell that never began, a run cut short, and a cell that nobody planned are not overlooked."""
     one = result(NONE, EOS, KEPT)
-    for run in (
-        run_of(one, missing=("kafka/x",)),
-        run_of(one, complete=False),
-        replace(run_of(one), results=(one, one)),
-        replace(run_of(one), results=()),
+    for run, want in (
+        (run_of(one, missing=("kafka/x",)), ExitCode.VOID),
+        (run_of(one, complete=False), ExitCode.INTERRUPTED),
+        (replace(run_of(one), results=(one, one)), ExitCode.VOID),
+        (replace(run_of(one), results=()), ExitCode.VOID),
     ):
         assert summarise(run).partial
-        assert summarise(run).exit_code is ExitCode.VOID
+        assert not summarise(run).green
+        assert summarise(run).exit_code is want
         assert "PARTIAL" in RENDERERS["markdown"].render(run)
         assert "PARTIAL" in RENDERERS["html"].render(run)
         assert "PARTIAL" in RENDERERS["junit"].render(run)
+
+
+def test_an_interrupted_run_says_so_whatever_it_found() -> None:
+    """Judging an interrupted run again exits as the run did, and what was found broken by then still stands in it."""
+    summary = summarise(run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False))
+    assert (summary.exit_code, summary.broken, summary.interrupted) == (ExitCode.INTERRUPTED, 1, True)
+
+
+def test_renderers_are_known_by_their_names() -> None:
+    """The registry's names are the renderers', and no two write one file."""
+    assert {name: renderer.name for name, renderer in RENDERERS.items()} == {name: name for name in RENDERERS}
+    assert list(RENDERERS) == ["json", "markdown", "junit", "html"]
+    assert len({renderer.file for renderer in RENDERERS.values()}) == len(RENDERERS)
 
 
 def test_junit_has_a_case_for_every_cell() -> None:
