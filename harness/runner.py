@@ -8,6 +8,8 @@ import platform
 import queue
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -22,7 +24,7 @@ from harness.interfaces import EnvironmentFailure
 from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -75,8 +77,12 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
     """Run everything and judge it.
 
     Ctrl-C ends the cells under way; the run comes back with ``info.complete`` false. Raises EnvironmentFailure where
-    nothing could be run at all, or where the ground under the cells broke.
+    nothing could be run at all, or where the ground under the cells broke, HistoryError where what happened could not
+    be written down (a full disk), and ValueError where two cells are one.
     """
+    twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
+    if twice:  # they would write into one history
+        raise ValueError(f"{twice[0]} is planned twice")
     return _Run(plan, progress).go()
 
 
@@ -89,6 +95,7 @@ class _Run:
         self._failure: BaseException | None = None
         self._phases: dict[str, float] = {}
         self._results: dict[str, CellResult] = {}
+        self._lanes: list[_Thread] = []
         self._began = time.monotonic()
         self._info = RunInfo(
             id=self.directory.name,
@@ -106,7 +113,7 @@ class _Run:
 
     def go(self) -> SavedRun:
         """Run all lanes, then read the run back."""
-        self._info.save(self.directory)
+        self._save(complete=False)
         interrupted = False
         try:
             self._timed("set-up", lambda: self.plan.system.prepare(self._progress.say))
@@ -116,20 +123,25 @@ class _Run:
         except KeyboardInterrupt:
             interrupted = True
             self._stop.set()
+            if not all(lane.over.is_set() for lane in self._started()):  # Ctrl-C again: nobody waits for the cells under way
+                raise
         if self._failure is not None:
-            self._save(complete=False)
+            with suppress(EnvironmentFailure):  # the failure before is the one to tell
+                self._save(complete=False)
             raise self._failure
-        self._save(complete=not interrupted and not self._stop.is_set())
+        self._save(complete=not interrupted and not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
 
     def _save(self, *, complete: bool) -> None:
         seconds = round(time.monotonic() - self._began, 3)
         self._info = replace(self._info, complete=complete, seconds=seconds, phases=dict(self._phases))
-        self._info.save(self.directory)
+        try:
+            self._info.save(self.directory)
+        except OSError as error:
+            raise _cannot_write(self.directory, error) from error
 
     def _run_lanes(self) -> None:
         """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
-        lanes = []
         for need, deployments, workers in ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1)):
             waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
             cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need]
@@ -137,15 +149,18 @@ class _Run:
                 waiting.put(cell)
             for number in range(1, min(deployments, len(cells)) + 1):
                 name = f"{need}-{number}"
-                lanes.append(threading.Thread(target=self._lane, args=(need, name, waiting, workers), name=name))
-        for lane in lanes:
-            lane.start()
+                self._lanes.append(_Thread(target=self._lane, args=(need, name, waiting, workers), name=name))
         try:
-            _join(lanes)
-        except KeyboardInterrupt:
+            for lane in self._lanes:
+                lane.start()
+            _join(self._lanes)
+        except BaseException:
             self._stop.set()
-            _join(lanes)
+            _join(self._started())
             raise
+
+    def _started(self) -> Sequence[_Thread]:
+        return [lane for lane in self._lanes if lane.ident is not None]
 
     def _lane(self, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
         try:
@@ -155,7 +170,7 @@ class _Run:
                     f"deploy-{name}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / name)
                 )
             try:
-                threads = [threading.Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
+                threads = [_Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
                 for thread in threads:
                     thread.start()
                 self._watch(deployed, threads)
@@ -167,13 +182,13 @@ class _Run:
             self._failure = self._failure or error
             self._stop.set()
 
-    def _watch(self, deployed: Deployed, threads: Sequence[threading.Thread]) -> None:
+    def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
         """Wait for the workers; where the ground under their cells breaks, end them at once."""
         try:
+            deployed.check()
             for thread in threads:
-                while thread.is_alive():
+                while not thread.over.wait(WATCH_S):
                     deployed.check()
-                    thread.join(WATCH_S)
         except EnvironmentFailure:
             self._stop.set()
             _join(threads)
@@ -197,22 +212,25 @@ class _Run:
     def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
         directory = self.directory / CELLS / cell.slug
         with HistoryWriter(directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner") as history:
-            write_whole(directory / PLAN_FILE, plan_of(cell).to_json())
-            history.write(kinds.CELL, phase="begun")
-            cell_run = deployed.cell_run(cell, directory, history)
             try:
-                with cancellable(self._stop):
-                    self._steps(cell_run, history)
-            except WaitCancelledError:
-                history.write(kinds.FAILED, because="the run was interrupted")
-            except (HistoryError, EnvironmentFailure):
-                raise
-            except Exception as error:  # noqa: BLE001 - a cell that fails is void with this reason; the others go on
-                history.write(kinds.FAILED, because=f"{type(error).__name__}: {error}")
-            finally:
-                cell_run.close()
+                write_whole(directory / PLAN_FILE, plan_of(cell).to_json())
+            except OSError as error:
+                raise _cannot_write(directory, error) from error
+            history.write(kinds.CELL, phase="begun")
+            self._play(deployed, cell, directory, history)
             history.write(kinds.CELL, phase="ended")
         return judge_cell(directory)
+
+    def _play(self, deployed: Deployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+        cell_run: CellRun | None = None
+        try:
+            with _failing_alone(history), cancellable(self._stop):
+                cell_run = deployed.cell_run(cell, directory, history)
+                self._steps(cell_run, history)
+        finally:
+            if cell_run is not None:
+                with _failing_alone(history):
+                    cell_run.close()
 
     def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
         steps = (
@@ -231,6 +249,21 @@ class _Run:
             return act()
         finally:
             self._phases[name] = round(time.monotonic() - since, 3)
+
+
+@contextmanager
+def _failing_alone(history: HistoryWriter) -> Iterator[None]:
+    """Let a failure void its cell, with this reason, while the others go on. What breaks the ground of all gets through."""
+    try:
+        yield
+    except WaitCancelledError:
+        history.write(kinds.FAILED, because="the run was interrupted")
+    except (HistoryError, EnvironmentFailure) as error:
+        with suppress(HistoryError):  # a full disk may yet have room for a line
+            history.write(kinds.FAILED, because=str(error))
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a system raises
+        history.write(kinds.FAILED, because=f"{type(error).__name__}: {error}")
 
 
 class _OneAtATime:
@@ -257,28 +290,55 @@ class _OneAtATime:
             self._progress.ended(result)
 
 
-def _join(threads: Sequence[threading.Thread]) -> None:
+class _Thread(threading.Thread):
+    """A thread that says when it is over.
+
+    ``Thread.join`` cannot be relied on for that: Ctrl-C while it waits makes Python 3.11 take a running thread for dead.
+    """
+
+    over: threading.Event
+
+    def start(self) -> None:
+        """Start it."""
+        self.over = threading.Event()
+        super().start()
+
+    def run(self) -> None:
+        """Do its work, then say so."""
+        try:
+            super().run()
+        finally:
+            self.over.set()
+
+
+def _join(threads: Sequence[_Thread]) -> None:
     """Wait for threads; Ctrl-C gets through."""
     for thread in threads:
-        while thread.is_alive():
-            thread.join(0.2)
+        while not thread.over.wait(WATCH_S):
+            continue
 
 
 def _new_directory(reports: Path) -> Path:
     """Make a folder of its own for this run, named by the time; two runs at once get two."""
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(reports, error) from error
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     for number in range(1, 1000):
         directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
         try:
-            directory.mkdir(parents=True)
+            directory.mkdir()
         except FileExistsError:
             continue
         except OSError as error:
-            raise EnvironmentFailure(
-                f"cannot write reports to {reports}: {error.strerror}; choose another folder with --reports"
-            ) from error
+            raise _cannot_write(reports, error) from error
         return directory
     raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
+
+
+def _cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
+    return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")
 
 
 def _machine() -> dict[str, str]:

@@ -1,0 +1,206 @@
+"""A saved run: judged again it says the same, wherever it lies; what is cut or damaged in it is never taken for evidence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from troubled import Watched, named
+
+from harness.core.history import read_history
+from harness.core.prediction import Permitted
+from harness.core.scenario import Predicted
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.runner import RunPlan, run
+from harness.saved import CELLS, HISTORY, RUN_FILE, SavedRunError, judge_cell, load_run
+from harness.systems.memory import MemorySystem
+from harness.systems.planting import Plant
+from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.saved import CellResult, SavedRun
+
+FORGIVING = replace(DELIVERY_LOST, expect={s: Predicted(lost=Permitted(), duplicated=Permitted()) for s in Semantic})
+"""Nothing is predicted, no sign is asked for: whatever is wrong with the history itself must be noticed by itself."""
+PLANTS = {
+    "cell-1": Plant(), "cell-2": Plant(lose=3), "cell-3": Plant(duplicate=2), "cell-4": Plant(resurrect=1, tear=1, phantom=1),
+    "cell-5": Plant(stop_reading=True), "cell-6": Plant(disarm=True),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+    """Return a run with every verdict, as the runner gave it back."""
+    cells = (*named(len(PLANTS), ACK_LOST), *(replace(cell, semantic=Semantic.EXACTLY_ONCE) for cell in named(len(PLANTS), NONE)))
+    plan = RunPlan(MemorySystem(plants=PLANTS), cells, (), tmp_path_factory.mktemp("saved"), 2, "test", (1,), 24)
+    return run(plan, Watched())
+
+
+@pytest.fixture
+def cell(tmp_path: Path) -> Path:
+    """Return the folder of a saved cell that is kept, and that nothing else than its history speaks for."""
+    (only,) = named(1, FORGIVING)
+    plan = RunPlan(MemorySystem(), (replace(only, semantic=Semantic.AT_MOST_ONCE),), (), tmp_path, 1, "test", (1,), 24)
+    (result,) = run(plan, Watched()).results
+    assert result.verdict.kind is Kind.KEPT
+    return result.directory
+
+
+def rows(saved: SavedRun) -> list[dict[str, Any]]:
+    """Return what a report would say of each cell."""
+    return [result.row() for result in saved.results]
+
+
+# --- judged again ----------------------------------------------------------------------------------------------
+
+
+def test_a_saved_run_judged_again_says_the_same(fresh: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row is the same as in the run itself: judged twice, copied elsewhere, and reached by a relative path."""
+    assert {row["verdict"] for row in rows(fresh)} == {"kept", "broken", "stuck", "void"}
+    moved = tmp_path / "else where"
+    shutil.copytree(fresh.directory, moved)
+    monkeypatch.chdir(tmp_path)
+    for directory in (fresh.directory, fresh.directory, moved, Path("else where")):
+        again = load_run(directory)
+        assert rows(again) == rows(fresh)
+        assert (again.info, again.missing, again.whole) == (fresh.info, (), True)
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_another_process_says_the_same(fresh: SavedRun, seed: str) -> None:
+    """Nothing that is said depends on the order of a set: a process that hashes otherwise gives the same rows."""
+    code = ("import json, sys; from pathlib import Path; from harness.saved import load_run; "
+            "print(json.dumps([result.row() for result in load_run(Path(sys.argv[1])).results]))")  # fmt: skip
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code, str(fresh.directory)], capture_output=True, text=True, check=True,
+                         timeout=120, env=environment)  # fmt: skip
+    assert json.loads(ran.stdout) == rows(fresh)
+
+
+# --- cut and damaged -------------------------------------------------------------------------------------------
+
+
+def without_last_line(text: bytes) -> bytes:
+    """Return a file without its last line."""
+    return b"".join(text.splitlines(keepends=True)[:-1])
+
+
+@pytest.mark.parametrize("writer", ["runner", "producer-1", "consumer", "wire"])
+@pytest.mark.parametrize("scenario", ["cell-1", "cell-2", "cell-4"])
+def test_a_cut_last_line_is_as_if_it_had_never_been(fresh: SavedRun, tmp_path: Path, scenario: str, writer: str) -> None:
+    """Wherever SIGKILL cuts the last line of a file, the cell is judged exactly as without that line."""
+    source = next(result.directory for result in fresh.results if result.plan.scenario == scenario)
+    shutil.copytree(source, tmp_path / "cell")
+    file = tmp_path / "cell" / HISTORY / f"{writer}.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(without_last_line(whole))
+    expected = judge_cell(tmp_path / "cell")
+    last = len(whole) - len(without_last_line(whole))
+    for cut in (2, last // 2, last - 1):
+        file.write_bytes(whole[:-cut])
+        assert judge_cell(tmp_path / "cell").row() == expected.row()
+        assert read_history(tmp_path / "cell" / HISTORY).cut_lines == (file.name,)
+
+
+def test_a_runner_that_died_anywhere_proves_nothing(cell: Path) -> None:
+    """Whichever line of the runner was its last before the cell was observed, the cell is void: neither kept nor broken."""
+    file = cell / HISTORY / "runner.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    ends = next(number for number, line in enumerate(lines) if b'"phase":"observed"' in line)
+    assert ends == len(lines) - 2
+    for number in range(ends + 1):
+        file.write_bytes(b"".join(lines[:number]))
+        verdict = judge_cell(cell).verdict
+        assert verdict.kind is Kind.VOID, (number, verdict)
+        assert verdict.reason == "the run failed: it ended before everything was observed"
+    file.write_bytes(b"".join(lines[: ends + 1]))
+    assert judge_cell(cell).verdict.kind is Kind.KEPT
+
+
+def test_what_is_forbidden_convicts_even_a_run_cut_short(fresh: SavedRun, tmp_path: Path) -> None:
+    """A duplicate that was written down is one, though the runner died later."""
+    source = next(r.directory for r in fresh.results if r.plan.scenario == "cell-3" and r.plan.semantic is Semantic.EXACTLY_ONCE)
+    shutil.copytree(source, tmp_path / "cell")
+    file = tmp_path / "cell" / HISTORY / "runner.jsonl"
+    file.write_bytes(without_last_line(without_last_line(file.read_bytes())))
+    assert judge_cell(tmp_path / "cell").verdict.kind is Kind.BROKEN
+
+
+def overwrite(line: bytes) -> bytes:
+    """Damage a few bytes."""
+    return line[:20] + b"\x00\xff\x00" + line[23:]
+
+
+def lose_the_end(line: bytes) -> bytes:
+    """Lose the end of a line, and go on with the next."""
+    return line[: len(line) // 2] + b"\n"
+
+
+def nest(line: bytes) -> bytes:
+    """Put what no parser can go down into."""
+    return b"[" * 200_000 + b"\n"
+
+
+@pytest.mark.parametrize("damage", [overwrite, lose_the_end, nest])
+@pytest.mark.parametrize("writer", ["runner", "producer-1", "consumer", "wire"])
+def test_damage_in_the_middle_is_void_and_says_where(cell: Path, writer: str, damage: Callable[[bytes], bytes]) -> None:
+    """A damaged line that others follow voids the cell, with a reason; where it can be said, with file and line."""
+    file = cell / HISTORY / f"{writer}.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    middle = len(lines) // 2
+    file.write_bytes(b"".join([*lines[:middle], damage(lines[middle]), *lines[middle + 1 :]]))
+    found = judge_cell(cell)
+    assert found.verdict.kind is Kind.VOID
+    said = "cannot be judged" if damage is nest else f"the history is damaged at {file.name}:{middle + 1}"
+    assert said in found.verdict.reason
+
+
+def no_history(folder: Path) -> None:
+    """Take the history away."""
+    shutil.rmtree(folder)
+
+
+def empty_history(folder: Path) -> None:
+    """Empty every file."""
+    for file in folder.iterdir():
+        file.write_bytes(b"")
+
+
+def a_folder_for_a_file(folder: Path) -> None:
+    """Put a folder where a file should be."""
+    (folder / "more.jsonl").mkdir()
+
+
+@pytest.mark.parametrize("spoil", [no_history, empty_history, a_folder_for_a_file])
+def test_a_history_that_cannot_be_read_is_void(cell: Path, spoil: Callable[[Path], None]) -> None:
+    """No history, an empty one, one that the system will not read: void, with the rest of the run as it is."""
+    spoil(cell / HISTORY)
+    saved = load_run(cell.parent.parent)
+    assert [result.verdict.kind for result in saved.results] == [Kind.VOID]
+    assert saved.results[0].verdict.reason
+
+
+def test_a_nested_run_file_is_one_clear_line(cell: Path) -> None:
+    """A run.json that no parser can go down into is SavedRunError, like any damage."""
+    (cell.parent.parent / RUN_FILE).write_text("[" * 200_000)
+    with pytest.raises(SavedRunError, match="is damaged"):
+        load_run(cell.parent.parent)
+
+
+def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: Path) -> None:
+    """A planned cell whose folder is gone is missing by name, and the run is not whole, though it once was complete."""
+    shutil.copytree(fresh.directory, tmp_path / "run")
+    gone: CellResult = fresh.results[3]
+    shutil.rmtree(tmp_path / "run" / CELLS / gone.directory.name)
+    saved = load_run(tmp_path / "run")
+    assert (saved.missing, saved.info.complete, saved.whole) == ((gone.plan.id,), True, False)
