@@ -65,18 +65,16 @@ def decode(value: bytes | None) -> Payload | None:
     """
     if not value or not value.startswith(_MAGIC + b" "):
         return None
-    line, _, body = value.partition(b"\n")
+    line, end, body = value.partition(b"\n")
     words = line.split(b" ")
     if len(words) != 5:  # noqa: PLR2004 - the five words of the format above
         return None
     _, key, record, position, checksum = words
-    try:
-        place = int(position)
-        want = int(checksum, 16)
-    except ValueError:
+    if not position.isdigit():
         return None
+    place = int(position)
     head = b" ".join((key, record, position))
-    intact = zlib.crc32(head + b"\n" + body) == want
+    intact = end == b"\n" and checksum == b"%08x" % zlib.crc32(head + b"\n" + body)
     return Payload(key.decode("ascii", "replace"), record.decode("ascii", "replace"), place, intact)
 
 

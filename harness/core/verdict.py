@@ -98,11 +98,14 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     proof = Proof(plan, history)
     fired = 1 if proof.fired_at is not None else 0
     contradiction = _contradiction(plan, found)
+    # a control is convicted by a sound run, of what is predicted and of nothing else
+    as_predicted = contradiction is None and not (proof.objection() or proof.stuck() or _unpredicted(found))
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
-        (Kind.BROKEN, lambda: _forbidden(plan, found)),
+        (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
         (Kind.VOID, proof.objection),
         (Kind.VOID, lambda: _no_effect(plan, found)),
         (Kind.STUCK, proof.stuck),
+        (Kind.VOID, lambda: _left_behind(plan, found)),
         (Kind.BROKEN, lambda: _lost(plan, found)),
         (Kind.VOID, lambda: _no_sign(plan, found)),
         (Kind.VOID, lambda: contradiction),
@@ -112,8 +115,8 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
         if reason is not None:
             if kind is Kind.BROKEN and contradiction:
                 reason = f"{reason}; {contradiction}"
-            return Verdict(kind, reason, plan.control, contradiction is None, fired)
-    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, contradiction is None, fired)
+            return Verdict(kind, reason, plan.control, as_predicted, fired)
+    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, as_predicted, fired)
 
 
 class Proof:
@@ -134,7 +137,7 @@ class Proof:
     def objection(self) -> str | None:
         """Say why the run proves nothing, or ``None``."""
         checks = (
-            self._failure, self._unreadable, self._nothing_offered, self._refusal, self._fire, self._victims,
+            self._failure, self._unreadable, self.source_trouble, self._refusal, self._fire, self._victims,
             self._unhealthy_before, self._load, self._cut_short,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
@@ -154,8 +157,9 @@ class Proof:
         blind = next(self.history.of(kinds.UNDECODABLE), None)
         return f"the wire could not read {blind.get('api')} v{blind.get('version')}: {blind.get('because')}" if blind else None
 
-    def _nothing_offered(self) -> str | None:
-        count = sum(1 for _ in self.history.of(kinds.OFFERED))
+    def source_trouble(self) -> str | None:
+        """Say where the source is not known whole."""
+        count = len({event.get("record") for event in self.history.of(kinds.OFFERED)})
         return None if count == self.plan.offered else f"{count} of {self.plan.offered} records were offered"
 
     def _refusal(self) -> str | None:
@@ -229,6 +233,9 @@ class Proof:
             return None
         if self.drain is None or self.drain.get("phase") == "begun":
             return "the run was cut short before the drain had ended"
+        phases = {event.get("phase") for event in self.history.of(kinds.CELL)}
+        if phases and "observed" not in phases:
+            return "the run was cut short before all authorities had been asked"
         return None
 
 
@@ -242,15 +249,33 @@ def _exit(event: Event) -> str:
     return f"exit status {event.get('status')}"
 
 
-def _forbidden(plan: Plan, found: Account) -> str | None:
-    """Say which anomaly other than loss was seen although it is forbidden."""
+def _forbidden(plan: Plan, found: Account, *, source_known: bool) -> str | None:
+    """Say which anomaly other than loss was seen although it is forbidden.
+
+    What was never offered is a phantom: that can be said only where the source is known whole.
+    """
     for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
         count = found.counts[anomaly]
+        if anomaly is Anomaly.PHANTOM and not source_known:
+            continue
         if count and anomaly in PROMISES[plan.semantic]:
             if anomaly is Anomaly.DUPLICATED:
                 return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
             return f"{count} {anomaly}, which {plan.semantic} forbids"
     return None
+
+
+def _unpredicted(found: Account) -> bool:
+    """Whether an anomaly was seen that no scenario predicts."""
+    return any(found.counts[anomaly] for anomaly in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN))
+
+
+def _left_behind(plan: Plan, found: Account) -> str | None:
+    """Say what a drain that is said to have completed has left."""
+    if plan.refused_by_client:
+        return None
+    rest = found.counts["left"] + found.counts["stalled"]
+    return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
 
 
 def _lost(plan: Plan, found: Account) -> str | None:

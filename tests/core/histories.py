@@ -266,7 +266,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
     place = {"partition": pick((0, 1)), "epoch": pick((0, 0, 0, 1)), "offset": pick((0, 1, 2, 3, 4))}
     nowhere = {"partition": None, "epoch": None, "offset": None}
     hop = pick(("topic", "topic", "topic", "sink"))
-    log = {"hop": hop, "topic": RESULTS if hop == "sink" else pick((TOPIC, TOPIC, TOPIC, "t2"))}
+    log = {"hop": hop, "topic": pick((RESULTS,) * 9 + (TOPIC,)) if hop == "sink" else pick((TOPIC, TOPIC, TOPIC, "t2"))}
     flag = dice.random() < 0.5
     fields: dict[str, dict[str, Any]] = {
         "acked": {"record": record, "attempt": attempt, "hop": pick(("topic", "topic", "topic", "sink"))},
