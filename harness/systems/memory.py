@@ -217,7 +217,7 @@ class MemoryCellRun:
         attempt = self._attempt()
         self._sent(record, attempt)
         if part not in (LastHop.SENT, LastHop.ACKED):
-            for _ in range(2 if record.id in self._cast.stored_twice else 1):
+            for _ in range(self._cast.stored_twice.get(record.id, 1)):
                 self._store(record, attempt, visible=record.id not in self._cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self._shows(Sign.NOT_RESENT))
         self._tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
@@ -246,7 +246,7 @@ class MemoryCellRun:
         if record.id in self._cast.unread or part is LastHop.SKIPPED:
             return
         for copy in [copy for copy in self._log.copies if copy.record == record.id and copy.visible]:
-            for _ in range(2 if record.id in self._cast.delivered_twice else 1):
+            for _ in range(self._cast.delivered_twice.get(record.id, 1)):
                 self._delivered(copy)
                 if copy.spare:
                     self._absorbed(copy)

@@ -40,6 +40,8 @@ class Plant:
     duplicate: int = 0
     delivered_twice: bool = False
     """Duplicates are delivered twice instead of stored twice."""
+    times: int = 2
+    """How often a duplicate is recorded."""
     resurrect: int = 0
     tear: int = 0
     stall: int = 0
@@ -62,8 +64,8 @@ class Plant:
 
     def __post_init__(self) -> None:
         numbers = (self.lose, self.duplicate, self.resurrect, self.tear, self.stall, self.phantom, self.reorder)
-        if min(numbers) < 0:
-            raise PlantError("a plant counts from 0")
+        if min(numbers) < 0 or self.times < 2:  # noqa: PLR2004 - once is no duplicate
+            raise PlantError("a plant counts from 0, and a duplicate is recorded twice or more")
 
 
 @dataclass
@@ -71,8 +73,9 @@ class Cast:
     """Which record plays which part, by id. The parts are disjoint."""
 
     lost: dict[str, LastHop] = field(default_factory=dict)
-    stored_twice: set[str] = field(default_factory=set)
-    delivered_twice: set[str] = field(default_factory=set)
+    stored_twice: dict[str, int] = field(default_factory=dict)
+    """How often they are."""
+    delivered_twice: dict[str, int] = field(default_factory=dict)
     resurrected: set[str] = field(default_factory=set)
     torn: set[str] = field(default_factory=set)
     stalled: set[str] = field(default_factory=set)
@@ -105,7 +108,8 @@ def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
     drawn = iter(free)
     cast.lost |= {next(drawn): plant.lose_at for _ in range(plant.lose)}
     twice = cast.delivered_twice if plant.delivered_twice else cast.stored_twice
-    for part, count in ((twice, plant.duplicate), (cast.resurrected, plant.resurrect), (cast.torn, plant.tear)):
+    twice |= {next(drawn): plant.times for _ in range(plant.duplicate)}
+    for part, count in ((cast.resurrected, plant.resurrect), (cast.torn, plant.tear)):
         part.update(next(drawn) for _ in range(count))
     return cast
 
@@ -115,7 +119,8 @@ def _cast_prediction(cast: Cast, plan: Plan, records: Sequence[Record]) -> None:
     consumed = bool({Role.CONSUMER, Role.PROCESSOR} & set(plan.evidence.killed + plan.evidence.paused))
     hop = LastHop.ACKED if plan.evidence.forgotten else LastHop.DELIVERED if consumed else LastHop.SENT
     cast.lost |= dict.fromkeys(_must_show(plan.lost, plan, records), hop)
-    (cast.delivered_twice if consumed else cast.stored_twice).update(_must_show(plan.duplicated, plan, records))
+    twice = cast.delivered_twice if consumed else cast.stored_twice
+    twice |= dict.fromkeys(_must_show(plan.duplicated, plan, records), 2)
 
 
 def _must_show(prediction: Prediction, plan: Plan, records: Sequence[Record]) -> frozenset[str]:

@@ -79,6 +79,10 @@ def counted() -> list[Case]:
             Case(Plant(lose=k), AMO, KEPT, lost, scenario=FORGIVING),
             Case(Plant(duplicate=k), ALO, KEPT, doubled, scenario=FORGIVING),
         ]
+    cases += [
+        Case(Plant(duplicate=2, times=4), AMO, BROKEN, {"duplicated": 6, "stored_twice": 6}, "6 duplicated"),
+        Case(Plant(duplicate=2, times=4, delivered_twice=True), EOS, BROKEN, {"duplicated": 6, "delivered_twice": 6}),
+    ]
     for semantic, k in ((AMO, 1), (ALO, 2), (EOS, 4)):
         cases += [
             Case(Plant(resurrect=k), semantic, BROKEN, {"resurrected": k}, f"{k} resurrected"),
