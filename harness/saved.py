@@ -193,7 +193,7 @@ def judge_cell(directory: Path) -> CellResult:
     try:
         history = read_history(directory / HISTORY)
         seconds, phases = _timing(history)
-        return CellResult(judge(plan, _seen_through(history)), directory, seconds, phases)
+        return CellResult(judge(plan, history), directory, seconds, phases)
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error)), directory, 0.0, {})
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
@@ -221,15 +221,6 @@ def write_whole(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
-
-
-def _seen_through(history: History) -> History:
-    """Add a failure where the runner never said that everything was observed: what it could not write down is not lost."""
-    if any(mark["phase"] == "observed" for mark in history.of(kinds.CELL)):
-        return history
-    last = max((event["t"] for event in history.events), default=0)
-    failure = {"t": last, "event": kinds.FAILED, "because": "it ended before everything was observed"}
-    return dataclasses.replace(history, events=(*history.events, failure))
 
 
 def _timing(history: History) -> tuple[float, dict[str, float]]:

@@ -122,7 +122,6 @@ def test_a_runner_that_died_anywhere_proves_nothing(cell: Path) -> None:
         file.write_bytes(b"".join(lines[:number]))
         verdict = judge_cell(cell).verdict
         assert verdict.kind is Kind.VOID, (number, verdict)
-        assert verdict.reason == "the run failed: it ended before everything was observed"
     file.write_bytes(b"".join(lines[: ends + 1]))
     assert judge_cell(cell).verdict.kind is Kind.KEPT
 
