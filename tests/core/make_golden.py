@@ -182,6 +182,23 @@ def cut(story: Story) -> None:
     without(story, lambda row: row["t"] >= end and row["event"] != "offered")
 
 
+def half_observed(story: Story) -> None:
+    """Let the harness die while it reads the sink."""
+    at = first(story, "recorded", record=RECORDS[3])["t"]
+    without(story, lambda row: row["t"] > at)
+
+
+def leave_behind(story: Story) -> None:
+    """Declare the drain complete with a record unread."""
+    lose(story, RECORDS[5], "fetched", "delivered", "recorded")
+    first(story, "position", partition=place(RECORDS[5])[0])["offset"] = 2
+
+
+def unwritten(story: Story) -> None:
+    """Lose one line of the source: the record itself went all the way."""
+    without(story, lambda row: about(row, RECORDS[5], "offered"))
+
+
 def undecodable(story: Story) -> None:
     """Blind the wire."""
     story.tell("undecodable", "wire", api="Produce", version=99, because="no schema for this version")
@@ -352,6 +369,14 @@ GOLDEN: dict[str, Golden] = {
     "void-no-load-after": Golden(lambda s: no_load(s, after=True), "void", "no load after the fault"),
     "void-cut-short": Golden(cut, "void", "cut short", {"stored": -6, "recorded": -6, "lost": 6},
                              dict.fromkeys(RECORDS, "acked, not stored")),
+    "void-half-observed": Golden(
+        half_observed, "void", "cut short before all authorities had been asked", {"recorded": -2, "lost": 2},
+        dict.fromkeys(RECORDS[4:], "delivered, not recorded"),
+    ),
+    "void-left-behind": Golden(leave_behind, "void", "1 records are left behind",
+                               {"recorded": -1, "left": 1, "left_in_topic": 1}),
+    "void-source-unknown": Golden(unwritten, "void", "5 of 6 records were offered",
+                                  {"offered": -1, "acked": -1, "stored": -1, "recorded": -1, "phantom": 2}),
     "void-without-effect": Golden(nothing, "void", "without effect: lost predicted exactly target, saw none",
                                   plan={"semantic": AMO, "sign": None, "lost": Exactly()}),
     "void-control-without-effect": Golden(nothing, "void", "without effect: duplicated predicted", plan=CONTROL),

@@ -15,7 +15,7 @@ from harness.core.accounting import Account, LastHop, State, account
 
 Row = dict[str, Any]
 
-BATCHES = 16
+BATCHES = 14
 PER_BATCH = 24
 ROUNDS_MAX = 2000
 
