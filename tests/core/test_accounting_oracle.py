@@ -78,7 +78,7 @@ def test_many_cells_in_one_frame_agree_with_the_oracle(batch: int) -> None:
             pytest.fail(f"{cell}: {said}\n" + "\n".join(str(row) for row in events), pytrace=False)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 4)  # each is an account of its own
 @given(seed=st.integers(0, 2**32))
 def test_one_cell_agrees_with_the_oracle(seed: int) -> None:
     """``account`` agrees with the oracle on histories of any luck (``--hypothesis-profile=thorough`` for new ones)."""
