@@ -6,8 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK := requirements.lock
+NEEDED_MB := 3000
+# uv's cache lies beside its target, so that files are linked and not copied, and goes when the set-up is done
+UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
+# the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
+LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
-.PHONY: help run test test-fast lint bench lock clean
+.PHONY: help run test test-fast lint bench lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -34,15 +39,27 @@ lock: $(READY)  ## bring requirements.lock up to date with pyproject.toml
 clean:  ## remove the virtual environment (not the cache: see `lostack doctor`)
 	@rm -rf $(VENV)
 
+# One set-up at a time: a second `make run` beside it waits on the lock of this file, then finds everything done.
 $(READY): $(LOCK) pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "lostack needs Python 3.11 or newer: set PYTHON=python3.11, or install it (Debian: apt-get install python3.11 python3.11-venv)" >&2; exit 3; }
-	@echo "set-up 1/3: virtual environment"
-	@$(PYTHON) -m venv $(VENV) || { echo "python3 has no venv module (Debian: apt-get install python3-venv)" >&2; exit 3; }
-	@awk '/^uv==/ {on=1} on {print} on && !/\\$$/ {exit}' $(LOCK) > $(VENV)/uv.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
-	@echo "set-up 2/3: locked dependencies, checked by sha256 (PySpark alone is some 400 MB)"
-	@$(BIN)/uv --system-certs pip install --python $(BIN)/python --require-hashes -r $(LOCK)
-	@echo "set-up 3/3: lostack itself"
-	@$(BIN)/uv --system-certs pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
-	@touch $@
+	@$(shell command -v flock >/dev/null && echo flock Makefile) $(MAKE) --no-print-directory set-up
+
+set-up:
+	@if [ $(READY) -nt $(LOCK) ] && [ $(READY) -nt pyproject.toml ]; then exit 0; fi; set -e; start=$$SECONDS; \
+	fail() { echo "$$*" >&2; exit 3; }; \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  fail "lostack needs Python 3.11 or newer: set PYTHON=python3.11, or install it (Debian: apt-get install python3.11 python3.11-venv)"; \
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || fail "$(PYTHON) has no venv module (Debian: apt-get install python3-venv)"; \
+	free=$$(df -Pk . | awk 'NR==2 {print int($$4 / 1024)}'); \
+	[ -e $(READY) ] || [ $$free -ge $(NEEDED_MB) ] || fail "the disk is full: set-up needs $(NEEDED_MB) MB here and $$free MB are free"; \
+	echo "set-up 1/3: virtual environment"; \
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || fail "cannot make $(VENV) with $(PYTHON)"; \
+	awk '/^[^ #]/ {on = /^(uv|setuptools)==/} on' $(LOCK) > $(VENV)/first.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(VENV)/first.lock || \
+	  fail "cannot install uv: is there a network?"; \
+	echo "set-up 2/3: locked dependencies, checked by sha256 (PySpark alone is some 430 MB)"; \
+	$(UV) pip install $(LOCKED) --config-settings-package "pyspark:--build-option=--compression=stored" || \
+	  { echo "uv could not; trying pip, which has settings of its own"; $(BIN)/python -m pip install $(LOCKED); } || \
+	  fail "cannot install what $(LOCK) lists: is there a network?"; \
+	echo "set-up 3/3: lostack itself"; \
+	$(UV) pip install --quiet --no-deps --no-build-isolation -e .; \
+	rm -rf $(VENV)/.uv; touch $(READY); echo "set-up done in $$((SECONDS - start)) s"
