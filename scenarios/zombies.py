@@ -47,7 +47,8 @@ PROCESSOR = Scenario(
     id="zombie-processor", failure_point="zombie-consumer", group="zombies", pipeline=PipelineKind.TOPIC_TO_TOPIC,
     fault=Pause(InProgram(Role.PROCESSOR, "before-recording")),
     because="The zombie's transaction carries the group metadata of the poll that gave it the record: its offsets are "
-    "refused, its transaction is aborted.",
+    "refused, its transaction is aborted. (It then takes a new producer: kafka-python 3.0.12 would send the refused offsets "
+    "again in its next transaction, and take the position of the one that took over back.)",
     expect={EOS: Predicted(sign=Sign.ABORTED, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 

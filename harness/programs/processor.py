@@ -19,16 +19,14 @@ class Processor:
 
     def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
         from harness.programs import consuming  # noqa: PLC0415 - a refusal by the client belongs into the ledger
-        from harness.programs.clients import make_consumer, make_producer  # noqa: PLC0415
+        from harness.programs.clients import make_consumer  # noqa: PLC0415
         from harness.programs.sending import Sender  # noqa: PLC0415
 
         self._stage = stage
         self._ledger = ledger
         self._settings = stage.settings.consumer
         self._consuming = consuming
-        self._producer = make_producer(stage, transactional_id=f"{stage.key}-{stage.name}")
-        if stage.settings.producer.transactional:
-            self._producer.init_transactions()  # before the first poll: what a dead predecessor left pending is settled
+        self._producer = self._new_producer()  # before the first poll: what a dead predecessor left pending is settled
         self._consumer = make_consumer(stage)
         consuming.Subscription(stage, ledger, self._consumer, None)
         self._sender = Sender(stage, ledger, self._producer, hop="sink")
@@ -43,12 +41,24 @@ class Processor:
     def _in_transaction(self, batch: list[Any]) -> None:
         """Results and offsets in one transaction; where it aborts, the batch is read again."""
         group = self._consumer.group_metadata()
-        # put out of the group since the poll: offsets without a generation would be taken, and fence nobody
-        member = group.generation_id >= 0
-        if not (member and self._sender.commit(self._transform(batch), before_commit=lambda: self._send_offsets(batch, group))):
+        if group.generation_id < 0:  # put out of the group since the poll: its offsets would be taken, and fence nobody
             self._consuming.rewind(self._consumer, batch)
-            return
-        _pass("before-commit", batch)
+        elif self._sender.commit(self._transform(batch), before_commit=lambda: self._send_offsets(batch, group)):
+            _pass("before-commit", batch)
+        else:
+            # kafka-python 3.0.12 sends offsets that were refused again, with those of its next transaction, and the
+            # position of a partition that another member has long gone on with goes back: such a producer is done with
+            self._producer.close()
+            self._producer = self._sender.producer = self._new_producer()
+            self._consuming.rewind(self._consumer, batch)
+
+    def _new_producer(self) -> Any:
+        from harness.programs.clients import make_producer  # noqa: PLC0415 - see above
+
+        producer = make_producer(self._stage, transactional_id=f"{self._stage.key}-{self._stage.name}")
+        if self._stage.settings.producer.transactional:
+            producer.init_transactions()
+        return producer
 
     def _send_offsets(self, batch: list[Any], group: Any) -> None:
         if self._settings.group_metadata is GroupMetadata.AT_COMMIT:

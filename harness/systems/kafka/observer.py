@@ -18,7 +18,7 @@ from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 PROBE_TOPIC = "lostack.probe"
 READY_S = 60.0
@@ -51,10 +51,11 @@ class LogEnds:
 
 
 class Observer:
-    """Reads one broker's logs and positions."""
+    """Reads one broker's logs and positions. ``check`` raises where the ground has broken: then nothing waits for an answer."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, check: Callable[[], None]) -> None:
         self._bootstrap = bootstrap
+        self._check = check
         self._lock = threading.RLock()
         self._admin: Any = None
         self._readers: dict[str, Any] = {}
@@ -74,11 +75,11 @@ class Observer:
     def ends(self, topic: str) -> dict[int, LogEnds]:
         """Return the offsets of every partition of a topic."""
         with self._lock:
-            committed, uncommitted = self._reader("read_committed"), self._reader("read_uncommitted")
-            partitions = [TopicPartition(topic, p) for p in sorted(uncommitted.partitions_for_topic(topic) or ())]
-            first = uncommitted.beginning_offsets(partitions)
-            stable = committed.end_offsets(partitions)
-            last = uncommitted.end_offsets(partitions)
+            known = self._reader("read_uncommitted").partitions_for_topic(topic) or ()
+            partitions = [TopicPartition(topic, p) for p in sorted(known)]
+            first = self._reader("read_uncommitted").beginning_offsets(partitions)
+            stable = self._reader("read_committed").end_offsets(partitions)
+            last = self._reader("read_uncommitted").end_offsets(partitions)
         return {p.partition: LogEnds(first[p], stable[p], last[p]) for p in partitions}
 
     def copies(self, topic: str) -> list[LogCopy]:
@@ -139,11 +140,13 @@ class Observer:
             producer.close(timeout=1)
 
     def _admin_client(self) -> Any:
+        self._check()
         if self._admin is None:
             self._admin = KafkaAdminClient(**_CLIENT, bootstrap_servers=self._bootstrap)
         return self._admin
 
     def _reader(self, isolation: str) -> Any:
+        self._check()
         if isolation not in self._readers:
             self._readers[isolation] = KafkaConsumer(
                 **_CLIENT, **_QUIET, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,

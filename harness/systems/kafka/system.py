@@ -82,7 +82,7 @@ class KafkaDeployed:
             dict(zip(WIRE_ROLES, others[:half], strict=True)), dict(zip(WIRE_ROLES, others[half:], strict=True)),
         )  # fmt: skip
         self.broker = Broker(self.runtime, install, directory, self._ports, name="broker-1")
-        self.observer = Observer(self.broker.bootstrap)
+        self.observer = Observer(self.broker.bootstrap, self.runtime.check)
         self._wire: WireControl | None = None
         self._wire_node: Node | None = None
 

@@ -1,0 +1,43 @@
+"""Faults of clients that our programs work around: each is shown here, so that the work-around goes when the fault does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaProducer, TopicPartition
+from kafka.errors import CommitFailedError
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+
+from harness import registry
+from harness.core.scenario import Deployment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+
+def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(tmp_path: Path) -> None:
+    """3.0.12: what a group refused in one transaction, aborted since, is committed with the offsets of the next one."""
+    system = registry.system("kafka")
+    system.prepare(print)
+    deployed = system.deploy(Deployment.OWN, tmp_path)
+    try:
+        deployed.observer.create_topics({"in": (2, {})})
+        producer = KafkaProducer(bootstrap_servers=deployed.broker.bootstrap, transactional_id="t")
+        producer.init_transactions()
+        producer.begin_transaction()
+        stale = ConsumerGroupMetadata("group", 7, "put-out", None)
+        with pytest.raises(CommitFailedError):
+            producer.send_offsets_to_transaction({TopicPartition("in", 0): OffsetAndMetadata(5, "", -1)}, stale)
+        producer.abort_transaction()
+        producer.begin_transaction()
+        simple = ConsumerGroupMetadata("group", -1, "", None)
+        producer.send_offsets_to_transaction({TopicPartition("in", 1): OffsetAndMetadata(1, "", -1)}, simple)
+        producer.commit_transaction()
+        producer.close()
+        positions = deployed.observer.positions("group", "in")
+        assert positions == {0: 5, 1: 1}, "mended: Processor._in_transaction can keep its producer now"
+    finally:
+        deployed.close()
