@@ -1,6 +1,7 @@
 """The class-data archive: the JVM's classes, parsed once, so that a broker starts in half the time.
 
-It is made by a broker that comes up, stores and delivers one record, and is ended in order. It fits one Java and one
+It is made by a broker that comes up, stores and delivers one record, and is ended in order (Spark's is made in
+:mod:`harness.setup.spark`). It fits one Java and one
 set of jars (by size and time), and is keyed by both. It only saves time: where it can't be made, things go without it.
 """
 
@@ -91,7 +92,7 @@ def ensure_archive(
             fill(directory, lambda part: (make or make_archive)(java, jars, part))
         except Exception as error:  # noqa: BLE001 - it only saves time; whatever is wrong with it, go without
             because = f"{type(error).__name__}: {error}".splitlines()[0]
-            say(f"no class-data archive ({because}); brokers start more slowly")
+            say(f"no class-data archive ({because}); it starts more slowly")
             directory.mkdir(exist_ok=True)
             (directory / "failed").write_text(because)
     return find_archive(java, jars, cache=cache) or Archive(None, "it vanished")

@@ -1,8 +1,11 @@
 """Sets of jars, such as Kafka 4.3.0 with all it needs: resolved by the Ivy inside PySpark, each checked by its sha256.
 
-A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with one line in front::
+A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its modules in front::
 
     # <organisation> <module> <revision>
+
+One module comes with all it depends on. Several come alone, each without what it depends on: whoever lists them knows
+what is there already (Spark has what its connectors need, and its pom would bring all of it again).
 
 To add a set, resolve it once, read the list, and commit it.
 """
@@ -20,7 +23,8 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 from harness.interfaces import EnvironmentFailure
 from harness.setup.cache import fill, locked, need_space
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 LISTS: Final = Path(__file__).parent
 STAMP: Final = ".verified.json"
+MODULES: Final = "modules.xml"
 FETCH_WITHIN_S: Final = 900.0
 SAY_EVERY_S: Final = 3.0
 NEEDED_MB: Final = 200
@@ -44,14 +49,20 @@ SIZE: Final = re.compile(r"\((\d+)kB\)$")
 UNRESOLVED: Final = re.compile(r"^\s*:: (\S+#\S+;\S+?)(?:!\S+)?(?:: .*)?$")
 
 
+class Module(NamedTuple):
+    """A module of a repository."""
+
+    organisation: str
+    name: str
+    revision: str
+
+
 @dataclass(frozen=True, slots=True)
 class JarSet:
     """What to resolve, and what must come: file name → sha256 in hex."""
 
     name: str
-    organisation: str
-    module: str
-    revision: str
+    modules: tuple[Module, ...]
     sums: Mapping[str, str]
 
 
@@ -77,13 +88,12 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in lists.glob("*.sha256")))
         raise EnvironmentFailure(f"no list of jars named {name}; there are: {known}")
-    head, *lines = path.read_text().splitlines()
-    words = head.removeprefix("#").split()
-    sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines)}
-    match words:
-        case [organisation, module, revision] if head.startswith("#") and sums and "" not in sums:
-            return JarSet(name, organisation, module, revision, sums)
-    raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
+    lines = path.read_text().splitlines()
+    modules = [line.removeprefix("#").split() for line in lines if line.startswith("#")]
+    sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))}
+    if not modules or not sums or "" in sums or any(len(words) != len(Module._fields) for words in modules):
+        raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
+    return JarSet(name, tuple(Module(*words) for words in modules), sums)
 
 
 def check_jars(directory: Path, jar_set: JarSet) -> Check:
@@ -187,8 +197,20 @@ def ivy_jar() -> Path:
     raise EnvironmentFailure("PySpark is not installed as it should be (no Ivy in it); run: make setup")
 
 
-def ivy_command(jar_set: JarSet, target: Path, ivy: Path, java: Java, environ: Mapping[str, str]) -> list[str]:
-    """Return the command that resolves a set into ``target`` and keeps all its own files below ``ivy``."""
+def ivy_module(jar_set: JarSet) -> str:
+    """Return the XML that asks Ivy for the modules of a set: one with all it needs, or several alone."""
+    alone = len(jar_set.modules) > 1
+    kind = 'conf="default->master" transitive="false"' if alone else 'conf="default->default"'
+    quoted = [tuple(quoteattr(word) for word in module) for module in jar_set.modules]
+    wanted = "".join(f"<dependency org={org} name={name} rev={revision} {kind}/>" for org, name, revision in quoted)
+    return (
+        '<ivy-module version="2.0"><info organisation="lostack" module="jars"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+
+
+def ivy_command(target: Path, ivy: Path, java: Java, environ: Mapping[str, str]) -> list[str]:
+    """Return the command that resolves what ``ivy/modules.xml`` asks for into ``target``, with its own files below ``ivy``."""
     settings = environ.get(SETTINGS_VARIABLE)
     return [
         str(java.path),
@@ -199,14 +221,16 @@ def ivy_command(jar_set: JarSet, target: Path, ivy: Path, java: Java, environ: M
         *(("-settings", settings) if settings else ()),
         *("-cache", str(ivy / "cache")),
         *("-confs", "default"),
-        *("-dependency", jar_set.organisation, jar_set.module, jar_set.revision),
+        *("-ivy", str(ivy / MODULES)),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
     ]
 
 
 def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]) -> None:
     """Resolve a set with Ivy. Raises EnvironmentFailure where that fails or takes over 15 minutes."""
-    command = ivy_command(jar_set, target, ivy, java, os.environ)
+    ivy.mkdir(exist_ok=True)
+    (ivy / MODULES).write_text(ivy_module(jar_set))
+    command = ivy_command(target, ivy, java, os.environ)
     say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (half a minute, once)")
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"

@@ -8,7 +8,7 @@ import pytest
 
 from harness.interfaces import EnvironmentFailure
 from harness.setup.cache import cache_root
-from harness.setup.jars import JarSet, check_jars, ensure_jars, is_stamped, sha256, stamp
+from harness.setup.jars import JarSet, Module, check_jars, ensure_jars, is_stamped, ivy_module, read_jar_set, sha256, stamp
 from harness.setup.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def jar_set(folder: Path) -> JarSet:
     folder.mkdir(parents=True)
     for name in ("a.jar", "b.jar"):
         (folder / name).write_bytes(name.encode() * 100)
-    return JarSet("test", "org", "module", "1", {name: sha256(folder / name) for name in ("a.jar", "b.jar")})
+    return JarSet("test", (Module("org", "module", "1"),), {name: sha256(folder / name) for name in ("a.jar", "b.jar")})
 
 
 def test_every_way_a_jar_can_be_wrong_is_seen(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_stamp_ends_with_the_file_it_speaks_of(tmp_path: Path) -> None:
 
 def test_a_missing_jar_that_cannot_be_fetched_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Ivy brings nothing, the message says so and nothing half-made stays in the cache."""
-    jars = JarSet("test", "org", "module", "1", {"a.jar": "00"})
+    jars = JarSet("test", (Module("org", "module", "1"),), {"a.jar": "00"})
     java = Java(fake_java(tmp_path / "jdk", "17.0.9"), 17, "17.0.9")
     (tmp_path / "cache").mkdir()
     monkeypatch.setattr("harness.setup.jars.ivy_retrieve", lambda *_, **__: None)
@@ -98,3 +98,20 @@ def test_a_missing_jar_that_cannot_be_fetched_is_one_line(tmp_path: Path, monkey
 def test_the_cache_can_be_put_elsewhere(tmp_path: Path) -> None:
     """LOSTACK_CACHE names the folder."""
     assert cache_root({"LOSTACK_CACHE": str(tmp_path / "here")}) == tmp_path / "here"
+
+
+def test_several_modules_come_alone_and_one_with_all_it_needs(tmp_path: Path) -> None:
+    """Spark's connector must not bring a second Hadoop; Kafka must bring everything."""
+    (tmp_path / "several.sha256").write_text("# org a 1\n# org b 2\n00  a-1.jar\n11  b-2.jar\n")
+    several = read_jar_set("several", tmp_path)
+    assert [module.name for module in several.modules] == ["a", "b"]
+    assert ivy_module(several).count('transitive="false"') == 2
+    assert 'transitive="false"' not in ivy_module(read_jar_set("kafka-4.3.0"))
+
+
+def test_a_malformed_list_is_refused(tmp_path: Path) -> None:
+    """A list without modules, or with half a module, is one clear line."""
+    for text in ("00  a.jar\n", "# org a\n00  a.jar\n", "# org a 1\n"):
+        (tmp_path / "bad.sha256").write_text(text)
+        with pytest.raises(EnvironmentFailure, match="is no list of jars"):
+            read_jar_set("bad", tmp_path)
