@@ -19,6 +19,8 @@ from harness.setup.cache import cache_root
 from harness.setup.jars import check_jars, read_jar_set
 from harness.setup.java import INSTALL, WANTED, ask, candidates, find_java
 from harness.setup.kafka import VERSION
+from harness.setup.toxiproxy import VERSION as TOXIPROXY
+from harness.setup.toxiproxy import find_toxiproxy, go_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +46,7 @@ class Finding:
 def diagnose() -> list[Finding]:
     """Look at everything (about a second: every jar's sha256 is compared)."""
     checks: tuple[Callable[[], Finding], ...] = (
-        _packages, _cache, _java, _jars, _archive, _disk, _memory, _ports, _open_files, _engine,
+        _packages, _cache, _java, _jars, _archive, _toxiproxy, _disk, _memory, _ports, _open_files, _engine,
     )  # fmt: skip
     return [_safely(check) for check in checks]
 
@@ -112,6 +114,15 @@ def _archive() -> Finding:
     if archive is None:
         return Finding("class-data archive", ok=True, detail="made by the next run (some ten seconds, once)")
     return Finding("class-data archive", ok=True, detail="ready" if archive.flags else "could not be made: starts are slower")
+
+
+def _toxiproxy() -> Finding:
+    found = find_toxiproxy(cache_root())
+    if found is not None:
+        return Finding("toxiproxy", ok=True, detail=f"server at {found}")
+    go = next((path for path in go_candidates(cache_root(), os.environ) if path.exists()), None)
+    how = f"by {go}" if go else "by a Go that is fetched for it"
+    return Finding("toxiproxy", ok=True, detail=f"{TOXIPROXY} is built {how}, by the first run that needs it")
 
 
 def _disk() -> Finding:
