@@ -11,12 +11,13 @@ import contextlib
 import socket
 import struct
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.wire import codec, frames
 from harness.wire.cell import Frame
+from harness.wire.messages import Traffic
 from harness.wire.rules import Action, After, Api, Direction, How, api_label
 from harness.wire.tracker import NOTHING, FetchSession, Insight
 
@@ -54,15 +55,23 @@ class Inlet:
         self._reading: asyncio.Task[bytes] | None = None
         self.buffer = bytearray()
         self.ended = False
+        self.bytes = 0
+        self.reads = 0
+        self.ended_at: float | None = None
+        """When the stream ended or broke, by the loop's clock."""
 
     async def read(self) -> bool:
         """Wait for more bytes; false at the end of the stream."""
         if self.ended:
             return False
-        if self._reading is None:
-            data = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
-        else:
-            data, self._reading = await self._reading, None
+        try:
+            if self._reading is None:
+                data = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
+            else:
+                data, self._reading = await self._reading, None
+        except OSError:
+            self._end()
+            raise
         return self._got(data)
 
     async def read_unless(self, event: asyncio.Event) -> bool:
@@ -79,11 +88,23 @@ class Inlet:
         if not self._reading.done():
             return True
         done, self._reading = self._reading, None
-        return self._got(done.result())
+        try:
+            data = done.result()
+        except OSError:
+            self._end()
+            raise
+        return self._got(data)
+
+    def _end(self) -> None:
+        self.ended = True
+        self.ended_at = self._loop.time()
 
     def _got(self, data: bytes) -> bool:
-        self.ended = not data
+        if not data:
+            self._end()
         self.buffer += data
+        self.bytes += len(data)
+        self.reads += 1
         return not self.ended
 
     def take(self, count: int) -> bytes:
@@ -106,13 +127,17 @@ class Lane:
         self._conn = conn
         self._wire = conn.wire
         self._loop = asyncio.get_running_loop()
-        self._inlet = Inlet(source)
+        self.inlet = self._inlet = Inlet(source)
         self._target = target
         self._direction = direction
         self.dark = False
         """A rule has made this direction silent for good."""
         self.swallowed = False
         """Bytes of this direction were thrown away by a black hole of the control connection."""
+        self.sent = 0
+        """Bytes given to the destination."""
+        self.refused_at: float | None = None
+        """When the destination took no more, by the loop's clock."""
 
     async def run(self) -> None:
         """Pass frames on until the stream ends; raises :class:`CutError` where the connection is to end."""
@@ -153,7 +178,12 @@ class Lane:
         if self._wire.is_dark(self._conn, self._direction):
             self.swallowed = True
             return
-        await self._loop.sock_sendall(self._target, data)
+        try:
+            await self._loop.sock_sendall(self._target, data)
+        except OSError:
+            self.refused_at = self._loop.time()
+            raise
+        self.sent += len(data)
 
     async def _raw(self) -> None:
         """Pass on what is left as bare bytes."""
@@ -471,7 +501,27 @@ class Connection:
             self._ended.set()
             self._over.set()
             self._unanswered_cuts()
-            self.wire.note(self.cell, "conn", phase="close", because=because, **self.fields())
+            by = "wire" if because.startswith("cut") else self._ended_by()
+            if self.cell is not None:
+                self.cell.count(self.route.role, replace(self.traffic(), left=int(by == "client"), lost=int(by == "broker")))
+            self.wire.note(self.cell, "conn", phase="close", because=because, ended_by=by, **self.fields())
+
+    def traffic(self) -> Traffic:
+        """Return what has passed so far."""
+        up, down = self.lanes[Direction.REQUEST], self.lanes[Direction.RESPONSE]
+        return Traffic(up.sent, down.inlet.bytes, down.inlet.reads, opened=1)
+
+    def _ended_by(self) -> str:
+        """Say whose end of the connection went first: the client's or the broker's (or of the network before it)."""
+        up, down = self.lanes[Direction.REQUEST], self.lanes[Direction.RESPONSE]
+        ends = (
+            ("client", up.inlet.ended_at),
+            ("broker", down.inlet.ended_at),
+            ("broker", up.refused_at),
+            ("client", down.refused_at),
+        )
+        known = [(at, who) for who, at in ends if at is not None]
+        return min(known)[1] if known else "wire"
 
     def _unanswered_cuts(self) -> None:
         for pending in self.pending.values():

@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, WireError
+from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
 
 if TYPE_CHECKING:
@@ -132,6 +132,14 @@ class WireControl:
     def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
         """Return what a rule has met so far."""
         return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
+
+    def detour(self, cell_id: str, route: str, upstream_port: int | None) -> None:
+        """Let a cell's new connections over a route reach the broker through another loopback port; None ends that."""
+        self._call("detour", {"cell_id": cell_id, "route": route, "upstream_port": upstream_port})
+
+    def traffic(self, cell_id: str, role: str) -> Traffic:
+        """Return what has passed between wire and broker for one role of a cell."""
+        return Traffic(**self._call("traffic", {"cell_id": cell_id, "role": role}))
 
     def wait_hit(self, cell_id: str, rule_id: str, within_s: float) -> Hit | None:
         """Wait for the next hit of a rule not yet returned here; None when there is none in time."""

@@ -95,6 +95,22 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """What passed between the wire and a broker for one role of a cell, since the cell was opened. Bytes and counts.
+
+    ``sent`` and ``received`` are bytes towards the broker and from it, in ``reads`` pieces; ``opened`` connections, of
+    which ``left`` were ended by the client and ``lost`` from the broker's side (or by the network in between).
+    """
+
+    sent: int = 0
+    received: int = 0
+    reads: int = 0
+    opened: int = 0
+    left: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Frozen:
     """A freeze asked for by hand: how many connections stand still now."""
 

@@ -152,6 +152,14 @@ async def _counts(wire: Wire, args: dict[str, Any]) -> object:
     return wire.counts(args["cell_id"], args["rule_id"])
 
 
+async def _detour(wire: Wire, args: dict[str, Any]) -> None:
+    wire.detour(args["cell_id"], args["route"], args["upstream_port"])
+
+
+async def _traffic(wire: Wire, args: dict[str, Any]) -> object:
+    return wire.traffic(args["cell_id"], args["role"])
+
+
 async def _holds(wire: Wire, _args: dict[str, Any]) -> object:
     return wire.holds()
 
@@ -200,6 +208,8 @@ VERBS: dict[str, Callable[[Wire, dict[str, Any]], Awaitable[object]]] = {
     "arm": _arm,
     "disarm": _disarm,
     "counts": _counts,
+    "detour": _detour,
+    "traffic": _traffic,
     "holds": _holds,
     "resolve": _resolve,
     "resolve_all": _resolve_all,

@@ -8,17 +8,17 @@ import itertools
 import socket
 import sys
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.history import HistoryError, HistoryWriter
 from harness.core.waiting import POLL_S
-from harness.wire import codec
-from harness.wire.cell import Frame, WireCell
+from harness.wire import codec, frames
+from harness.wire.cell import Frame, WireCell, total
 from harness.wire.connection import Connection, reset
 from harness.wire.delivery import DeliveryError, deliver
-from harness.wire.messages import CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, WireError
+from harness.wire.messages import CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts, is_prefix
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BY = "wire"
 BACKLOG = 512
 BIND_WITHIN_S = 5.0
+PEEK_BYTES = 512
 CONNECT_WITHIN_S = 10.0
 DEFAULT_DECODE_LIMIT = 16 << 20
 _INCARNATION_WORDS = 3
@@ -276,11 +277,24 @@ class Wire:
         """Run one connection to its end. A history that cannot be written ends the wire; our own fault voids cells."""
         number = next(self._numbers)
         try:
+            route = await self._detoured(route, client)
             upstream = await self._reach(route, client, number)
             if upstream is not None:
                 await self._join(Connection(self, number, route, client, upstream))
         except HistoryError as error:
             self.fail(str(error))
+
+    async def _detoured(self, route: Route, client: socket.socket) -> Route:
+        """Return the route by which this client's cell reaches the broker; to know the cell its first request is peeked at."""
+        if not any(route.name in cell.detours for cell in self._cells.values()):
+            return route
+        try:
+            cell = self._by_route.get(route.name) or self.cell_of(await _first_client_id(client), route)
+        except asyncio.CancelledError:
+            client.close()
+            raise
+        port = cell.detours.get(route.name) if cell is not None else None
+        return route if port is None else replace(route, upstream_port=port)
 
     async def _reach(self, route: Route, client: socket.socket, number: int) -> socket.socket | None:
         """Connect to the broker; where it refuses, so do we, at once."""
@@ -374,6 +388,21 @@ class Wire:
     def counts(self, cell_id: str, rule_id: str) -> RuleCounts:
         """Return what a rule has met so far."""
         return self._cell(cell_id).rule(rule_id).counts
+
+    def detour(self, cell_id: str, route: str, upstream_port: int | None) -> None:
+        """Let the cell's new connections over a route reach the broker through another port; None ends that."""
+        cell = self._cell(cell_id)
+        self._listener(route)
+        if upstream_port is None:
+            cell.detours.pop(route, None)
+        else:
+            cell.detours[route] = upstream_port
+
+    def traffic(self, cell_id: str, role: str) -> Traffic:
+        """Return what has passed for one role of a cell."""
+        cell = self._cell(cell_id)
+        live = (conn.traffic() for conn in self._conns.values() if conn.cell is cell and conn.route.role == role)
+        return total((cell.ended.get(role, Traffic()), *live))
 
     def _cell(self, cell_id: str) -> WireCell:
         try:
@@ -595,6 +624,42 @@ async def _connect(host: str, port: int) -> socket.socket:
         raise
     _tune(sock)
     return sock
+
+
+async def _first_client_id(sock: socket.socket) -> str:
+    """Return the client id of the first request, left unread in the socket; empty where none can be made out."""
+    loop = asyncio.get_running_loop()
+    seen = -1
+    while True:
+        data = await _peek(loop, sock)
+        try:
+            return frames.peek_client(data)
+        except frames.NotAFrameError:
+            return ""
+        except IndexError:
+            if not data:
+                return ""
+            if len(data) == seen:  # a header in two pieces: readable, and nothing new yet
+                await asyncio.sleep(POLL_S)
+            seen = len(data)
+
+
+async def _peek(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+    """Wait for bytes and return them without taking them; empty at the end of the stream."""
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(sock.fileno(), wake)
+    try:
+        await ready
+        return sock.recv(PEEK_BYTES, socket.MSG_PEEK)
+    except OSError:
+        return b""
+    finally:
+        loop.remove_reader(sock.fileno())
 
 
 def _not_itself(sock: socket.socket) -> None:
