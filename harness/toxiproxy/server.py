@@ -1,0 +1,46 @@
+"""A Toxiproxy server as a node: started by the runtime, so that it dies with the harness."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.interface import NodeSpec
+from harness.toxiproxy.client import LOOPBACK, Toxiproxy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.runtimes.interface import Node, Runtime
+
+START_S = 20.0
+
+
+class ToxiproxyServer:
+    """A running server on a loopback port of its own."""
+
+    def __init__(self, runtime: Runtime, program: Path, port: int, log: Path, *, seed: int = 1) -> None:
+        self.client = Toxiproxy(port)
+        self.log = log
+        spec = NodeSpec(
+            name="toxiproxy", role="toxiproxy", log=log,
+            argv=(str(program), "-host", LOOPBACK, "-port", str(port), "-seed", str(seed)),
+        )  # fmt: skip
+        self.node: Node = runtime.start(spec)
+
+    def await_ready(self) -> None:
+        """Wait until it answers. Raises EnvironmentFailure where it does not."""
+        try:
+            wait_until(self._answers_or_died, within_s=START_S, because="Toxiproxy to answer", poll_s=0.02)
+        except WaitTimeoutError as error:
+            raise EnvironmentFailure(f"Toxiproxy did not come up: {error}; its log: {self.log}") from error
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where it has died."""
+        if self.node.exit is not None:
+            raise EnvironmentFailure(f"Toxiproxy ended ({self.node.exit}): {self.node.log_tail(3)}")
+
+    def _answers_or_died(self) -> bool:
+        self.check()
+        return self.client.ready()
