@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.report import as_html, as_json, as_junit, as_markdown
+from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
 from harness.report.writing import ReportError, append_step_summary, is_newest, point_latest, run_directory, write_all
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 RENDERERS: dict[str, Renderer] = {
-    renderer.name: renderer for renderer in (as_json.RENDERER, as_markdown.RENDERER, as_junit.RENDERER, as_html.RENDERER)
+    renderer.name: renderer
+    for renderer in (as_json.RENDERER, as_markdown.RENDERER, as_junit.RENDERER, as_html.RENDERER, as_anomalies.RENDERER)
 }
 
 

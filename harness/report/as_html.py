@@ -2,46 +2,64 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from harness.core.semantics import Semantic
-from harness.report.as_json import cell_row
-from harness.report.as_markdown import spot_text
+from harness.report.as_anomalies import FILE as ANOMALIES
 from harness.report.escaping import visible
-from harness.report.matrix import tables
-from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
-from harness.report.summary import GREEN, SIGNS, summarise
+from harness.report.page.model import page_of
+from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
+from harness.report.summary import GREEN, SIGNS, WORST, outcome, summarise
 
 if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 TEMPLATES = Path(__file__).parent / "templates"
-COUNTS = (
-    "offered", "acked", "refused", "unknown", "stored", "recorded", "lost", "duplicated", "stored_twice",
-    "delivered_twice", "absorbed", "aborted", "phantom", "resurrected", "torn", "reordered", "left_in_source",
-    "left_in_topic", "stalled",
-)  # fmt: skip
+MOST_TOLD = 50
+"""How many red cells are told at length before the list of all."""
 
 
 def render(run: SavedRun) -> str:
     """Return the report as HTML."""
-    template = _environment().get_template("report.html.j2")
-    return template.render(
-        summary=summarise(run), facts=facts(run.info), tables=tables(run), semantics=list(Semantic), counts=COUNTS,
-        cells=[cell_row(result) for result in run.results], missing=run.missing, how_we_count=HOW_WE_COUNT,
-        not_applicable=run.info.not_applicable, signs={str(name): sign for name, sign in SIGNS.items()},
-        green={str(name) for name in GREEN}, spot_text=spot_text,
-    ) + "\n"  # fmt: skip
+    page = page_of(run)
+    summary = summarise(run)
+    red = sorted((result for result in run.results if outcome(result.verdict) not in GREEN),
+                 key=lambda result: WORST.index(outcome(result.verdict)))  # fmt: skip
+    anchors = {id(result): name for result, name in zip(run.results, page.anchors, strict=True)}
+    return render_template(
+        "report.html.j2", summary=summary, facts=facts(run.info), page=page, semantics=list(Semantic),
+        signs={str(name): sign for name, sign in SIGNS.items()},
+        red=[(anchors[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
+        red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT,
+        not_tested=not_tested(run), not_applicable=run.info.not_applicable, anomalies=ANOMALIES,
+    )  # fmt: skip
 
 
-def _environment() -> Environment:
-    return Environment(
+def render_template(name: str, **words: object) -> str:
+    """Fill a template; text is escaped and made visible, scripts and styles are our own and named by their sums."""
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         finalize=_seen, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["css_class"] = lambda text: str(text).replace(" ", "-")
+    script, style = _own("page.js"), _own("page.css")
+    sums = {"script_sum": _sum(script), "style_sum": _sum(style)}
+    return environment.get_template(name).render(script=script, style=style, **sums, raw=Markup, **words) + "\n"
+
+
+def _own(name: str) -> Markup:
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def _sum(text: str) -> str:
+    """Return the sum by which a content security policy knows a text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _seen(value: object) -> object:

@@ -32,6 +32,29 @@ A control must be convicted of exactly what is predicted, or the suite proves no
 )
 
 
+def not_tested(run: SavedRun) -> list[str]:
+    """Say what this run does not speak of, from the run itself."""
+    plans = [result.plan for result in run.results]
+    seen = {
+        name: ", ".join(sorted({str(getattr(plan, name)) for plan in plans})) or "none"
+        for name in ("system", "client", "runtime", "pipeline")
+    }
+    said = [
+        "What is no cell of the matrix was not tested: "
+        + "; ".join(f"{name} {values} and no other" for name, values in seen.items()) + ".",
+        f"{_seeds(run.info)} with {run.info.records} records a cell: a cell shows what its failure does, not how often it comes.",
+    ]  # fmt: skip
+    if run.missing:
+        said.append(f"PARTIAL: {len(run.missing)} planned cells never began, and nothing is known of them.")
+    if run.info.not_applicable:
+        said.append(f"{len(run.info.not_applicable)} combinations cannot exist; each says why in the matrix (n/a).")
+    return said
+
+
+def _seeds(info: RunInfo) -> str:
+    return "1 seed" if len(info.seeds) == 1 else f"{len(info.seeds)} seeds"
+
+
 def facts(info: RunInfo) -> dict[str, str]:
     """Return what a reader needs to judge the numbers, by name."""
     return {

@@ -16,7 +16,7 @@ from harness.saved import SavedRun, SavedRunError
 if TYPE_CHECKING:
     from pathlib import Path
 
-FILES = ["report.json", "report.md", "junit.xml", "report.html"]
+FILES = ["report.json", "report.md", "junit.xml", "report.html", "anomalies.jsonl"]
 
 
 def saved(reports: Path, name: str, started: str = "2026-11-21T12:00:00+00:00") -> SavedRun:
@@ -41,7 +41,7 @@ def test_every_report_is_written_whole(tmp_path: Path) -> None:
 def test_hostile_text_can_be_written(tmp_path: Path) -> None:
     """No record id and no log line, lone surrogates among them, keeps a report from being written."""
     run = replace(hostile_run(), directory=tmp_path)
-    assert all(file.stat().st_size for file in write_reports(run))
+    assert all(file.stat().st_size for file in write_reports(run) if file.name != "anomalies.jsonl")
     assert append_step_summary(run, {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}) is None
     assert (tmp_path / "summary.md").read_text(encoding="utf-8") == RENDERERS["markdown"].render(run)
 

@@ -1,0 +1,154 @@
+"""Everything the page shows of one cell, as plain data in few bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, cast
+
+from harness.core.history import HistoryError, read_history
+from harness.report.page.evidence import next_step, proof_of, settings_of, sign_of
+from harness.report.page.paths import Paths, anomalous
+from harness.report.page.ribbons import ribbons_of
+from harness.report.page.timeline import timeline_of
+from harness.report.summary import rerun_line
+from harness.saved import HISTORY
+
+if TYPE_CHECKING:
+    from harness.core.history import History
+    from harness.report.page.paths import Hop, RecordPath
+    from harness.report.page.ribbons import Ribbon
+    from harness.report.page.timeline import Timeline
+    from harness.saved import CellResult
+
+PATHS_PER_CELL = 200
+PATHS_PER_PAGE = 1000
+MESSAGES_PER_CELL = 300
+MESSAGES_PER_PAGE = 20_000
+LEAST_MESSAGES = 12
+
+
+class Shared:
+    """What the cells of one page share: its room, and the texts that many of them have (each is written once)."""
+
+    def __init__(self, cells: int) -> None:
+        self.messages = max(LEAST_MESSAGES, min(MESSAGES_PER_CELL, MESSAGES_PER_PAGE // max(cells, 1)))
+        """How many messages each timeline may show."""
+        self._paths = PATHS_PER_PAGE
+        self._tables: dict[str, dict[Any, int]] = {"texts": {}, "settings": {}, "kinds": {}}
+
+    def take(self, wanted: int) -> int:
+        """Return how many paths one more cell may show."""
+        granted = min(wanted, PATHS_PER_CELL, self._paths)
+        self._paths -= granted
+        return granted
+
+    def number(self, table: str, value: Any) -> int:
+        """Return the place of a value in a table of the page."""
+        known = self._tables[table]
+        return known.setdefault(value, len(known))
+
+    def tables(self) -> dict[str, list[Any]]:
+        """Return the tables, each value at its place."""
+        return {name: list(values) for name, values in self._tables.items()}
+
+
+def history_of(result: CellResult) -> History | None:
+    """Return a cell's history, or ``None`` where there is none that can be read."""
+    try:
+        return read_history(result.directory / HISTORY)
+    except (HistoryError, OSError):
+        return None
+
+
+def _rows(result: CellResult) -> list[dict[str, Any]]:
+    """Return the account's record table as plain rows."""
+    return cast("list[dict[str, Any]]", result.judgement.account.records.to_dict("records"))
+
+
+def detail_of(result: CellResult, shared: Shared) -> dict[str, Any]:
+    """Return what the page shows of a cell when it is opened."""
+    plan = result.plan
+    different, settings = settings_of(plan)
+    words = {
+        "because": shared.number("texts", plan.because), "next": shared.number("texts", next_step(result)),
+        "rerun": rerun_line(plan), "predicted": [plan.lost.text(), plan.duplicated.text()], "target": plan.target,
+        "counts": {name: count for name, count in result.judgement.account.counts.items() if count},
+        "settings": shared.number("settings", tuple(settings.items())), "different": different, "sign": sign_of(result),
+        "seconds": round(result.seconds, 1), "phases": {name: round(s, 2) for name, s in result.phases.items()},
+        "directory": f"{result.directory.parent.name}/{result.directory.name}",
+    }  # fmt: skip
+    try:
+        return words | _drawn(result, shared)
+    except Exception as error:  # noqa: BLE001 - a damaged history holds anything; the verdict stands without a drawing
+        trouble = f"the history cannot be drawn: {type(error).__name__}: {error}"
+        return words | {"proof": [trouble], "trouble": [trouble], "timeline": None, "ribbons": [], "paths": [], "more": 0}
+
+
+def _drawn(result: CellResult, shared: Shared) -> dict[str, Any]:
+    """Return what is drawn from the history."""
+    plan = result.plan
+    history = history_of(result)
+    events = history.events if history else ()
+    rows = _rows(result)
+    paths = Paths(events)
+    timeline = timeline_of(events)
+    found = anomalous(rows)
+    shown = found[: shared.take(len(found))]
+    told = {row["record"] for row in shown}
+    target = [row for row in rows if row["record"] == plan.target and plan.target not in told]
+    return {
+        "proof": proof_of(plan, events),
+        "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
+        "timeline": _timeline(timeline.limited(shared.messages), shared) if timeline else None,
+        "ribbons": [_ribbon(ribbon) for ribbon in ribbons_of(events, rows)],
+        "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
+        "more": len(found) - len(shown),
+    }  # fmt: skip
+
+
+def _timeline(timeline: Timeline, shared: Shared) -> dict[str, Any]:
+    """Write a timeline in few bytes.
+
+    ``messages``: time since the message before, number of the kind (from, to, api, direction), note, fate; the last two
+    are left out where they are empty.
+    """
+    number = {lane.name: place for place, lane in enumerate(timeline.lanes)}
+    messages: list[list[Any]] = []
+    before = 0
+    for message in timeline.messages:
+        kind = shared.number("kinds", (message.start, message.end, message.api, message.direction))
+        row: list[Any] = [message.t - before, kind, message.note]
+        messages.append([*row, message.fate] if message.fate else row if message.note else row[:2])
+        before = message.t
+    return {
+        "lanes": [[lane.name, lane.kind] for lane in timeline.lanes], "messages": messages,
+        "bands": [[b.kind, number.get(b.lane or "", -1), b.start, b.end, b.text] for b in timeline.bands],
+        "marks": [[m.kind, number.get(m.lane, 0), m.t, m.text] for m in timeline.marks],
+        "end": timeline.end, "fired": timeline.fired, "omitted": timeline.omitted,
+    }  # fmt: skip
+
+
+def _ribbon(ribbon: Ribbon) -> list[Any]:
+    stretches = [[stretch.kind, stretch.start, stretch.end] for stretch in ribbon.stretches]
+    return [ribbon.name, ribbon.start, ribbon.end, stretches, ribbon.flushed, ribbon.cut]
+
+
+def _path(path: RecordPath) -> list[Any]:
+    return [path.record, path.key, path.position, path.fate, path.sentence, [_hop(hop) for hop in path.hops]]
+
+
+def _hop(hop: Hop) -> list[Any]:
+    return [hop.ms, hop.by, hop.text, hop.copy, int(hop.bad)]
+
+
+def path_rows(result: CellResult) -> list[dict[str, Any]]:
+    """Return the paths of all lost and duplicated records of a cell, as plain data."""
+    found = anomalous(_rows(result))
+    history = history_of(result) if found else None
+    if history is None:
+        return []
+    try:
+        paths = Paths(history.events)
+        return [{"cell": result.plan.id, **dataclasses.asdict(paths.of(row))} for row in found]
+    except Exception as error:  # noqa: BLE001 - a damaged history holds anything
+        return [{"cell": result.plan.id, "trouble": f"the history cannot be told: {type(error).__name__}: {error}"}]

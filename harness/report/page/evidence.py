@@ -1,0 +1,161 @@
+"""What a cell rests on: its settings against the baseline, the proof that the fault fired, the sign, and what to do next."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.core.settings import PipelineKind, recipe
+from harness.report.summary import Outcome, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.core.history import Event
+    from harness.core.plan import Plan
+    from harness.saved import CellResult
+
+MOST_HITS = 5
+"""How many hits of a rule or failpoint are told at length."""
+SIGN_WORDS = {
+    "repeated-request": "the client sent the request of this record again, and the wire saw the same attempt twice",
+    "taken-again": "a restarted program took this record from the source again",
+    "aborted": "a transaction with this record was aborted or fenced",
+    "delivered-again": "this record was delivered, or fetched, more than once",
+    "absorbed": "a second copy of this record reached the sink and was not recorded",
+    "not-resent": "nobody knew the fate of this record, and it was not sent a second time",
+    "resumed-past": "a restarted program went on from a position past this record",
+    "flushed": "when the power was lost, this record lay below the flushed offset of its log",
+}
+
+
+def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
+    """Return the settings that differ from the semantic's recipe (name, here, there), and all settings by name."""
+    here = dict(_flat(plan.settings))
+    try:
+        baseline = recipe(PipelineKind(plan.pipeline), plan.semantic)
+    except ValueError:  # a pipeline that has no recipe in this version
+        return [], here
+    there = dict(_flat(dataclasses.asdict(baseline)))
+    return [
+        (name, here.get(name, "none"), there.get(name, "none")) for name in {**here, **there} if here.get(name) != there.get(name)
+    ], here
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", _word(value)
+
+
+def _word(value: object) -> str:
+    """Write a value as people do.
+
+    >>> _word(True), _word(None), _word("all")
+    ('yes', 'none', 'all')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
+    """Return the lines that prove that the fault fired: rule and frame, hits, who was killed and how it ended."""
+    if plan.refused_by_client:
+        said = [f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED]
+        return [f"no fault: the client itself must refuse these settings ({line})" for line in said[:1]]
+    if plan.evidence.trigger == "none":
+        return ["no fault, by design: the baseline"]
+    return [*_rules(events), *_failpoints(events), *_faults(events), *_deaths(plan, events)] or [
+        "nothing shows that the fault fired"
+    ]
+
+
+def _rules(events: Sequence[Event]) -> Iterator[str]:
+    rules = [event for event in events if event["event"] == kinds.RULE]
+    for event in rules:
+        if event.get("phase") == "armed":
+            where = f"{event.get('api')} {event.get('direction')} of the {event.get('role')}"
+            record = f" with record {event['record']}" if event.get("record") else ""
+            yield f"rule {event.get('rule')}: {event.get('action')} the {where}{record}, occurrence {event.get('occurrence')}"
+    hits = [event for event in rules if event.get("phase") == "hit"]
+    for event in hits[:MOST_HITS]:
+        frame = f"{event.get('api')} v{event.get('version')} {event.get('dir')}, connection {event.get('conn')}"
+        yield (f"hit: {frame}, correlation {event.get('corr')}, {event.get('size')} bytes, client {event.get('client')}"
+               f"{_with(event.get('records'))}")  # fmt: skip
+    if len(hits) > MOST_HITS:
+        yield f"and {len(hits) - MOST_HITS} more hits"
+    for event in rules:
+        if event.get("phase") == "disarmed":
+            yield f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, {event.get('fired')} fired"
+
+
+def _with(records: object) -> str:
+    if not isinstance(records, list) or not records:
+        return ""
+    more = f" and {len(records) - MOST_HITS} more" if len(records) > MOST_HITS else ""
+    return f", with {', '.join(str(record) for record in records[:MOST_HITS])}{more}"
+
+
+def _failpoints(events: Sequence[Event]) -> Iterator[str]:
+    hits = [event for event in events if event["event"] == kinds.FAILPOINT]
+    for event in hits[:MOST_HITS]:
+        yield (f"failpoint {event.get('name')}: hit {event.get('hit')}, record {event.get('record')}, "
+               f"{event.get('action')} pid {event.get('pid')}")  # fmt: skip
+
+
+def _faults(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        if event["event"] == kinds.FAULT and event.get("phase") == "forgot":
+            yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
+
+
+def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
+    wanted = {str(role) for role in (*plan.evidence.killed, *plan.evidence.paused)}
+    for event in events:
+        if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
+            return  # what ends after the drain is ended by the harness
+        if event["event"] != kinds.NODE or str(event.get("role")) not in wanted:
+            continue
+        who = f"{event.get('node')} (pid {event.get('pid')})"
+        if event.get("phase") == "exited" and event.get("signal"):
+            yield f"the kernel says: {who} ended by signal {event['signal']}"
+        elif event.get("phase") == "paused":
+            yield f"paused: {who}"
+
+
+def _bytes(event: Event) -> str:
+    return f"{event.get('bytes_before')} → {event.get('bytes_after')} bytes"
+
+
+def sign_of(result: CellResult) -> tuple[str, bool] | None:
+    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where none is asked for."""
+    plan = result.plan
+    if plan.sign is None:
+        return None
+    seen = plan.sign in result.judgement.account.signs(plan.target)
+    words = SIGN_WORDS.get(str(plan.sign), str(plan.sign))
+    return (f"{plan.sign}: {words} ({plan.target})" if seen else f"{plan.sign} was not seen for {plan.target}: {words}?"), seen
+
+
+def next_step(result: CellResult) -> str:
+    """Return what a reader should do now."""
+    first = result.verdict.reason.partition(":")[0]
+    match outcome(result.verdict):
+        case Outcome.KEPT:
+            return "Nothing. To bound how rare a failure may still be, run more seeds: 0 in n runs means less than 3/n."
+        case Outcome.CONVICTED:
+            return "Nothing: this control shows that the suite can convict. Do not use these settings where the promise matters."
+        case Outcome.NOT_CONVICTED:
+            return "Mend this first: while a control is not convicted, no green cell of this run proves anything."
+        case Outcome.BROKEN:
+            return "Read the path of the first record below, then run it again with other seeds to see how often it happens."
+        case Outcome.STUCK:
+            return (
+                "All was healed and nothing moved: look at the end of the timeline, and at the logs of the stage that is named."
+            )
+        case Outcome.VOID:
+            return f"It proves nothing ({first}). See to that and run it again; a void cell is never a success."

@@ -1,0 +1,168 @@
+"""The whole page as plain data: the matrix that stands in it, and what is unfolded when somebody asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.report.escaping import visible
+from harness.report.matrix import tables
+from harness.report.page.detail import Shared, detail_of
+from harness.report.summary import WORST, Outcome, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.report.matrix import Spot
+    from harness.saved import CellResult, SavedRun
+
+_PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
+
+
+@dataclass(frozen=True)
+class Square:
+    """One spot of the matrix as it is drawn. ``cells`` are numbers of cells, the worst first."""
+
+    semantic: str
+    cells: tuple[int, ...] = ()
+    anchor: str = ""
+    outcome: str = ""
+    lost: str = ""
+    duplicated: str = ""
+    hatched: bool = False
+    """Something was lost or duplicated that the semantic permits."""
+    runs: str = ""
+    """How many runs, and what a zero in them means."""
+    because: str = ""
+    """Why it does not apply."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One scenario of the matrix."""
+
+    name: str
+    squares: tuple[Square, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table of the matrix: a pipeline of one system with one client in one runtime."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template draws: the matrix; ``index`` about all cells, and ``details``, one text per cell (JSON both)."""
+
+    sheets: tuple[Sheet, ...]
+    anchors: tuple[str, ...]
+    """The name of each cell in addresses, in the order of the run's results."""
+    index: str
+    details: tuple[str, ...]
+
+
+def page_of(run: SavedRun) -> Page:
+    """Return the model of a run's page."""
+    shared = Shared(len(run.results))
+    names = anchors([result.plan.id for result in run.results])
+    details = tuple(embedded(detail_of(result, shared)) for result in run.results)
+    index = {
+        "cells": [_row(result, name) for result, name in zip(run.results, names, strict=True)],
+        "outcomes": list(Outcome), **shared.tables(),
+    }  # fmt: skip
+    places = {id(result): number for number, result in enumerate(run.results)}
+    return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), details)
+
+
+def anchors(ids: list[str]) -> list[str]:
+    """Return one name per cell that can stand in an address: readable, and never two alike.
+
+    >>> anchors(["kafka/plain/s1", "kafka/plain/s1", "kafka/<b>/s1"])
+    ['kafka.plain.s1', 'kafka.plain.s1-2', 'kafka._b_.s1-160d3d2a']
+    """
+    found: dict[str, None] = {}
+    for cell in ids:
+        dotted = cell.replace("/", ".")
+        name = _PLAIN.sub("_", dotted)
+        if name != dotted:  # another cell may look the same in plain letters
+            name += f"-{hashlib.sha256(cell.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        free = (name if number == 1 else f"{name}-{number}" for number in itertools.count(1))
+        found[next(one for one in free if one not in found)] = None
+    return list(found)
+
+
+def embedded(data: Any) -> str:
+    r"""Return data as JSON that can stand inside a page: no character of it ends the element, or moves the cursor.
+
+    >>> embedded({"a": "</script>\n"})
+    '{"a":"\\u003c/script\\u003e\\\\x0a"}'
+    """
+    text = json.dumps(_shown(data), separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _shown(data: Any) -> Any:
+    if isinstance(data, str):
+        return visible(data)
+    if isinstance(data, dict):
+        return {visible(str(name)): _shown(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_shown(value) for value in data]
+    return data
+
+
+def _row(result: CellResult, anchor: str) -> list[Any]:
+    plan, counts = result.plan, result.judgement.account.counts
+    known = bool(counts["offered"])
+    return [
+        anchor, plan.id, list(Outcome).index(outcome(result.verdict)), counts["lost"] if known else None,
+        counts["duplicated"] if known else None, result.verdict.reason, plan.scenario, plan.failure_point,
+        str(plan.semantic), plan.seed,
+    ]  # fmt: skip
+
+
+def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[Sheet]:
+    for table in tables(run):
+        lines = (
+            Line(row.name, tuple(_square(semantic, row.spots.get(semantic), places, names) for semantic in Semantic))
+            for row in table.rows
+        )
+        yield Sheet(table.title, tuple(lines))
+
+
+def _square(semantic: Semantic, spot: Spot | None, places: dict[int, int], names: list[str]) -> Square:
+    if spot is None or (not spot.results and spot.not_applicable is None):
+        return Square(str(semantic))
+    if not spot.results:
+        return Square(str(semantic), because=spot.not_applicable or "")
+    ordered = sorted(spot.results, key=lambda result: WORST.index(outcome(result.verdict)))
+    cells = tuple(places[id(result)] for result in ordered)
+    lost, duplicated = spot.total("lost"), spot.total("duplicated")
+    permitted = (bool(count) and not forbids(semantic, what)
+                 for count, what in ((lost, Anomaly.LOST), (duplicated, Anomaly.DUPLICATED)))  # fmt: skip
+    return Square(
+        str(semantic), cells, names[cells[0]], str(spot.outcome), _count(lost), _count(duplicated),
+        hatched=any(permitted), runs=_runs(spot),
+    )  # fmt: skip
+
+
+def _count(total: int | None) -> str:
+    return "?" if total is None else str(total)
+
+
+def _runs(spot: Spot) -> str:
+    """Say how many runs prove something, and the bound where none of them showed the anomaly."""
+    if len(spot.results) == 1:
+        return ""
+    bounds = {spot.zero_bound(name) for name in ("lost", "duplicated")} - {None, 1.0}
+    bound = f", a 0 is < {min(b for b in bounds if b is not None):.0%}" if bounds else ""
+    void = len(spot.results) - spot.evidence
+    return f"n = {spot.evidence}{f' (+{void} void)' if void else ''}{bound}"

@@ -1,0 +1,228 @@
+"""The path of one record, hop by hop, with its times, partition, epoch, offset and transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.core.accounting import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.core.history import Event
+
+MS_NS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One step: ``ms`` since the cell began (null: found when everything was at rest), who says so, what happened.
+
+    ``copy`` is the letter of the log copy it is about. ``bad`` marks what did not work out.
+    """
+
+    ms: float | None
+    by: str
+    text: str
+    copy: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPath:
+    """One record: its fate in one sentence, and its hops."""
+
+    record: str
+    key: str
+    position: int
+    fate: str
+    """``lost``, ``duplicated``, or the state at rest."""
+    sentence: str
+    hops: tuple[Hop, ...]
+
+
+def anomalous(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of the record table that were lost or recorded more than once, in the order of the source."""
+    found = [row for row in rows if row["state"] == State.LOST or row["recordings"] > 1]
+    return sorted(found, key=lambda row: int(row["position"]))
+
+
+class Paths:
+    """The paths of one cell's records; an index over its events."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._zero: int = events[0]["t"] if events else 0
+        self._by_record: dict[object, list[Event]] = {}
+        self._transactions: dict[str, list[Event]] = {}
+        self._saved: list[Event] = []
+        for event in events:
+            for record in _records(event):
+                self._by_record.setdefault(record, []).append(event)
+            if event["event"] == kinds.TRANSACTION and event.get("outcome") != "begun":
+                self._transactions.setdefault(str(event.get("transaction")), []).append(event)
+            elif event["event"] == kinds.COMMITTED and event.get("reached") is not False:
+                self._saved.append(event)
+
+    def of(self, row: Mapping[str, Any]) -> RecordPath:
+        """Return the path of a record, given its row in the account's record table."""
+        events = self._by_record.get(row["record"], [])
+        letters = _letters(events)
+        hops = [self._hop(event, letters) for event in events]
+        hops += [self._told(event) for event in self._outcomes(events)]
+        hops += [self._passed(event, letter) for event, letter in self._positions(events, letters)]
+        timed = sorted((hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0)
+        rest = [hop for hop in hops if hop and hop.ms is None]
+        first = [hop for hop in rest if hop.by == "source"]
+        ordered = (*first, *timed, *(hop for hop in rest if hop.by != "source"))
+        fate, sentence = _fate(row, timed)
+        return RecordPath(str(row["record"]), str(row["key"]), int(row["position"]), fate, sentence, ordered)
+
+    def _ms(self, event: Event) -> float:
+        t: int = event["t"]
+        return round((t - self._zero) / MS_NS, 1)
+
+    def _hop(self, event: Event, letters: Mapping[tuple[object, ...], str]) -> Hop | None:
+        told = _TEXTS.get(event["event"])
+        if told is None or event.get("phase") in ("armed", "disarmed"):
+            return None
+        by, text, bad = told(event)
+        rest = event["event"] in _AT_REST
+        copy = letters.get(_copy(event), "") if event.get("partition") is not None and event.get("offset") is not None else ""
+        return Hop(None if rest else self._ms(event), by or str(event.get("by")), text, copy, bad)
+
+    def _outcomes(self, events: Iterable[Event]) -> list[Event]:
+        """Return what became of the transactions that the record was sent in."""
+        attempts = {str(event["attempt"]) for event in events if event.get("attempt")}
+        names = sorted({attempt.rpartition(".")[0] for attempt in attempts})
+        return [event for name in names for event in self._transactions.get(name, ())]
+
+    def _told(self, event: Event) -> Hop:
+        outcome = str(event.get("outcome"))
+        error = f" ({event['error']})" if event.get("error") else ""
+        text = f"transaction {event.get('transaction')} {outcome}{error}"
+        return Hop(self._ms(event), str(event.get("by")), text, bad=outcome not in ("committed", "begun"))
+
+    def _positions(self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]) -> list[tuple[Event, str]]:
+        """Return, per log copy in the topic, the first commit of a position past it."""
+        found = []
+        for event in events:
+            if event["event"] == kinds.STORED and event.get("hop") == "topic":
+                past = (saved for saved in self._saved if saved.get("partition") == event.get("partition")
+                        and int(saved.get("offset") or 0) > int(event.get("offset") or 0))  # fmt: skip
+                first = next(past, None)
+                if first is not None:
+                    found.append((first, letters.get(_copy(event), "")))
+        return found
+
+    def _passed(self, event: Event, letter: str) -> Hop:
+        text = f"position saved past it: partition {event.get('partition')} offset {event.get('offset')}"
+        return Hop(self._ms(event), "wire", text, letter)
+
+
+_AT_REST = frozenset({kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED})
+
+
+def _records(event: Event) -> Iterable[object]:
+    many = event["records"] if isinstance(event.get("records"), list) else [event.get("record")]
+    return [record for record in many if isinstance(record, str)]
+
+
+def _copy(event: Event) -> tuple[object, ...]:
+    return event.get("partition"), event.get("epoch"), event.get("offset")
+
+
+def _letters(events: Iterable[Event]) -> dict[tuple[object, ...], str]:
+    """Name the log copies of the topic between producer and consumer: A, B, ..."""
+    copies = dict.fromkeys(_copy(event) for event in events if event["event"] == kinds.STORED and event.get("hop") == "topic")
+    return {copy: _letter(number) for number, copy in enumerate(copies)} if len(copies) > 1 else {}
+
+
+def _letter(number: int) -> str:
+    """Name a copy.
+
+    >>> _letter(0), _letter(25), _letter(26)
+    ('A', 'Z', '27')
+    """
+    return chr(ord("A") + number) if number < 26 else str(number + 1)  # noqa: PLR2004 - the alphabet
+
+
+def _fate(row: Mapping[str, Any], timed: Sequence[Hop]) -> tuple[str, str]:
+    if row["state"] == State.LOST:
+        last = f"; last seen by {timed[-1].by} at {timed[-1].ms} ms: {timed[-1].text}" if timed else ""
+        return "lost", f"lost: {row['last_hop']}{last}"
+    if row["recordings"] > 1:
+        ways = [f"{int(row[name])} {text}" for name, text in (("stored_twice", "stored twice"),
+                ("delivered_twice", "delivered twice")) if row[name]]  # fmt: skip
+        return "duplicated", f"recorded {int(row['recordings'])} times: {', '.join(ways)}"
+    absorbed = f", {int(row['absorbed'])} more absorbed" if row["absorbed"] else ""
+    return str(row["state"]), f"{row['state']}{absorbed}"
+
+
+def _at(event: Event) -> str:
+    epoch = f" epoch {event['epoch']}" if event.get("epoch") is not None else ""
+    return f"partition {event.get('partition')}{epoch} offset {event.get('offset')}"
+
+
+def _sent(event: Event) -> tuple[str, str, bool]:
+    number = event.get("producer_id", -1)
+    who = f", producer id {number} epoch {event.get('producer_epoch')} sequence {event.get('sequence')}" if number != -1 else ""
+    attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
+    stopped = event["event"] == kinds.UNSENT
+    text = f"{'stopped on the wire' if stopped else 'sent'}: {event.get('topic')} partition {event.get('partition')}"
+    return "wire", f"{text}, request {event.get('request')}{attempt}{who}", stopped
+
+
+def _answer(event: Event) -> tuple[str, str, bool]:
+    said = f"error {event['error']}" if event.get("error") else f"stored at offset {event.get('offset')}"
+    lost = event.get("reached") is False
+    return (
+        "wire",
+        f"the broker's answer: {said}{'; it never reached the client' if lost else ''}",
+        lost or bool(event.get("error")),
+    )
+
+
+def _fetched(event: Event) -> tuple[str, str, bool]:
+    lost = event.get("reached") is False
+    return "wire", f"fetched: {_at(event)}{'; it never reached the client' if lost else ''}", lost
+
+
+def _stored(event: Event) -> tuple[str, str, bool]:
+    seen = "" if event.get("visible") else ", not visible (aborted, or its transaction is open)"
+    attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
+    return "log", f"stored in {event.get('topic')}: {_at(event)}{attempt}{seen}", not event.get("visible")
+
+
+def _recorded(event: Event) -> tuple[str, str, bool]:
+    damaged = "" if event.get("intact", True) else ", damaged"
+    return "sink", f"recorded, row {event.get('order')}: from {_at(event)}{damaged}", bool(damaged)
+
+
+def _told(word: str, *, bad: bool) -> Any:
+    def text(event: Event) -> tuple[str, str, bool]:
+        error = f": {event['error']}" if event.get("error") else ""
+        where = f" at {_at(event)}" if event.get("offset") is not None else ""
+        return "", f"the program was told: {word}{where}{error}", bad
+
+    return text
+
+
+def _rule(event: Event) -> tuple[str, str, bool]:
+    return "wire", f"rule {event.get('rule')}: {event.get('phase')}, {event.get('api')} {event.get('dir')}", True
+
+
+_TEXTS: dict[str, Any] = {
+    kinds.OFFERED: lambda e: ("source", f"offered, position {e.get('position')}, key {e.get('key')}", False),
+    kinds.TAKEN: lambda e: ("", "in hand", False),  # noqa: ARG005 - as the others
+    kinds.SENT: _sent, kinds.UNSENT: _sent, kinds.PRODUCE_ANSWER: _answer, kinds.FETCHED: _fetched,
+    kinds.ACKED: _told("acknowledged", bad=False), kinds.REFUSED: _told("refused", bad=True),
+    kinds.UNKNOWN: _told("nothing certain", bad=True),
+    kinds.DELIVERED: lambda e: ("", f"delivered: {_at(e)}", False),
+    kinds.STORED: _stored, kinds.RECORDED: _recorded,
+    kinds.ABSORBED: lambda e: ("sink", f"absorbed: a copy from {_at(e)} was not recorded again", False),
+    kinds.RULE: _rule,
+    kinds.FAILPOINT: lambda e: ("", f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}", True),
+    kinds.FAULT: lambda e: ("", f"fault {e.get('fault')}: {e.get('phase')}", True),
+}  # fmt: skip

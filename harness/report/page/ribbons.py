@@ -1,0 +1,99 @@
+"""Ribbons: the source, and every partition, as a strip of positions, so that one batch and scattered losses look different."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.core.accounting import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.core.history import Event
+
+MOST_STRETCHES = 1000
+"""How many changes of colour one ribbon shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Positions from ``start`` up to and including ``end`` that fared alike."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Ribbon:
+    """One strip: positions ``start`` to ``end`` (excluded). What no stretch covers holds no data (markers, gaps)."""
+
+    name: str
+    start: int
+    end: int
+    stretches: tuple[Stretch, ...]
+    flushed: int | None = None
+    """At a power loss: from here on nothing had been flushed."""
+    cut: int = 0
+    """Stretches that are not shown."""
+
+
+def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tuple[Ribbon, ...]:
+    """Return the source's ribbon, then one per partition of every log, from a cell's events and its record table."""
+    fates = {row["record"]: _fate(row) for row in rows}
+    places = sorted((int(row["position"]), fates[row["record"]]) for row in rows)
+    found = [_ribbon("source", places[0][0], places[-1][0] + 1, places)] if places else []
+    copies: dict[tuple[str, str, int], list[tuple[int, str]]] = {}
+    limits: dict[tuple[str, str, int], tuple[int, int, int]] = {}
+    flushed = {event.get("partition"): event.get("offset") for event in events if event["event"] == kinds.FLUSHED}
+    seen: set[object] = set()
+    for event in events:
+        if event["event"] == kinds.LOG:
+            limits[_log(event)] = (int(event.get("start") or 0), int(event.get("end") or 0), int(event.get("stable") or 0))
+    for event in events:
+        if event["event"] == kinds.STORED:
+            stable = limits.get(_log(event), (0, 0, 0))[2]
+            copies.setdefault(_log(event), []).append((int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen)))
+    for log in sorted({*copies, *limits}):
+        hop, topic, partition = log
+        start, end, _ = limits.get(log, (0, max((offset for offset, _ in copies[log]), default=-1) + 1, 0))
+        limit = flushed.get(partition) if hop == "topic" else None
+        found.append(_ribbon(f"{topic}, partition {partition}", start, end, sorted(copies.get(log, ())), limit))
+    return tuple(found)
+
+
+def _log(event: Event) -> tuple[str, str, int]:
+    return str(event.get("hop")), str(event.get("topic")), int(event.get("partition") or 0)
+
+
+def _fate(row: Mapping[str, Any]) -> str:
+    if row["state"] == State.RECORDED:
+        return "duplicated" if row["recordings"] > 1 else "recorded"
+    return "lost" if row["state"] == State.LOST else "left"
+
+
+def _copy_fate(event: Event, fates: Mapping[Any, str], stable: int, seen: set[object]) -> str:
+    """Say how the copy of a record in a log fared; a second copy is ``again``, whether it was recorded or absorbed."""
+    record = event.get("record")
+    if record not in fates:
+        return "phantom"
+    if not event.get("visible"):
+        return "left" if int(event.get("offset") or 0) >= stable else "aborted"
+    first = (event.get("hop"), record) not in seen
+    seen.add((event.get("hop"), record))
+    fate = fates[record]
+    return fate if first or fate == "duplicated" else "again"
+
+
+def _ribbon(name: str, start: int, end: int, places: Iterable[tuple[int, str]], flushed: int | None = None) -> Ribbon:
+    stretches: list[Stretch] = []
+    for position, kind in places:
+        last = stretches[-1] if stretches else None
+        if last is not None and last.kind == kind and last.end + 1 == position:
+            stretches[-1] = Stretch(kind, last.start, position)
+        else:
+            stretches.append(Stretch(kind, position, position))
+    cut = max(len(stretches) - MOST_STRETCHES, 0)
+    return Ribbon(name, start, end, tuple(stretches[:MOST_STRETCHES]), flushed, cut)

@@ -1,0 +1,389 @@
+"use strict";
+// The page is complete without this script but for what is unfolded on demand. Text becomes text nodes, never markup.
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const index = JSON.parse($("index").textContent);
+  const signs = JSON.parse($("words").textContent);
+  const ROWS = 200;
+  const cells = index.cells.map(([anchor, id, outcome, lost, duplicated, reason, scenario, point, semantic, seed], n) => ({
+    n, anchor, id, outcome: index.outcomes[outcome], lost, duplicated, reason, scenario, semantic, seed,
+    text: `${id} ${index.outcomes[outcome]} ${reason} ${point}`.toLowerCase(),
+  }));
+  const byAnchor = new Map(cells.map((cell) => [cell.anchor, cell]));
+  const title = document.title;
+
+  // --- making elements ----------------------------------------------------------------------------------------
+  const fill = (element, attributes, children) => {
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value === true) element.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+    }
+    element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+  };
+  const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+  const s = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  const name = (outcome) => outcome.replaceAll(" ", "-");
+  const shown = (count) => (count === null ? "?" : String(count));
+  const seconds = (t) => `${(t / 10000).toFixed(t < 100000 ? 3 : 2)} s`;
+
+  // --- the list, filter and search ----------------------------------------------------------------------------
+  const state = { off: new Set(), words: [], rows: ROWS };
+  const fits = (cell) => !state.off.has(cell.outcome) && state.words.every((word) => cell.text.includes(word));
+  const visible = () => cells.filter(fits);
+
+  const row = (cell) => h("tr", {},
+    h("td", { class: name(cell.outcome) }, `${signs[cell.outcome]} ${cell.outcome}`),
+    h("td", {}, h("a", { href: `#cell=${cell.anchor}` }, h("code", {}, cell.id))),
+    h("td", { class: "number" }, shown(cell.lost)), h("td", { class: "number" }, shown(cell.duplicated)), h("td", {}, cell.reason));
+
+  const filter = () => {
+    const all = state.off.size === 0 && state.words.length === 0;
+    const found = visible();
+    const numbers = new Set(found.map((cell) => cell.n));
+    document.querySelectorAll("table.matrix tbody tr").forEach((line) => {
+      let any = false;
+      line.querySelectorAll("td[data-cells]").forEach((spot) => {
+        const hit = all || spot.dataset.cells.split(" ").some((n) => numbers.has(Number(n)));
+        spot.classList.toggle("dim", !hit);
+        any = any || hit;
+      });
+      line.hidden = !all && !any;
+    });
+    $("list").tBodies[0].replaceChildren(...found.slice(0, state.rows).map(row));
+    const rest = found.length - state.rows;
+    $("more").hidden = rest <= 0;
+    $("more").textContent = `${Math.min(rest, ROWS)} more of ${rest}`;
+    $("matches").textContent = all ? `${cells.length} cells` : `${found.length} of ${cells.length} cells`;
+  };
+
+  const chips = () => {
+    for (const outcome of index.outcomes) {
+      const count = cells.filter((cell) => cell.outcome === outcome).length;
+      if (!count) continue;
+      const chip = h("button", { type: "button", "aria-pressed": "true", class: name(outcome), onclick: () => {
+        const on = chip.getAttribute("aria-pressed") === "true";
+        chip.setAttribute("aria-pressed", String(!on));
+        if (on) state.off.add(outcome); else state.off.delete(outcome);
+        state.rows = ROWS;
+        filter();
+      } }, `${signs[outcome]} ${count} ${outcome}`);
+      $("chips").append(chip, " ");
+    }
+  };
+
+  const tabs = () => {
+    const sheets = [...document.querySelectorAll(".sheet")];
+    if (sheets.length < 2) return;
+    const buttons = sheets.map((sheet, n) => h("button", {
+      type: "button", role: "tab", id: `tab-${n}`, "aria-controls": sheet.id, onclick: () => choose(n),
+      onkeydown: (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const next = (n + step + sheets.length) % sheets.length;
+        choose(next);
+        buttons[next].focus();
+      },
+    }, sheet.querySelector("caption").textContent));
+    const choose = (chosen) => sheets.forEach((sheet, n) => {
+      sheet.hidden = n !== chosen;
+      buttons[n].setAttribute("aria-selected", String(n === chosen));
+      buttons[n].tabIndex = n === chosen ? 0 : -1;
+    });
+    sheets.forEach((sheet, n) => { sheet.setAttribute("role", "tabpanel"); sheet.setAttribute("aria-labelledby", `tab-${n}`); });
+    $("tabs").append(...buttons);
+    $("tabs").hidden = false;
+    choose(0);
+  };
+
+  // --- the timeline -------------------------------------------------------------------------------------------
+  const LEFT = 96, TOP = 26, LANE = 46;
+
+  const unpack = (timeline) => {
+    const lane = new Map(timeline.lanes.map(([label], n) => [label, n]));
+    let t = 0;
+    return timeline.messages.map(([later, kind, note, fate]) => {
+      t += later;
+      const [from, to, api, direction] = index.kinds[kind];
+      return { t, from: lane.get(from), to: lane.get(to), api, direction, note: note || "", fate: fate || "",
+        words: `${api === "take" ? `${to} takes` : `${api} ${direction}, ${from} → ${to}`}${note ? `: ${note}` : ""}${fate ? ` (${fate})` : ""}` };
+    });
+  };
+
+  const steps = (timeline, messages) => [
+    ...messages.map((m) => ({ t: m.t, lane: m.to, words: m.words, idle: !m.note && !m.fate })),
+    ...timeline.marks.map(([, lane, t, words]) => ({ t, lane, words })),
+    ...timeline.bands.map(([, lane, t, end, words]) => ({ t, lane, words: `${words}${end === null ? "" : ` (for ${seconds(end - t)})`}` })),
+  ].sort((a, b) => a.t - b.t);
+
+  const drawTimeline = (timeline) => {
+    const messages = unpack(timeline);
+    const events = steps(timeline, messages);
+    const telling = messages.filter((m) => m.note || m.fate);
+    const whole = [0, Math.max(timeline.end, 1)];
+    const first = telling.length ? telling[0].t : 0;
+    const drain = timeline.bands.filter(([kind, , , end]) => kind === "drain" && end !== null).map(([, , , end]) => end);
+    const last = drain.length ? drain[0] : timeline.end;
+    const busy = [Math.max(0, first - (last - first) * 0.03), Math.max(last + (last - first) * 0.03, first + 1)];
+    const width = Math.max(span(timeline, telling), 400);
+    const near = timeline.fired === null ? busy : [Math.max(0, timeline.fired - width), Math.min(whole[1], timeline.fired + 2 * width)];
+    const view = { from: busy[0], to: busy[1], idle: false, at: -1 };
+    const svg = s("svg", { role: "img", tabindex: 0, "aria-label": "timeline: arrow keys step through the events, + and - zoom, 0 shows all" });
+    const told = h("output", { "aria-live": "polite" });
+    const tell = (event) => { told.textContent = event ? `${seconds(event.t)}  ${event.words}` : hint; };
+    const hint = "Point at something, or focus the drawing and press → to step through what happened.";
+    const set = (from, to) => {
+      const least = 20;
+      const length = Math.min(Math.max(to - from, least), whole[1] * 1.04);
+      const start = Math.min(Math.max(from, -whole[1] * 0.02), whole[1] * 1.02 - length);
+      [view.from, view.to] = [start, start + length];
+      draw();
+    };
+    const zoom = (factor, at = (view.from + view.to) / 2) => set(at - (at - view.from) * factor, at + (view.to - at) * factor);
+    const draw = () => paint(svg, timeline, messages, view, events, tell);
+    const step = (by) => {
+      const among = view.idle ? events : events.filter((event) => !event.idle);
+      const now = view.at < 0 ? null : events[view.at];
+      const place = now ? among.indexOf(now) + by : among.findIndex((event) => event.t >= view.from);
+      const event = among[Math.min(Math.max(place, 0), among.length - 1)];
+      if (!event) return;
+      view.at = events.indexOf(event);
+      tell(event);
+      const length = view.to - view.from;
+      if (event.t < view.from || event.t > view.to) set(event.t - length / 2, event.t + length / 2); else draw();
+    };
+    svg.addEventListener("keydown", (event) => {
+      const act = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => set(...whole) }[event.key];
+      if (act && !event.ctrlKey && !event.metaKey) { event.preventDefault(); event.stopPropagation(); act(); }
+    });
+    const time = (x) => view.from + ((x - svg.getBoundingClientRect().left - LEFT) / (svg.clientWidth - LEFT - 12)) * (view.to - view.from);
+    svg.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoom(event.deltaY > 0 ? 1.3 : 1 / 1.3, time(event.clientX));
+    }, { passive: false });
+    let grabbed = null;
+    svg.addEventListener("pointerdown", (event) => { grabbed = [event.clientX, view.from, view.to]; });
+    svg.addEventListener("pointermove", (event) => {
+      if (!grabbed || !event.buttons) { grabbed = null; return; }
+      const moved = ((event.clientX - grabbed[0]) / (svg.clientWidth - LEFT - 12)) * (grabbed[2] - grabbed[1]);
+      set(grabbed[1] - moved, grabbed[2] - moved);
+    });
+    const button = (words, act) => h("button", { type: "button", onclick: act }, words);
+    const idle = h("input", { type: "checkbox", onchange: () => { view.idle = idle.checked; draw(); } });
+    const table = h("details", { ontoggle: () => {
+      if (table.open && table.children.length === 1) {
+        table.append(h("div", { class: "wide" }, h("table", {}, h("tbody", {}, events.map((event) => h("tr", {}, h("td", {}, seconds(event.t)), h("td", {}, event.lane < 0 ? "" : timeline.lanes[event.lane][0]), h("td", {}, event.words)))))));
+      }
+    } }, h("summary", {}, "The same as a table"));
+    new ResizeObserver(draw).observe(svg);
+    tell(null);
+    return h("div", { class: "timeline" },
+      h("div", { class: "bar" }, button("the run", () => set(...busy)), timeline.fired === null ? null : button("at the fault", () => set(...near)),
+        button("all", () => set(...whole)), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"),
+        timeline.omitted ? h("small", {}, `${timeline.omitted} messages are left out here, the least telling first; the history has them all`) : null),
+      svg, told, table);
+  };
+
+  // how far around the fault one should look: a dozen messages to both sides
+  const span = (timeline, telling) => {
+    if (timeline.fired === null || !telling.length) return 0;
+    const before = telling.filter((m) => m.t <= timeline.fired);
+    return before.length ? timeline.fired - before[Math.max(0, before.length - 10)].t : 0;
+  };
+
+  const paint = (svg, timeline, messages, view, events, tell) => {
+    const wide = Math.max(svg.clientWidth, 320), high = TOP + timeline.lanes.length * LANE + 22;
+    const x = (t) => LEFT + ((t - view.from) / (view.to - view.from)) * (wide - LEFT - 12);
+    const y = (lane) => TOP + lane * LANE + LANE / 2;
+    const inside = (t) => t >= view.from && t <= view.to;
+    const bottom = TOP + timeline.lanes.length * LANE;
+    const wire = timeline.lanes.findIndex(([, kind]) => kind === "wire");
+    const about = (element, event) => {
+      element.append(s("title", {}, `${seconds(event.t)}  ${event.words}`));
+      element.addEventListener("pointerenter", () => tell(event));
+      return element;
+    };
+    svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
+    svg.setAttribute("height", high);
+    const back = s("g"), lines = s("g"), front = s("g");
+    for (const tick of ticks(view.from, view.to)) {
+      back.append(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: TOP, y2: bottom }), s("text", { class: "soft", x: x(tick), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
+    }
+    timeline.lanes.forEach(([label], n) => back.append(
+      s("line", { class: "lane", x1: LEFT, x2: wide - 12, y1: y(n), y2: y(n) }), s("text", { x: 4, y: y(n) + 4 }, label.length > 13 ? `${label.slice(0, 12)}…` : label)));
+    for (const [kind, lane, start, end, words] of timeline.bands) {
+      const to = end === null ? timeline.end : end;
+      if (to < view.from || start > view.to) continue;
+      const left = Math.max(x(start), LEFT), size = Math.max(Math.min(x(to), wide - 12) - left, 1.5);
+      const event = { t: start, words };
+      if (lane < 0) {
+        back.append(about(s("rect", { class: kind, x: left, y: TOP - 4, width: size, height: bottom - TOP + 4 }), event));
+        if (kind === "fault" && inside(start)) back.append(s("line", { class: "fault-edge", x1: x(start), x2: x(start), y1: TOP - 10, y2: bottom }));
+        if (size > 40 || kind === "fault") back.append(s("text", { class: "soft", x: Math.min(left + 3, wide - 150), y: kind === "fault" ? 11 : 22 }, words.slice(0, 60)));
+      } else {
+        const [top, tall] = { life: [-3, 6], transaction: [-11, 5], pause: [-7, 14], refused: [5, 7] }[kind] || [-3, 6];
+        const odd = kind === "transaction" && !words.includes("committed") ? " odd" : "";
+        back.append(about(s("rect", { class: kind + odd, x: left, y: y(lane) + top, width: size, height: tall, rx: 2 }), event));
+      }
+    }
+    for (const m of messages) {
+      if (!inside(m.t) || (!view.idle && !m.note && !m.fate)) continue;
+      const look = m.fate ? " stopped" : m.api === "take" ? " take" : m.note ? "" : " idle";
+      const crosses = wire >= 0 && (wire - m.from) * (wire - m.to) < 0;
+      const end = m.fate ? (crosses ? y(wire) : (y(m.from) + y(m.to)) / 2) : y(m.to);
+      const down = end > y(m.from) ? 1 : -1, at = x(m.t);
+      const line = s("g", {}, s("line", { class: `msg ${m.direction}${look}`, x1: at, x2: at, y1: y(m.from) + 3 * down, y2: end - (m.fate ? 0 : 4 * down) }));
+      if (m.fate) line.append(s("path", { class: "cross", d: `M${at - 4} ${end - 4}l8 8m0 -8l-8 8` }));
+      else line.append(s("path", { class: `tip${look}`, d: `M${at} ${end - 2 * down}l-3.2 ${-5 * down}h6.4z` }));
+      lines.append(about(line, m));
+    }
+    for (const [kind, lane, t, words] of timeline.marks) {
+      if (!inside(t)) continue;
+      const at = x(t), to = y(lane);
+      const shape = kind === "kill" ? `M${at - 6} ${to - 6}l12 12m0 -12l-12 12` : kind === "hit" || kind === "forgot" ? `M${at + 2} ${to - 9}l-7 10h5l-2 8l7 -10h-5z`
+        : kind === "ready" || kind === "resumed" ? `M${at - 4} ${to - 5}l8 5l-8 5z` : kind === "rebalance" ? `M${at} ${to - 5}l5 5l-5 5l-5 -5z` : `M${at - 3} ${to}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0`;
+      front.append(about(s("path", { class: `mark ${kind}`, d: shape }), { t, words }));
+      if (kind === "found") front.append(s("text", { class: "soft", x: Math.min(at, wide - 14), y: to - 8, "text-anchor": "end" }, words));
+    }
+    const picked = view.at >= 0 ? events[view.at] : null;
+    if (picked && inside(picked.t)) {
+      front.append(s("line", { class: "picked", x1: x(picked.t), x2: x(picked.t), y1: TOP - 4, y2: bottom }));
+      if (picked.lane >= 0) front.append(s("circle", { class: "picked", cx: x(picked.t), cy: y(picked.lane), r: 9 }));
+    }
+    svg.replaceChildren(back, lines, front);
+  };
+
+  const ticks = (from, to) => {
+    const rough = (to - from) / 7;
+    const ten = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
+    const size = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough) || ten;
+    const found = [];
+    for (let t = Math.max(0, Math.ceil(from / size) * size); t <= to; t += size) found.push(t);
+    return found;
+  };
+
+  // --- ribbons and paths --------------------------------------------------------------------------------------
+  const LETTERS = { lost: "L", duplicated: "D", again: "2", aborted: "A", left: "R", phantom: "P" };
+  const WORDS = { recorded: "recorded once", lost: "lost", duplicated: "duplicated", again: "a second copy, not recorded again", aborted: "aborted", left: "left where it is", phantom: "phantom" };
+
+  const drawRibbon = ([label, start, end, stretches, flushed, cut], most) => {
+    const length = Math.max(end - start, 1), unit = 1000 / length;
+    const svg = s("svg", { viewBox: "0 0 1000 22", preserveAspectRatio: "none", role: "img", "aria-label": label });
+    svg.style.width = `${Math.max((100 * length) / most, 0.5)}%`;
+    for (const [kind, from, to] of stretches) {
+      const left = (from - start) * unit, size = (to - from + 1) * unit;
+      const words = `${from === to ? from : `${from}–${to}`}: ${WORDS[kind]}`;
+      svg.append(s("rect", { class: `s-${kind}`, x: left, y: kind === "recorded" ? 4 : 0, width: Math.max(size - (unit > 4 ? 1 : 0), 0.6), height: kind === "recorded" ? 14 : 22 }, s("title", {}, words)));
+    }
+    if (flushed !== null) svg.append(s("line", { class: "flush", x1: (flushed - start) * unit, x2: (flushed - start) * unit, y1: 0, y2: 22 }, s("title", {}, `flushed up to ${flushed}`)));
+    const odd = stretches.filter(([kind]) => kind !== "recorded");
+    const words = odd.slice(0, 12).map(([kind, from, to]) => `${LETTERS[kind]} ${from === to ? from : `${from}–${to}`}`).join(", ");
+    return h("div", { class: "ribbon" }, h("p", {}, h("b", {}, label), ` ${end - start ? `${start}–${end - 1}` : "empty"}`, words ? `: ${words}` : "", odd.length > 12 ? ` and ${odd.length - 12} more stretches` : "",
+      flushed === null ? "" : `; flushed up to ${flushed}`, cut ? `; ${cut} stretches not drawn` : ""), svg);
+  };
+
+  const drawPath = ([record, key, position, fate, sentence, hops], target, open) => {
+    const letters = [...new Set(hops.map((hop) => hop[3]).filter(Boolean))];
+    const body = hops.map(([ms, by, text, copy, bad]) => {
+      const way = letters.indexOf(copy);
+      const cells = !letters.length ? [h("td", {}, text)]
+        : way < 0 ? [h("td", { colspan: letters.length }, text)]
+          : letters.map((letter, n) => h("td", { class: "way" }, n === way ? h("span", { class: "letter" }, `${letter} `) : null, n === way ? text : null));
+      return h("tr", { class: bad ? "odd" : null }, h("td", {}, ms === null ? "at rest" : `${ms.toFixed(1)} ms`), h("td", {}, by), cells);
+    });
+    return h("details", { class: "path", open },
+      h("summary", {}, h("b", {}, record), record === target ? " (the target)" : "", ` · ${sentence}`),
+      h("div", { class: "wide" }, h("table", {}, h("tbody", {}, body))));
+  };
+
+  // --- one cell -----------------------------------------------------------------------------------------------
+  const definitions = (pairs) => h("dl", {}, pairs.filter(([, value]) => value !== null).map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+
+  const settingsCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Settings"),
+    detail.different.length
+      ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "here", "recipe"].map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, detail.different.map((line) => h("tr", {}, line.map((word) => h("td", {}, word))))))
+      : h("p", {}, "The recipe of this semantic, unchanged."),
+    h("details", {}, h("summary", {}, "all settings"), definitions(index.settings[detail.settings])));
+
+  const proofCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Proof that the fault fired"),
+    h("ul", {}, detail.proof.map((line) => h("li", {}, line))), h("h3", { class: "sign" }, "Sign that the protection worked"),
+    detail.sign === null ? h("p", {}, "None is asked for: an effect is predicted, or there is no fault.")
+      : h("p", { class: detail.sign[1] ? "good" : "bad" }, `${detail.sign[1] ? "✔" : "✘"} ${detail.sign[0]}`));
+
+  const countsCard = (cell, detail) => h("section", { class: "card" }, h("h3", {}, "Counted"),
+    h("p", { class: "counts-list" }, Object.entries(detail.counts).map(([what, count]) => h("span", {}, h("b", {}, String(count)), ` ${what.replaceAll("_", " ")}`))),
+    definitions([["predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.target],
+      ["seconds", `${detail.seconds} (${Object.entries(detail.phases).map(([phase, spent]) => `${phase} ${spent}`).join(", ")})`], ["saved", detail.directory],
+      ["history", detail.trouble.length ? `cut or damaged: ${detail.trouble.join(", ")}` : null]]));
+
+  const nextCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Next"), h("p", {}, index.texts[detail.next]),
+    h("h3", {}, "Again"), h("pre", { class: "line" }, detail.rerun));
+
+  const brothers = (cell) => cells.filter((other) => other.scenario === cell.scenario && other.semantic === cell.semantic && other.id.split("/s")[0] === cell.id.split("/s")[0]);
+
+  const drawCell = (cell) => {
+    const detail = JSON.parse($(`d${cell.n}`).textContent);
+    const same = brothers(cell);
+    const most = Math.max(...detail.ribbons.map(([, start, end]) => end - start), 1);
+    const open = (path) => path[3] === "lost" || path[3] === "duplicated" || path[0] === detail.target;
+    return [
+      h("div", { class: "bar" }, h("a", { href: "#" }, "← all cells"), h("button", { type: "button", onclick: () => move(-1) }, "previous (k)"), h("button", { type: "button", onclick: () => move(1) }, "next (j)")),
+      h("h1", {}, cell.id), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
+      h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
+      same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
+      h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "There is no history that can be read."),
+      h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
+      detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
+        .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
+      detail.ribbons.map((ribbon) => drawRibbon(ribbon, most))] : null,
+      detail.paths.length ? [h("h2", {}, "The way of single records"), detail.paths.map((path, n) => drawPath(path, detail.target, n < 3 && open(path)))] : null,
+      detail.more ? h("p", {}, `${detail.more} more lost or duplicated records: see anomalies.jsonl beside this page.`) : null,
+    ];
+  };
+
+  const current = () => byAnchor.get(location.hash.startsWith("#cell=") ? location.hash.slice(6) : "");
+  const move = (by) => {
+    const among = visible(), now = current();
+    const next = among[(now ? among.indexOf(now) : by > 0 ? -1 : among.length) + by];
+    if (next) location.hash = `cell=${next.anchor}`;
+  };
+  let place = 0;
+  const route = () => {
+    const cell = current();
+    const before = $("overview").hidden;
+    if (cell && !before) place = scrollY;
+    $("overview").hidden = Boolean(cell);
+    document.querySelector("header").hidden = Boolean(cell);
+    $("cell").hidden = !cell;
+    $("cell").replaceChildren(...(cell ? [drawCell(cell)].flat(3).filter(Boolean) : []));
+    document.title = cell ? `${signs[cell.outcome]} ${cell.id}` : title;
+    if (cell) { scrollTo(0, 0); $("cell").focus({ preventScroll: true }); } else if (before) scrollTo(0, place);
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target instanceof HTMLInputElement && event.target.type === "search";
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") { if (typing) event.target.blur(); else if (current()) location.hash = ""; return; }
+    if (typing) return;
+    if (event.key === "/" && !current()) { event.preventDefault(); $("search").focus(); }
+    if (event.key === "j") move(1);
+    if (event.key === "k") move(-1);
+  });
+  $("search").addEventListener("input", () => {
+    state.words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    state.rows = ROWS;
+    filter();
+  });
+  $("tools").addEventListener("submit", (event) => event.preventDefault());
+  $("more").addEventListener("click", () => { state.rows += ROWS; filter(); });
+  $("tools").hidden = false;
+  $("cells").hidden = false;
+  chips();
+  tabs();
+  filter();
+  addEventListener("hashchange", route);
+  route();
+})();
