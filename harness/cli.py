@@ -21,12 +21,15 @@ from harness.interfaces import EnvironmentFailure
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
+from harness.report.comparing import as_text, write_comparison
+from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
+from harness.report.record import NoRecordError, record_text
 from harness.report.summary import ExitCode, rerun_line, summarise
 from harness.runner import RunPlan
 from harness.runner import run as run_cells
 from harness.saved import SavedRunError, load_run
-from harness.selection import MOST_SEEDS, SelectionError, choose, select
+from harness.selection import MOST_SEEDS, SelectionError, choose, matches, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,14 +128,32 @@ def report(
     directory: Directory = Path("reports/latest"),
     *,
     form: Annotated[str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")] = None,
+    record: Annotated[
+        str | None, typer.Option(help="Print the path of this record, hop by hop, in each cell that has it.")
+    ] = None,
+    only: Only = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="Show two saved runs side by side.")] = None,
 ) -> None:
-    """Render the reports of a saved run, or print one."""
+    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs."""
+    if compare is not None:
+        _compare(*compare)
+        return
     saved = load_run(run_directory(directory))
-    if form is None:
+    if record is not None:
+        meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
+        typer.echo(record_text(meant, record))
+    elif form is None:
         for file in write_reports(saved):
             typer.echo(file)
     else:
         typer.echo(RENDERERS[registry.known(form, RENDERERS, "format")].render(saved))
+
+
+def _compare(before: Path, after: Path) -> None:
+    """Print what changed between two runs, and write it as a page beside the second one's report."""
+    comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
+    typer.echo(as_text(comparison))
+    typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
 
 
 @app.command()
@@ -225,6 +246,7 @@ _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
     (SelectionError, ExitCode.USAGE),
     (UnknownNameError, ExitCode.USAGE),
     (SavedRunError, ExitCode.USAGE),
+    (NoRecordError, ExitCode.USAGE),
     (HistoryError, ExitCode.ENVIRONMENT),
     (EnvironmentFailure, ExitCode.ENVIRONMENT),
     (ReportError, ExitCode.ENVIRONMENT),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
+from harness.report.index import write_index
 from harness.report.writing import ReportError, append_step_summary, is_newest, point_latest, run_directory, write_all
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ RENDERERS: dict[str, Renderer] = {
 
 
 def write_reports(run: SavedRun) -> tuple[Path, ...]:
-    """Write every report into the run's folder, and let ``latest`` point to it unless it points to a newer run.
+    """Write every report into the run's folder, let ``latest`` point to it unless it points to a newer run, list the runs.
 
     Returns the files. Raises :class:`ReportError` where one cannot be written. A pointer that cannot be moved is no
     error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
@@ -28,6 +30,8 @@ def write_reports(run: SavedRun) -> tuple[Path, ...]:
     files = write_all(run, RENDERERS)
     if is_newest(run):
         point_latest(run)
+    with contextlib.suppress(OSError):  # like the pointer: the reports are there without it
+        write_index(run.directory.parent)
     return files
 
 

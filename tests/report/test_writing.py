@@ -10,6 +10,7 @@ from hostile import green_run, hostile_run
 
 import harness.report.writing
 from harness.report import RENDERERS, ReportError, append_step_summary, is_newest, point_latest, run_directory, write_reports
+from harness.report.index import INDEX
 from harness.report.writing import LATEST
 from harness.saved import SavedRun, SavedRunError
 
@@ -58,7 +59,7 @@ def test_latest_moves_forward_only(tmp_path: Path) -> None:
         write_reports(old)
         assert not is_newest(old)
         assert (tmp_path / LATEST).resolve() == runs[-1].directory
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*moments, LATEST])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*moments, LATEST, INDEX])
 
 
 def test_latest_can_be_moved_with_its_folder(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_a_folder_in_the_way_of_latest_is_left_alone(tmp_path: Path) -> None:
     assert warning is not None
     assert "latest still points elsewhere" in warning
     assert "\n" not in warning
-    assert sorted(path.name for path in tmp_path.iterdir()) == [LATEST, "one"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, LATEST, "one"]
 
 
 def test_a_read_only_folder_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

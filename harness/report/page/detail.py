@@ -22,17 +22,12 @@ if TYPE_CHECKING:
 
 PATHS_PER_CELL = 200
 PATHS_PER_PAGE = 1000
-MESSAGES_PER_CELL = 300
-MESSAGES_PER_PAGE = 20_000
-LEAST_MESSAGES = 12
 
 
 class Shared:
     """What the cells of one page share: its room, and the texts that many of them have (each is written once)."""
 
-    def __init__(self, cells: int) -> None:
-        self.messages = max(LEAST_MESSAGES, min(MESSAGES_PER_CELL, MESSAGES_PER_PAGE // max(cells, 1)))
-        """How many messages each timeline may show."""
+    def __init__(self) -> None:
         self._paths = PATHS_PER_PAGE
         self._tables: dict[str, dict[Any, int]] = {"texts": {}, "settings": {}, "kinds": {}}
 
@@ -60,13 +55,13 @@ def history_of(result: CellResult) -> History | None:
         return None
 
 
-def _rows(result: CellResult) -> list[dict[str, Any]]:
+def rows_of(result: CellResult) -> list[dict[str, Any]]:
     """Return the account's record table as plain rows."""
     return cast("list[dict[str, Any]]", result.judgement.account.records.to_dict("records"))
 
 
-def detail_of(result: CellResult, shared: Shared) -> dict[str, Any]:
-    """Return what the page shows of a cell when it is opened."""
+def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
+    """Return what the page shows of a cell when it is opened, and its timeline, which :func:`drawn` writes down."""
     plan = result.plan
     different, settings = settings_of(plan)
     words = {
@@ -78,20 +73,20 @@ def detail_of(result: CellResult, shared: Shared) -> dict[str, Any]:
         "directory": f"{result.directory.parent.name}/{result.directory.name}",
     }  # fmt: skip
     try:
-        return words | _drawn(result, shared)
+        told, timeline = _told(result, shared)
+        return words | told, timeline
     except Exception as error:  # noqa: BLE001 - a damaged history holds anything; the verdict stands without a drawing
         trouble = f"the history cannot be drawn: {type(error).__name__}: {error}"
-        return words | {"proof": [trouble], "trouble": [trouble], "timeline": None, "ribbons": [], "paths": [], "more": 0}
+        return words | {"proof": [trouble], "trouble": [trouble], "ribbons": [], "paths": [], "more": 0}, None
 
 
-def _drawn(result: CellResult, shared: Shared) -> dict[str, Any]:
-    """Return what is drawn from the history."""
+def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
+    """Return what the history tells."""
     plan = result.plan
     history = history_of(result)
     events = history.events if history else ()
-    rows = _rows(result)
+    rows = rows_of(result)
     paths = Paths(events)
-    timeline = timeline_of(events)
     found = anomalous(rows)
     shown = found[: shared.take(len(found))]
     told = {row["record"] for row in shown}
@@ -99,14 +94,13 @@ def _drawn(result: CellResult, shared: Shared) -> dict[str, Any]:
     return {
         "proof": proof_of(plan, events),
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
-        "timeline": _timeline(timeline.limited(shared.messages), shared) if timeline else None,
         "ribbons": [_ribbon(ribbon) for ribbon in ribbons_of(events, rows)],
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
         "more": len(found) - len(shown),
-    }  # fmt: skip
+    }, timeline_of(events)  # fmt: skip
 
 
-def _timeline(timeline: Timeline, shared: Shared) -> dict[str, Any]:
+def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
     """Write a timeline in few bytes.
 
     ``messages``: time since the message before, number of the kind (from, to, api, direction), note, fate; the last two
@@ -124,7 +118,7 @@ def _timeline(timeline: Timeline, shared: Shared) -> dict[str, Any]:
         "lanes": [[lane.name, lane.kind] for lane in timeline.lanes], "messages": messages,
         "bands": [[b.kind, number.get(b.lane or "", -1), b.start, b.end, b.text] for b in timeline.bands],
         "marks": [[m.kind, number.get(m.lane, 0), m.t, m.text] for m in timeline.marks],
-        "end": timeline.end, "fired": timeline.fired, "omitted": timeline.omitted,
+        "end": timeline.end, "fired": timeline.fired, "omitted": [timeline.idle, timeline.telling],
     }  # fmt: skip
 
 
@@ -143,7 +137,7 @@ def _hop(hop: Hop) -> list[Any]:
 
 def path_rows(result: CellResult) -> list[dict[str, Any]]:
     """Return the paths of all lost and duplicated records of a cell, as plain data."""
-    found = anomalous(_rows(result))
+    found = anomalous(rows_of(result))
     history = history_of(result) if found else None
     if history is None:
         return []

@@ -65,8 +65,8 @@ def _word(value: object) -> str:
 def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     """Return the lines that prove that the fault fired: rule and frame, hits, who was killed and how it ended."""
     if plan.refused_by_client:
-        said = [f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED]
-        return [f"no fault: the client itself must refuse these settings ({line})" for line in said[:1]]
+        said = next((f"{e.get('by')}: {e.get('because')}" for e in events if e["event"] == kinds.STOPPED), "it did not say so")
+        return [f"no fault: the client itself must refuse these settings ({said})"]
     if plan.evidence.trigger == "none":
         return ["no fault, by design: the baseline"]
     return [*_rules(events), *_failpoints(events), *_faults(events), *_deaths(plan, events)] or [

@@ -6,21 +6,27 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.core.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
 from harness.report.matrix import tables
-from harness.report.page.detail import Shared, detail_of
+from harness.report.page.detail import Shared, detail_of, drawn
 from harness.report.summary import WORST, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.report.matrix import Spot
+    from harness.report.page.timeline import Timeline
     from harness.saved import CellResult, SavedRun
 
+MAIL_BYTES = 840_000
+"""What the details of all cells may weigh for the whole page to stay below 1 MB, if they can."""
+MESSAGE_BYTES = 21
+LEAST_MESSAGES, MOST_MESSAGES = 40, 300
 _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
 
@@ -71,15 +77,32 @@ class Page:
 
 def page_of(run: SavedRun) -> Page:
     """Return the model of a run's page."""
-    shared = Shared(len(run.results))
+    shared = Shared()
     names = anchors([result.plan.id for result in run.results])
-    details = tuple(embedded(detail_of(result, shared)) for result in run.results)
+    details = [detail_of(result, shared) for result in run.results]
+    bare = sum(len(_detail(words, timeline, 0, shared)) for words, timeline in details)
+    most = messages_each(bare, len(details))
+    texts = tuple(_detail(words, timeline, most, shared) for words, timeline in details)
     index = {
         "cells": [_row(result, name) for result, name in zip(run.results, names, strict=True)],
         "outcomes": list(Outcome), **shared.tables(),
     }  # fmt: skip
     places = {id(result): number for number, result in enumerate(run.results)}
-    return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), details)
+    return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), texts)
+
+
+def _detail(words: dict[str, Any], timeline: Timeline | None, most: int, shared: Shared) -> str:
+    return embedded(words | {"timeline": drawn(timeline.limited(most), shared) if timeline else None})
+
+
+def messages_each(size: int, cells: int) -> int:
+    """Return how many messages each timeline may show, beside ``size`` bytes of other details, for the page to be mailed.
+
+    >>> messages_each(500_000, 108), messages_each(0, 1), messages_each(9_000_000, 5000)
+    (149, 300, 40)
+    """
+    room = (MAIL_BYTES - size) // MESSAGE_BYTES // max(cells, 1)
+    return max(LEAST_MESSAGES, min(room, MOST_MESSAGES))
 
 
 def anchors(ids: list[str]) -> list[str]:
@@ -164,5 +187,6 @@ def _runs(spot: Spot) -> str:
         return ""
     bounds = {spot.zero_bound(name) for name in ("lost", "duplicated")} - {None, 1.0}
     bound = f", a 0 is < {min(b for b in bounds if b is not None):.0%}" if bounds else ""
-    void = len(spot.results) - spot.evidence
-    return f"n = {spot.evidence}{f' (+{void} void)' if void else ''}{bound}"
+    mixed = Counter(outcome(result.verdict) for result in spot.results)
+    words = ", ".join(f"{mixed[word]} {word}" for word in WORST if mixed[word]) if len(mixed) > 1 else ""
+    return f"n = {spot.evidence}{f' ({words})' if words else ''}{bound}"

@@ -90,7 +90,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Everything that is drawn of one cell. ``omitted`` messages were left out, the least important first."""
+    """Everything that is drawn of one cell.
+
+    ``idle`` and ``telling`` messages (see :attr:`Message.weight`) were left out, the least important first.
+    """
 
     lanes: tuple[Lane, ...]
     messages: tuple[Message, ...]
@@ -98,7 +101,8 @@ class Timeline:
     marks: tuple[Mark, ...]
     end: int
     fired: int | None
-    omitted: int = 0
+    idle: int = 0
+    telling: int = 0
 
     def limited(self, most: int) -> Timeline:
         """Return it with at most so many messages: those that matter most, then those nearest the fault."""
@@ -107,7 +111,9 @@ class Timeline:
         near = self.fired if self.fired is not None else 0
         kept = sorted(self.messages, key=lambda message: (-message.weight, abs(message.t - near)))[:most]
         kept.sort(key=lambda message: message.t)
-        return Timeline(self.lanes, tuple(kept), self.bands, self.marks, self.end, self.fired, len(self.messages) - most)
+        telling = sum(message.weight > 1 for message in self.messages) - sum(message.weight > 1 for message in kept)
+        idle = len(self.messages) - most - telling
+        return Timeline(self.lanes, tuple(kept), self.bands, self.marks, self.end, self.fired, idle, telling)
 
 
 def timeline_of(events: Sequence[Event]) -> Timeline | None:
@@ -229,6 +235,7 @@ class _Drawing:
             if self.drained:
                 ended += ", after the drain"
             self._finish("pause", lane, t)
+            self._finish("transaction", lane, t, ": its program died in it")
             if ("life", lane) not in self.open:
                 self._begin("life", lane, 0, who)  # it lived before the cell began
             self._finish("life", lane, t, f": {ended}")
@@ -282,6 +289,7 @@ class _Drawing:
     def _transaction(self, t: int, event: Event) -> None:
         lane, outcome = self._writer(event), str(event.get("outcome"))
         if outcome == "begun":
+            self._finish("transaction", lane, t, " never ended")
             self._begin("transaction", lane, t, f"transaction {event.get('transaction')}")
         else:
             error = f" ({event['error']})" if event.get("error") else ""

@@ -183,9 +183,11 @@
     return h("div", { class: "timeline" },
       h("div", { class: "bar" }, button("the run", () => set(...busy)), timeline.fired === null ? null : button("at the fault", () => set(...near)),
         button("all", () => set(...whole)), button("+", () => zoom(0.5)), button("−", () => zoom(2)), h("label", {}, idle, " housekeeping"),
-        timeline.omitted ? h("small", {}, `${timeline.omitted} messages are left out here, the least telling first; the history has them all`) : null),
+        h("small", {}, left(timeline.omitted))),
       svg, told, table);
   };
+
+  const left = ([idle, telling]) => [telling ? `${telling} messages` : "", idle ? `${idle} of the housekeeping` : ""].filter(Boolean).join(" and ") + (idle + telling ? " not drawn: the history has them" : "");
 
   // how far around the fault one should look: a dozen messages to both sides
   const span = (timeline, telling) => {

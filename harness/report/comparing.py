@@ -1,0 +1,141 @@
+"""Two runs side by side: which cells came out otherwise, with both counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.report.as_html import render_template
+from harness.report.escaping import visible
+from harness.report.renderer import facts
+from harness.report.summary import SIGNS, WORST, Outcome, outcome, summarise
+from harness.report.writing import ReportError
+from harness.saved import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.saved import CellResult, SavedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How a cell came out in one of the runs; counts are null where its history could not be read."""
+
+    outcome: Outcome
+    lost: int | None
+    duplicated: int | None
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The side in a few words."""
+        return f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / {_shown(self.duplicated)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A cell that differs; null on the side where it was not run."""
+
+    id: str
+    before: Side | None
+    after: Side | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether its outcome is worse than before."""
+        return bool(self.before and self.after) and _rank(self.after) < _rank(self.before)
+
+    @property
+    def better(self) -> bool:
+        """Whether its outcome is better than before."""
+        return bool(self.before and self.after) and _rank(self.after) > _rank(self.before)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two runs: the worse first, then the better, then counts, then what only one has."""
+
+    before: SavedRun
+    after: SavedRun
+    changes: tuple[Change, ...]
+    same: int
+    """Cells of both runs with the same outcome and the same counts."""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one sentence."""
+        both = [change for change in self.changes if change.before and change.after]
+        worse, better = sum(change.worse for change in both), sum(change.better for change in both)
+        alone = [sum(side is None for side in sides) for sides in
+                 ([change.after for change in self.changes], [change.before for change in self.changes])]  # fmt: skip
+        return (
+            f"{worse} worse, {better} better, {len(both) - worse - better} with other counts, {self.same} alike; "
+            f"{alone[0]} only in {self.before.info.id}, {alone[1]} only in {self.after.info.id}"
+        )
+
+
+def compare(before: SavedRun, after: SavedRun) -> Comparison:
+    """Compare two runs cell by cell."""
+    left = {result.plan.id: _side(result) for result in before.results}
+    right = {result.plan.id: _side(result) for result in after.results}
+    changes = [Change(cell, left.get(cell), right.get(cell)) for cell in {**left, **right}
+               if _measured(left.get(cell)) != _measured(right.get(cell))]  # fmt: skip
+    same = len({*left, *right}) - len(changes)
+    changes.sort(key=lambda change: (not change.worse, not change.better, change.before is None or change.after is None))
+    return Comparison(before, after, tuple(changes), same)
+
+
+def as_text(comparison: Comparison) -> str:
+    """Return the comparison for a terminal."""
+    return "\n".join(visible(line) for line in _lines(comparison))
+
+
+def as_page(comparison: Comparison) -> str:
+    """Return the comparison as a page."""
+    runs = (comparison.before, comparison.after)
+    return render_template(
+        "compare.html.j2", comparison=comparison, runs=[(facts(run.info), summarise(run).sentence) for run in runs]
+    )
+
+
+def write_comparison(comparison: Comparison) -> Path:
+    """Write the page beside the later run's report. Returns the file. Raises :class:`~harness.report.writing.ReportError`."""
+    file = comparison.after.directory / f"compare-{comparison.before.directory.name}.html"
+    try:
+        write_whole(file, as_page(comparison))
+    except OSError as error:
+        raise ReportError(f"cannot write {file}: {error.strerror}; is the folder writable?") from error
+    return file
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    yield f"before: {comparison.before.info.id}: {summarise(comparison.before).sentence}"
+    yield f"after:  {comparison.after.info.id}: {summarise(comparison.after).sentence}"
+    yield ""
+    width = max((len(change.id) for change in comparison.changes), default=0)
+    sides = [(side.text if side else "not run") for change in comparison.changes for side in (change.before,)]
+    column = max(map(len, sides), default=0)
+    for change, before in zip(comparison.changes, sides, strict=True):
+        word = "WORSE" if change.worse else "better" if change.better else ""
+        yield f"{word:<6}  {change.id:<{width}}  {before:<{column}}  →  {change.after.text if change.after else 'not run'}"
+    yield f"{comparison.sentence}   (lost / duplicated)"
+
+
+def _side(result: CellResult) -> Side:
+    counts = result.judgement.account.counts
+    lost, duplicated = (counts["lost"], counts["duplicated"]) if counts["offered"] else (None, None)
+    return Side(outcome(result.verdict), lost, duplicated, result.verdict.reason)
+
+
+def _measured(side: Side | None) -> tuple[Outcome, int | None, int | None] | None:
+    return (side.outcome, side.lost, side.duplicated) if side else None
+
+
+def _rank(side: Side | None) -> int:
+    return WORST.index(side.outcome) if side else len(WORST)
+
+
+def _shown(count: int | None) -> str:
+    return "?" if count is None else str(count)

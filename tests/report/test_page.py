@@ -1,0 +1,287 @@
+"""The page's model: lanes come from the data, what is drawn is what the history says, and large runs stay small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hostile import ACK_LOST, ALO, hostile_run, result, run_of
+
+from harness.core.accounting import account
+from harness.core.history import read_history
+from harness.core.verdict import Kind, Verdict
+from harness.report.page.detail import Shared, detail_of, path_rows
+from harness.report.page.evidence import SIGN_WORDS, next_step, proof_of, settings_of
+from harness.report.page.model import LEAST_MESSAGES, page_of
+from harness.report.page.paths import Paths, anomalous
+from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
+from harness.report.page.timeline import timeline_of
+from harness.saved import judge_cell
+
+if TYPE_CHECKING:
+    from harness.saved import CellResult
+
+GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+Row = dict[str, Any]
+
+
+class Tape:
+    """Events in the order they are told, one millisecond apart."""
+
+    def __init__(self) -> None:
+        self.events: list[Row] = []
+
+    def tell(self, event: str, by: str = "runner", **fields: object) -> Row:
+        """Tell one event."""
+        row: Row = {"t": len(self.events) * 1_000_000, "w": 0, "cell": "c", "by": by, "event": event, **fields}
+        self.events.append(row)
+        return row
+
+    def node(self, name: str, role: str, phase: str, **fields: object) -> None:
+        """Something became of a node."""
+        self.tell("node", node=name, role=role, incarnation=1, phase=phase, pid=7, **fields)
+
+    def frame(self, client: str, api: str, direction: str, corr: int) -> None:
+        """The wire saw a frame."""
+        self.tell("frame", "wire", conn=1, role="client", node="broker-1", client=client, dir=direction, api=api, version=9,
+                  corr=corr, size=9)  # fmt: skip
+
+
+def golden(name: str) -> CellResult:
+    """Return a golden cell, judged."""
+    return judge_cell(GOLDEN / name)
+
+
+def test_lanes_are_found_in_the_data() -> None:
+    """A driver and two executors have lanes of their own; the source stands first, the sink last, the wire before the broker."""
+    tape = Tape()
+    for name, role in (("driver", "driver"), ("executor-1", "executor"), ("executor-2", "executor"), ("broker-1", "broker")):
+        tape.node(name, role, "started")
+    tape.frame("abc.executor-2.1", "Fetch", "request", 1)
+    tape.tell("offered", record="a", key="k", position=1)
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [lane.name for lane in timeline.lanes] == ["source", "wire", "broker-1", "driver", "executor-1", "executor-2", "sink"]
+    assert [(m.start, m.end) for m in timeline.messages] == [("executor-2", "broker-1")]
+
+
+def test_who_sends_stands_before_the_wire_and_who_receives_behind_the_broker() -> None:
+    """The lanes follow the way of a record."""
+    tape = Tape()
+    tape.node("b", "consumer", "started")
+    tape.node("a", "producer", "started")
+    tape.frame("x.b.1", "Fetch", "response", 1)
+    tape.tell("fetched", "wire", record="r", partition=0, offset=0, epoch=0, conn=1, reached=True)
+    tape.tell("taken", "a-1", record="r")
+    tape.frame("x.a.1", "Produce", "request", 2)
+    tape.tell("sent", "wire", record="r", request="1:2", attempt="a-1.0.1")
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [lane.name for lane in timeline.lanes] == ["source", "a", "wire", "broker-1", "b"]
+
+
+def test_what_a_rule_stopped_is_drawn_as_stopped() -> None:
+    """A frame that was held and then discarded has that fate; one that was held and released has passed."""
+    tape = Tape()
+    for corr, last in ((1, "discarded"), (2, "released")):
+        tape.frame("x.a.1", "Produce", "response", corr)
+        for phase in ("hit", "held", last):
+            tape.tell("rule", "wire", rule="fault", phase=phase, conn=1, corr=corr, dir="response", api="Produce")
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [(m.fate, m.weight) for m in timeline.messages] == [("discarded", 3), ("", 3)]
+    assert [mark.kind for mark in timeline.marks] == ["hit", "rule", "rule", "hit", "rule", "rule"]
+
+
+def test_a_transaction_ends_with_its_program() -> None:
+    """Bars of transactions stop where they committed, or where the program died in them, and never run into the next."""
+    tape = Tape()
+    tape.node("a", "producer", "started")
+    for name, outcome in (("a-1.1", "begun"), ("a-1.1", "committed"), ("a-1.2", "begun")):
+        tape.tell("transaction", "a-1", transaction=name, outcome=outcome, error=None)
+    tape.node("a", "producer", "exited", status=None, signal=9)
+    tape.tell("transaction", "a-1", transaction="a-2.1", outcome="begun", error=None)
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "transaction"]
+    assert bars == [("transaction a-1.1 committed", 10, 20), ("transaction a-1.2: its program died in it", 30, 40),
+                    ("transaction a-2.1", 50, None)]  # fmt: skip
+
+
+def test_what_ends_after_the_drain_was_not_killed_by_the_fault() -> None:
+    """The harness ends every node with SIGKILL at last; only deaths before that are drawn, and proved, as kills."""
+    tape = Tape()
+    tape.tell("fault", phase="fired", fault="kill")
+    tape.node("b", "consumer", "exited", status=None, signal=9)
+    tape.tell("drain", phase="completed")
+    tape.node("b", "consumer", "exited", status=None, signal=9)
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [mark.kind for mark in timeline.marks] == ["kill", "exit"]
+    plan = golden("kept-after-a-crash").plan
+    plan = replace(plan, evidence=replace(plan.evidence, killed=("consumer",)))
+    assert sum("ended by signal 9" in line for line in proof_of(plan, tape.events)) == 1
+
+
+def test_a_limited_timeline_keeps_what_tells_most() -> None:
+    """The frames of the rule stay whatever the limit; then those with records; housekeeping goes first, and is counted."""
+    tape = Tape()
+    for corr in range(20):
+        tape.frame("x.a.1", "Heartbeat" if corr % 2 else "Produce", "request", corr)
+        if not corr % 2:
+            tape.tell("sent", "wire", record=f"r{corr}", request=f"1:{corr}")
+    tape.tell("rule", "wire", rule="fault", phase="dropped", conn=1, corr=3, dir="request", api="Heartbeat")
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    small = timeline.limited(6)
+    assert (len(small.messages), small.idle, small.telling) == (6, 9, 5)
+    assert [m.fate for m in small.messages if m.weight == 3] == ["dropped"]
+    assert timeline.limited(20) is timeline
+
+
+@pytest.mark.parametrize("cell", sorted(path.parent.name for path in GOLDEN.glob("*/cell.json")))
+def test_every_golden_history_can_be_drawn(cell: str) -> None:
+    """No history that the judge knows, damaged ones among them, is one that the page cannot tell."""
+    detail, timeline = detail_of(golden(cell), Shared())
+    assert not any("cannot be drawn" in line for line in detail["trouble"])
+    assert timeline is not None
+    assert detail["proof"]
+
+
+def test_a_path_tells_every_hop_of_a_duplicate_both_ways() -> None:
+    """Each log copy has a letter, and its own deliveries and recordings bear it."""
+    found = golden("broken-by-a-duplicate")
+    history = read_history(found.directory / "history")
+    rows = found.judgement.account.records.to_dict("records")
+    row = anomalous(rows)[0]
+    path = Paths(history.events).of(row)
+    assert path.fate == "duplicated"
+    stored = {hop.copy for hop in path.hops if hop.by == "log"}
+    recorded = [hop.copy for hop in path.hops if hop.by == "sink"]
+    assert stored == {"A", "B"}
+    assert sorted(recorded) == ["A", "B"]
+    assert path.hops[0].by == "source"
+    times = [hop.ms for hop in path.hops if hop.ms is not None]
+    assert times == sorted(times)
+
+
+def test_a_lost_record_says_where_it_was_last_seen() -> None:
+    """For every hop at which a record can be lost there is one in the golden history, and each path names it."""
+    found = golden("lost-at-every-hop")
+    rows = path_rows(found)
+    lost = {row["record"]: row["sentence"] for row in rows if row["fate"] == "lost"}
+    assert set(lost) == found.judgement.account.lost
+    hops = {sentence.removeprefix("lost: ").partition(";")[0] for sentence in lost.values()}
+    table = found.judgement.account.records
+    assert hops == set(table.loc[table["record"].isin(set(lost)), "last_hop"])
+
+
+def _copies(fates: str, at: int = 0) -> tuple[list[Row], list[Row]]:
+    """Make a log of one partition, and its record table, from letters: r(ecorded), l(ost), d(uplicated)."""
+    tape, rows = Tape(), []
+    tape.tell("log", hop="topic", topic="t", partition=0, start=at, stable=at + len(fates), end=at + len(fates))
+    for place, fate in enumerate(fates):
+        tape.tell("stored", hop="topic", topic="t", partition=0, epoch=0, offset=at + place, record=f"r{place}", visible=True)
+        rows.append({"record": f"r{place}", "position": place + 1, "state": "lost" if fate == "l" else "recorded",
+                     "recordings": {"r": 1, "l": 0, "d": 2}[fate]})  # fmt: skip
+    return tape.events, rows
+
+
+def test_a_ribbon_tells_a_batch_from_scattered_losses() -> None:
+    """Neighbours that fared alike are one stretch."""
+    for fates, want in (("rrlllrr", 1), ("lrlrlrr", 3)):
+        source, log = ribbons_of(*_copies(fates, at=5))
+        assert sum(stretch.kind == "lost" for stretch in source.stretches) == want
+        assert sum(stretch.kind == "lost" for stretch in log.stretches) == want
+        assert (log.start, log.end) == (5, 12)
+
+
+def test_a_ribbon_has_an_end() -> None:
+    """However often fates change, a ribbon stays small, and says what it leaves out."""
+    _, log = ribbons_of(*_copies("rl" * MOST_STRETCHES))
+    assert (len(log.stretches), log.cut) == (MOST_STRETCHES, MOST_STRETCHES)
+
+
+def test_an_aborted_copy_is_no_duplicate() -> None:
+    """What stands below the last stable offset and is not visible was aborted; above it, its transaction is open."""
+    events, rows = _copies("rrr")
+    events[1]["visible"] = events[3]["visible"] = False
+    events[0]["stable"] = 2
+    _, log = ribbons_of(events, rows)
+    assert [stretch.kind for stretch in log.stretches] == ["aborted", "recorded", "left"]
+
+
+def test_settings_are_shown_against_the_recipe() -> None:
+    """A cell with the recipe differs in nothing; a variant says in what; a pipeline without a recipe shows its settings only."""
+    plan = result(ACK_LOST, ALO, Verdict(Kind.KEPT, "kept")).plan
+    assert settings_of(plan)[0] == []
+    variant = replace(plan, settings=plan.settings | {"producer": plan.settings["producer"] | {"acks": 0}})
+    assert settings_of(variant)[0] == [("producer.acks", "0", "all")]
+    other = replace(plan, pipeline="spark-batch", settings={"driver": {"memory": "1g"}})
+    assert settings_of(other) == ([], {"driver.memory": "1g"})
+
+
+def test_every_sign_has_its_words() -> None:
+    """A sign that is added without words would be shown as its name only."""
+    from harness.core.sign import Sign  # noqa: PLC0415 - here only
+
+    assert set(SIGN_WORDS) == set(Sign)
+
+
+def test_every_outcome_has_a_next_step() -> None:
+    """No cell leaves its reader without a word on what to do."""
+    assert all(next_step(one) for one in hostile_run().results)
+
+
+def test_a_page_of_many_cells_stays_small() -> None:
+    """Every timeline shows less when there are many; the page's texts are written once however many cells have them."""
+    one = golden("kept-after-a-crash")
+    small, large = (page_of(replace(run_of(one), results=(one,) * count)) for count in (1, 60))
+    assert len(large.details) == 60
+    assert len(set(large.anchors)) == 60
+    assert json.loads(large.index)["texts"] == json.loads(small.index)["texts"]
+    assert len(json.loads(large.details[0])["timeline"]["messages"]) <= max(
+        LEAST_MESSAGES, len(json.loads(small.details[0])["timeline"]["messages"])
+    )
+
+
+def test_more_anomalies_than_fit_are_counted_and_lie_beside_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are inline, the rest is a number, and the file beside the page has every one."""
+    found = golden("lost-at-every-hop")
+    monkeypatch.setattr("harness.report.page.detail.PATHS_PER_CELL", 2)
+    detail, _ = detail_of(found, Shared())
+    anomalies = len(path_rows(found))
+    assert anomalies > 2
+    assert detail["more"] == anomalies - 2
+    assert len([path for path in detail["paths"] if path[3] in ("lost", "duplicated")]) <= 3
+
+
+NONSENSE: list[Any] = [None, [], ["x"], {}, {"a": []}, "x", -1, 1.5, True]
+FIELDS = ("record", "records", "node", "role", "incarnation", "partition", "partitions", "offset", "request", "phase", "attempt",
+          "api", "conn", "corr", "client", "position", "transaction", "outcome", "error", "hop", "topic", "pid")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["node", "fault", "rule", "frame", "sent", "fetched", "transaction", "ready", "conn", "stored"])
+@pytest.mark.parametrize("value", NONSENSE, ids=str)
+def test_nonsense_in_a_history_ends_no_page(tmp_path: Path, kind: str, value: object) -> None:
+    """Fields of any type are drawn as they are, or the cell's page says that its history cannot be drawn."""
+    directory = tmp_path / "cell"
+    shutil.copytree(GOLDEN / "kept-after-a-crash", directory)
+    line = {"t": 1, "by": value, "event": kind} | dict.fromkeys(FIELDS, value)
+    (directory / "history" / "nonsense.jsonl").write_text(f"{json.dumps(line)}\n", encoding="utf-8")
+    found = judge_cell(directory)
+    page = page_of(run_of(found))
+    assert json.loads(page.details[0])["proof"]
+    assert path_rows(found) is not None
+
+
+def test_the_account_of_the_page_is_the_judges() -> None:
+    """The page counts nothing itself: what it shows of a cell are the numbers of the account."""
+    found = golden("kept-though-it-loses")
+    detail, _ = detail_of(found, Shared())
+    counts = account(read_history(found.directory / "history").events).counts
+    assert detail["counts"] == {name: count for name, count in counts.items() if count}

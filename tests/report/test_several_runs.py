@@ -1,0 +1,146 @@
+"""What is shown of more than one run, and of one record: comparing, the list of runs, a path in a terminal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+
+from harness.cli import main
+from harness.core.verdict import Kind, Verdict
+from harness.report import write_reports
+from harness.report.comparing import as_page, as_text, compare
+from harness.report.index import listed, write_index
+from harness.report.record import NoRecordError, record_text
+from harness.saved import judge_cell
+
+if TYPE_CHECKING:
+    from harness.saved import SavedRun
+
+GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+KEPT = Verdict(Kind.KEPT, "kept", fired=1)
+BROKEN = Verdict(Kind.BROKEN, f"lost {NASTY}", fired=1)
+
+
+def _named(run: SavedRun, name: str, directory: Path | None = None) -> SavedRun:
+    return replace(run, info=replace(run.info, id=name), directory=directory or run.directory)
+
+
+def _pair() -> tuple[SavedRun, SavedRun]:
+    before = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=1), result(ACK_LOST, EOS, BROKEN, lost=2),
+                    result(ACK_LOST, AMO, KEPT))  # fmt: skip
+    after = run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=2), result(ACK_LOST, EOS, KEPT),
+                   result(ACK_LOST, AMO, KEPT), result(NONE, AMO, KEPT))  # fmt: skip
+    return _named(before, "one"), _named(after, "two")
+
+
+def test_a_comparison_says_what_changed_and_both_counts() -> None:
+    """Worse first, then better, then other counts, then what only one run has; what is alike is counted and not listed."""
+    comparison = compare(*_pair())
+    assert comparison.sentence == "1 worse, 1 better, 1 with other counts, 1 alike; 0 only in one, 1 only in two"
+    assert [change.id.split("/")[3:5] for change in comparison.changes] == [
+        ["none", "exactly-once"], ["ack-lost", "exactly-once"], ["ack-lost", "at-least-once"], ["none", "at-most-once"],
+    ]  # fmt: skip
+    text = as_text(comparison)
+    assert "✔ kept 0 / 1" in text
+    assert "✔ kept 0 / 2" in text
+    assert "WORSE" in text.splitlines()[3]
+    assert as_text(compare(*reversed(_pair()))).count("WORSE") == 1
+
+
+def test_a_run_compared_with_itself_has_no_changes() -> None:
+    """Nothing is said to change where nothing did."""
+    comparison = compare(hostile_run(), hostile_run())
+    assert comparison.changes == ()
+    assert "Nothing: " in as_page(comparison)
+
+
+def test_a_run_that_is_not_there_is_no_change_for_the_worse() -> None:
+    """A cell that only one run has is neither better nor worse."""
+    comparison = compare(run_of(result(NONE, EOS, KEPT)), run_of(result(NONE, AMO, BROKEN)))
+    assert not any(change.worse or change.better for change in comparison.changes)
+
+
+@pytest.mark.parametrize("shown", [as_text, as_page])
+def test_a_comparison_is_harmless(shown: object) -> None:
+    """Ids and reasons are shown as they are, and do nothing to a terminal or a browser."""
+    text = shown(compare(hostile_run(), green_run()))  # type: ignore[operator]
+    assert not [char for char in text if char != "\n" and not char.isprintable()]
+    if shown is as_page:
+        assert "<script" not in text
+        assert "<img" not in text
+
+
+def test_comparing_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It prints what changed and writes a page beside the later run; a folder that is no run is one clear line."""
+    for name in ("one", "two"):
+        run = _named(green_run(), name, tmp_path / name)
+        run.directory.mkdir()
+        run.info.save(run.directory)
+    assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
+    assert "0 worse, 0 better" in capsys.readouterr().out
+    assert (tmp_path / "two" / "compare-one.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path)]) == 2
+    assert "is no saved run" in capsys.readouterr().err
+
+
+def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path: Path) -> None:
+    """Runs without a report say so; what is no run is left out; names are no markup and no foreign address."""
+    moments = {"a": "2026-11-21T12:00:00+00:00", "b": "2026-11-21T12:00:01+00:00", "javascript:x<b>": "2026-11-21T11:00:00+00:00"}
+    for name, started in moments.items():
+        run = _named(green_run(), name, tmp_path / name)
+        run = replace(run, info=replace(run.info, started=started, command=NASTY))
+        run.directory.mkdir()
+        run.info.save(run.directory)
+        if name != "a":
+            write_reports(run)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "run.json").write_text("{", encoding="utf-8")
+    assert [run.info.id for run in listed(tmp_path)] == ["b", "a", "javascript:x<b>"]
+    assert [run.green for run in listed(tmp_path)] == [True, None, True]
+    page = write_index(tmp_path).read_text(encoding="utf-8")
+    assert 'href="b/report.html"' in page
+    assert 'href="javascript%3Ax%3Cb%3E/report.html"' in page
+    assert "no report" in page
+    assert "<b>" not in page
+    assert "<script" not in page
+
+
+def test_a_record_can_be_followed_in_a_terminal() -> None:
+    """Every hop stands on a line of its own, with its time; the sentence on top says what became of it."""
+    found = judge_cell(GOLDEN / "lost-at-every-hop")
+    record = min(found.judgement.account.lost)
+    text = record_text([found], record)
+    assert f"{record}" in text
+    assert "lost: " in text
+    assert "offered, position" in text
+    assert not [char for char in text if char != "\n" and not char.isprintable()]
+
+
+def test_a_record_that_is_not_there_is_one_clear_line() -> None:
+    """The message names a record that there is."""
+    found = judge_cell(GOLDEN / "lost-at-every-hop")
+    with pytest.raises(NoRecordError, match=f"none of 1 cell has a record 'x'; one is called {found.plan.target}"):
+        record_text([found], "x")
+    with pytest.raises(NoRecordError, match="none of 0 cells"):
+        record_text([], NASTY_ID)
+
+
+def test_following_a_record_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--record`` prints its path in the cells that ``--only`` means; what fits nothing exits with wrong use."""
+    found = judge_cell(GOLDEN / "kept-after-a-crash")
+    run = _named(run_of(found), "one", tmp_path / "one")
+    cell = run.directory / "cells" / "x"
+    cell.parent.mkdir(parents=True)
+    cell.symlink_to(GOLDEN / "kept-after-a-crash")
+    run.info.save(run.directory)
+    words = ["report", str(run.directory), "--record", found.plan.target]
+    assert main(words) == 0
+    assert found.plan.target in capsys.readouterr().out
+    assert main([*words, "--only", "*/nothing/*"]) == 2
+    assert "none of 0 cells" in capsys.readouterr().err
+    assert json.loads((run.directory / "run.json").read_text(encoding="utf-8"))["id"] == "one"
