@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from harness.core.scenario import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from harness.core.cell import Load
+    from harness.toxiproxy import Toxic
+    from harness.wire.messages import Traffic
     from harness.wire.rules import Api, Direction, How, Rule
 
 
@@ -106,7 +110,19 @@ class Bench(Protocol):
         """Wait until everything that is acknowledged has been recorded, and its position saved."""
 
     def await_session_expired(self, role: Role) -> None:
-        """Wait until the group has put out the paused member of a role."""
+        """Wait until the group has put out the paused, or cut off, member of a role."""
+
+    def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
+        """Put toxics on the way between the cell's clients of these roles and the broker, and count from there on."""
+
+    def mend_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
+        """Take them off, and write down what passed meanwhile."""
+
+    def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
+        """Wait until what has passed since the network was made bad is ``enough``."""
+
+    def await_told(self) -> None:
+        """Wait until a program was told that the fate of the target is not known."""
 
 
 __all__ = ["Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -61,6 +61,14 @@ class System(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Versions of everything that takes part, for the report."""
+
+
+@runtime_checkable
+class PreparesForCells(Protocol):
+    """An ability of a system: to fetch what only some cells need."""
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
 
 
 class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code table

@@ -20,7 +20,7 @@ from harness.core.history import SUFFIX, HistoryError, HistoryWriter
 from harness.core.plan import PLAN_FILE, plan_of
 from harness.core.scenario import Deployment
 from harness.core.waiting import WaitCancelledError, cancellable
-from harness.interfaces import EnvironmentFailure
+from harness.interfaces import EnvironmentFailure, PreparesForCells
 from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Run:
         self._save(complete=False)
         interrupted = False
         try:
-            self._timed("set-up", lambda: self.plan.system.prepare(self._progress.say))
+            self._timed("set-up", self._prepare)
             self._info = replace(self._info, versions=self.plan.system.versions())
             self._progress.planned(self.plan.cells)
             self._run_lanes()
@@ -131,6 +131,12 @@ class _Run:
             raise self._failure
         self._save(complete=not interrupted and not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
+
+    def _prepare(self) -> None:
+        system = self.plan.system
+        system.prepare(self._progress.say)
+        if isinstance(system, PreparesForCells):
+            system.prepare_for(self.plan.cells, self._progress.say)
 
     def _save(self, *, complete: bool) -> None:
         seconds = round(time.monotonic() - self._began, 3)

@@ -301,6 +301,10 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     several = asked.drop_duplicates([*RECORD, "request"])
 
     table[flag(Sign.REPEATED_REQUEST)] = _marked(table, again, RECORD)
+    attempts_made = asked[asked["attempt"].notna()].drop_duplicates(ATTEMPT)
+    by = attempts_made["attempt"].map(lambda attempt: attempt.partition(".")[0])
+    anew = attempts_made[attempts_made.assign(by=by).duplicated([*RECORD, "by"])]
+    table[flag(Sign.SENT_ANEW)] = _marked(table, anew, RECORD)
     table[flag(Sign.TAKEN_AGAIN)] = _counted(table, taken) > 1
     table[flag(Sign.ABORTED)] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
     table[flag(Sign.DELIVERED_AGAIN)] = (_counted(table, got) > 1) | (

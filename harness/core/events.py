@@ -90,6 +90,10 @@ NODE: Final = "node"
 """``node, role, incarnation, phase, pid, status, signal``: phase is started, ready, killed, paused, resumed or exited."""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
+NETWORK: Final = "network"
+"""``phase, role, node, toxics`` when the network is made bad (phase on); when it is mended (phase off) also what the wire
+counted between it and the broker meanwhile: ``seconds, sent, received, reads, answers, opened, left, lost, longest_s,
+fastest`` (see :class:`harness.wire.messages.Traffic`)."""
 FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"

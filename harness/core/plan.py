@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.core.network import Effect, NetworkEvidence
 from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.core.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.core.semantics import Semantic
@@ -73,6 +74,7 @@ class Plan:
             "evidence": Evidence(**evidence | {
                 "killed": tuple(Role(role) for role in evidence["killed"]),
                 "paused": tuple(Role(role) for role in evidence["paused"]),
+                "network": _network_from_json(evidence.get("network")),
             }),
         })  # fmt: skip
 
@@ -89,6 +91,12 @@ class Plan:
 
 
 _PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
+
+
+def _network_from_json(data: dict[str, Any] | None) -> NetworkEvidence | None:
+    if data is None:
+        return None
+    return NetworkEvidence(**data | {"roles": tuple(data["roles"]), "effect": Effect(data["effect"])})
 
 
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:

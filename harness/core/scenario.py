@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from harness.core.network import NetworkEvidence  # noqa: TC001 - a saved plan is checked against these types
 from harness.core.prediction import Prediction, Zero
 from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
 
@@ -31,7 +32,7 @@ class Evidence:
 
     ``trigger``: ``rule`` (the wire), ``failpoint`` (a program) or ``none`` (there is no fault). ``killed`` and
     ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is false
-    for faults that are not placed at the target record.
+    for faults that are not placed at the target record. ``network`` says what the network must have done, and to whom.
     """
 
     trigger: str
@@ -39,6 +40,7 @@ class Evidence:
     paused: tuple[Role, ...] = ()
     forgotten: bool = False
     at_target: bool = True
+    network: NetworkEvidence | None = None
 
 
 class Fault(Protocol):

@@ -77,6 +77,9 @@ class ProducerSettings:
     """The program offers a record again after its client has given up."""
     unit: int = 1
     in_flight: int = 1
+    request_timeout_ms: int = 15_000
+    delivery_timeout_ms: int = 60_000
+    """How long the client tries before it gives a record up (a third of it where it does not retry)."""
 
     def __post_init__(self) -> None:
         if self.transactional and not self.idempotence:
@@ -87,6 +90,8 @@ class ProducerSettings:
             raise SettingsError("with acks=0 nobody learns that a record should be sent again: resend cannot be")
         if self.unit < 1 or self.in_flight < 1:
             raise SettingsError("unit and in_flight count from 1")
+        if not 0 < self.request_timeout_ms < self.delivery_timeout_ms:
+            raise SettingsError("a delivery takes at least one request: delivery_timeout_ms must exceed request_timeout_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ class ConsumerSettings:
     session_timeout_ms: int = 6000
     group_metadata: GroupMetadata = GroupMetadata.AT_POLL
     auto_commit_interval_ms: int = 5000
+    request_timeout_ms: int | None = None
+    """None: a little longer than the session time-out."""
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:

@@ -12,6 +12,8 @@ class Sign(StrEnum):
     """The client sent the target's request again (same attempt, seen twice by the wire)."""
     TAKEN_AGAIN = "taken-again"
     """A restarted program took the target from the source again."""
+    SENT_ANEW = "sent-anew"
+    """One and the same program sent the target again as a new attempt: its client had given up."""
     ABORTED = "aborted"
     """A copy of the target stands in an aborted transaction, or a transaction of it was aborted or fenced."""
     DELIVERED_AGAIN = "delivered-again"

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
+from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.prediction import examples
 from harness.core.semantics import PROMISES, Anomaly
@@ -137,7 +138,7 @@ class Proof:
     def objection(self) -> str | None:
         """Say why the run proves nothing, or ``None``."""
         checks = (
-            self._failure, self._unreadable, self.source_trouble, self._refusal, self._fire, self._victims,
+            self._failure, self._unreadable, self.source_trouble, self._refusal, self._fire, self._victims, self._network,
             self._unhealthy_before, self._load, self._cut_short,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
@@ -202,6 +203,10 @@ class Proof:
         if self.plan.evidence.forgotten and not any(e.get("phase") == "forgot" for e in self.history.of(kinds.FAULT)):
             return "no file was reverted to its flushed state"
         return None
+
+    def _network(self) -> str | None:
+        need = self.plan.evidence.network
+        return None if need is None else network.trouble(need, self.history.of(kinds.NETWORK))
 
     def _drained_before(self, event: Event) -> bool:
         """Processes ended by the harness after the drain are no victims."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from harness.faults.drop import Drop
 from harness.faults.kill import Forget, Kill
+from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
 
-FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Pause)}
+FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Pause, Network)}
 """The registry: every fault by its name."""
 
-__all__ = ["FAULTS", "Drop", "Forget", "Kill", "NoFault", "Pause"]
+__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Network", "NoFault", "Pause", "Until"]

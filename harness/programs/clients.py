@@ -40,11 +40,12 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Any:
         "enable_idempotence": settings.idempotence,
         "max_in_flight_requests_per_connection": settings.in_flight,
         "linger_ms": 100 if settings.unit > 1 else 0,
-        "delivery_timeout_ms": 60_000,
+        "request_timeout_ms": settings.request_timeout_ms,
+        "delivery_timeout_ms": settings.delivery_timeout_ms,
         "max_block_ms": 20_000,
     }
     if not settings.retries:
-        config |= {"retries": 0, "delivery_timeout_ms": 20_000}
+        config |= {"retries": 0, "delivery_timeout_ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:
         config |= {"transactional_id": transactional_id, "transaction_timeout_ms": stage.settings.transaction_timeout_ms}
     return KafkaProducer(**config)
@@ -55,7 +56,7 @@ def make_consumer(stage: Stage) -> Any:
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
     return KafkaConsumer(
-        **_PATIENCE | {"request_timeout_ms": max(15_000, settings.session_timeout_ms + 1000)},
+        **_PATIENCE | {"request_timeout_ms": settings.request_timeout_ms or max(15_000, settings.session_timeout_ms + 1000)},
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,

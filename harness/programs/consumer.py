@@ -26,8 +26,8 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     with_result = settings.position is SavePosition.WITH_RESULT
     Subscription(stage, ledger, consumer, sink.positions if with_result else None)
     for batch in batches(stage, ledger, consumer):
-        if settings.position is SavePosition.BEFORE_WORK:
-            save_until_confirmed(stage, ledger, consumer, batch)
+        if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
+            continue
         for message in batch:
             _work(sink, message, settings.position, idempotent=settings.idempotent)
         if settings.position is SavePosition.AFTER_RECORDING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafka import ConsumerRebalanceListener, TopicPartition
-from kafka.errors import KafkaConnectionError
+from kafka.errors import CommitFailedError, KafkaConnectionError
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
@@ -98,22 +98,28 @@ def rejoined(consumer: Any, stay_ms: int) -> Any:
     return metadata
 
 
-def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> bool:
-    """Commit the position after ``batch`` synchronously; false when it did not succeed (the reason is in the ledger)."""
-    error = None
+def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> Exception | None:
+    """Commit the position after ``batch`` synchronously; return why it is not known to be saved (as the ledger says)."""
+    problem = error = None
     try:
         consumer.commit(positions_after(stage, batch), timeout_ms=10_000)
-    except Exception as problem:  # noqa: BLE001 - whatever it was, the position is not known to be saved
-        error = f"{type(problem).__name__}: {problem}"[:300]
+    except Exception as raised:  # noqa: BLE001 - whatever it was, the position is not known to be saved
+        problem, error = raised, f"{type(raised).__name__}: {raised}"[:300]
     for partition, position in positions_after(stage, batch).items():
         ledger.write(kinds.SAVED, partition=partition.partition, offset=position.offset, error=error)
-    return error is None
+    return problem
 
 
-def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> None:
-    """Commit the position until that has succeeded: what is not confirmed is not worked on."""
-    while not save(stage, ledger, consumer, batch):
-        pass
+def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> bool:
+    """Commit the position until that has succeeded: what is not confirmed is not worked on.
+
+    False where the group has put this consumer out: the batch is not its own any more, and it must join again.
+    """
+    while problem := save(stage, ledger, consumer, batch):
+        if isinstance(problem, CommitFailedError):
+            rewind(consumer, batch)
+            return False
+    return True
 
 
 def positions_after(stage: Stage, batch: list[Any]) -> dict[Any, Any]:

@@ -68,8 +68,9 @@ class Processor:
 
     def _outside(self, batch: list[Any]) -> None:
         """Results by themselves, the position before or after them."""
-        if self._settings.position is SavePosition.BEFORE_WORK:
-            self._consuming.save_until_confirmed(self._stage, self._ledger, self._consumer, batch)
+        before = self._settings.position is SavePosition.BEFORE_WORK
+        if before and not self._consuming.save_until_confirmed(self._stage, self._ledger, self._consumer, batch):
+            return
         messages = self._transform(batch)
         while not self._sender.send(messages) and self._stage.settings.producer.resend:
             pass

@@ -6,7 +6,7 @@ import random
 import time
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.settings import SaveCursor
@@ -19,27 +19,47 @@ if TYPE_CHECKING:
 
     from harness.core.history import HistoryWriter
     from harness.core.record import Record
+    from harness.programs.sending import Sender
 
 
 def produce(stage: Stage, ledger: HistoryWriter) -> None:
     """Send everything from the cursor on."""
     from harness.programs.clients import make_producer, read_cursor  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.sending import Message, Sender  # noqa: PLC0415
+    from harness.programs.sending import Sender  # noqa: PLC0415
 
     settings = stage.settings.producer
     outbox = Outbox(Path(stage.outbox))
-    producer = make_producer(stage, transactional_id=f"{stage.key}-producer")
-    if settings.transactional:
-        producer.init_transactions()
-    cursor = read_cursor(stage) if settings.cursor is SaveCursor.IN_TRANSACTION else outbox.cursor()
-    ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
+
+    def begin() -> tuple[Any, int]:
+        """Make a producer; return it, and from where it goes on."""
+        producer = make_producer(stage, transactional_id=f"{stage.key}-producer")
+        if settings.transactional:
+            producer.init_transactions()
+        cursor = read_cursor(stage) if settings.cursor is SaveCursor.IN_TRANSACTION else outbox.cursor()
+        ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
+        return producer, cursor
+
+    producer, cursor = begin()
     ledger.write(kinds.READY, role="producer")
     sender = Sender(stage, ledger, producer, hop="topic")
-    act = sender.commit if settings.transactional else sender.send
     dice = random.Random(stage.seed)
+    while not _send_from(cursor, stage, sender, outbox, dice):
+        # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for ever,
+        # or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
+        sender.producer.close(timeout=0)
+        sender.producer, cursor = begin()
+    sender.producer.close(timeout=20)
+
+
+def _send_from(cursor: int, stage: Stage, sender: Sender, outbox: Outbox, dice: random.Random) -> bool:
+    """Send everything from the cursor on; false where the client cannot go on."""
+    from harness.programs.sending import Message  # noqa: PLC0415 - see above
+
+    settings = stage.settings.producer
+    act = sender.commit if settings.transactional else sender.send
     for unit in _units(outbox.read(cursor), settings.unit):
         after = unit[-1].position + 1
-        _taken(ledger, unit)
+        _taken(sender.ledger, unit)
         if settings.cursor is SaveCursor.BEFORE_SEND:
             outbox.save_cursor(after)
         for record in unit:
@@ -48,12 +68,14 @@ def produce(stage: Stage, ledger: HistoryWriter) -> None:
         if settings.cursor is SaveCursor.IN_TRANSACTION:
             messages.append(Message(stage.topic_cursor, None, b"cursor", str(after).encode()))
         while not act(messages) and settings.resend:
-            _taken(ledger, unit)
+            if settings.idempotence:
+                return False
+            _taken(sender.ledger, unit)
         if settings.cursor in (SaveCursor.AFTER_ACK, SaveCursor.AFTER_COMMIT):
             outbox.save_cursor(after)
         if stage.jitter_ms[1]:
             time.sleep(dice.uniform(*stage.jitter_ms) / 1000)  # load shape drawn from the seed, waits for nothing
-    producer.close(timeout=20)
+    return True
 
 
 def _taken(ledger: HistoryWriter, unit: list[Record]) -> None:

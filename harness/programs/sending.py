@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kafka.errors import KafkaError
+
 from harness.core import events as kinds
 from harness.core.record import ATTEMPT_HEADER
 from harness.programs.clients import NEVER_APPENDED
@@ -64,8 +66,12 @@ class Sender:
             self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=type(error).__name__)
             if fenced:
                 raise
-        self.producer.abort_transaction()
-        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
+        try:
+            self.producer.abort_transaction()
+        except KafkaError as error:  # this client cannot go on; its successor ends the transaction by its own beginning
+            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="unknown", error=type(error).__name__)
+        else:
+            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
         return False
 
     def _offer(self, message: Message) -> tuple[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from harness.core import events as kinds
 from harness.core.accounting import LastHop
 from harness.core.history import SUFFIX, HistoryWriter
+from harness.core.network import Effect
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.core.cell import Cell
+    from harness.core.network import NetworkEvidence
     from harness.core.record import Record
     from harness.core.scenario import Deployment
 
@@ -264,6 +266,7 @@ class MemoryCellRun:
         if sent is not None:
             ways |= {
                 Sign.REPEATED_REQUEST: lambda: self._sent(self._target, sent.attempt),
+                Sign.SENT_ANEW: lambda: self._sent(self._target, self._attempt()),
                 Sign.DELIVERED_AGAIN: lambda: self._delivered(sent),
                 Sign.ABSORBED: lambda: self._absorbed(sent),
             }
@@ -293,11 +296,22 @@ class MemoryCellRun:
             self._node(role, "paused")
         if evidence.forgotten:
             self._forget()
+        if evidence.network is not None:
+            self._bad_network(evidence.network)
         for role in killed:
             self._start(role)
         for role in evidence.paused:
             self._node(role, "resumed")
         self._fault("healed")
+
+    def _bad_network(self, need: NetworkEvidence) -> None:
+        """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
+        shown = 0.0 if self._plant.network_idle else need.limit
+        counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self._plant.network_idle else 10,
+                  "reads": 10 * shown, "lost": shown, "longest_s": shown, "fastest": shown or 10 * need.limit}  # fmt: skip
+        for role in need.roles * need.times:
+            self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
+            self._history.write(kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts)
 
     def _forget(self) -> None:
         for partition in range(self._cell.settings.topic.partitions):

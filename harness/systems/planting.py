@@ -59,6 +59,8 @@ class Plant:
     """The consumer stops reading for ever."""
     unhealthy: bool = False
     """A node dies before the fault."""
+    network_idle: bool = False
+    """The network is made bad, and nothing changes by it."""
     hide_sign: bool = False
     """Nothing shows that the protection worked."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.wire.messages import Traffic, WireError
+from harness.wire.messages import WireError
 from harness.wire.rules import ArmedRule, Direction, Header, Rule
 from harness.wire.tracker import Insight, Tracker
+from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from harness.core.history import HistoryWriter
     from harness.wire.codec import Content
@@ -76,8 +77,7 @@ class WireCell:
         self.rules: dict[str, ArmedRule] = {}
         self.detours: dict[str, int] = {}
         """Route name to the loopback port through which this cell reaches the broker instead."""
-        self.ended: dict[str, Traffic] = {}
-        """By role: what the connections that are over have carried."""
+        self._meters: dict[str, Meter] = {}
         self.frames = 0
         self.open = True
         self._writer = writer
@@ -139,9 +139,9 @@ class WireCell:
 
     # -- traffic --------------------------------------------------------------------------------------------------
 
-    def count(self, role: str, traffic: Traffic) -> None:
-        """Keep what a connection that is over has carried."""
-        self.ended[role] = total((self.ended.get(role, Traffic()), traffic))
+    def meter(self, role: str) -> Meter:
+        """Return what counts the traffic of a role."""
+        return self._meters.setdefault(role, Meter())
 
     # -- history --------------------------------------------------------------------------------------------------
 
@@ -171,11 +171,6 @@ class WireCell:
         """Write what the frame carried, now that its fate is known."""
         for kind, fields in self.tracker.settle(frame.insight, reached=reached):
             self.write(kind, **fields)
-
-
-def total(parts: Iterable[Traffic]) -> Traffic:
-    """Add up what several connections have carried."""
-    return Traffic(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))
 
 
 def _spelled(rule: Rule) -> dict[str, Any]:

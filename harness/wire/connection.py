@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.wire.cell import WireCell
     from harness.wire.messages import Route
     from harness.wire.rules import ArmedRule
+    from harness.wire.traffic import Meter
     from harness.wire.wire import Wire
 
 CHUNK_BYTES = 1 << 16
@@ -43,6 +44,8 @@ class Pending:
     """A request that was passed on and has no answer yet."""
 
     frame: Frame
+    since: float
+    """When it was passed on, by the loop's clock."""
     swallow: ArmedRule | None = None
 
 
@@ -255,6 +258,9 @@ class Lane:
         if not await self._read(frame, asked):
             return False
         self._conn.pending.pop(corr, None)
+        if pending is not None and pending.frame.cell is not None:
+            meter = pending.frame.cell.meter(frame.role)
+            meter.answered(api, pending.frame.size, pending.since, self._loop.time())
         return await self._treat(frame, pending)
 
     async def _read(self, frame: Frame, asked: Frame | None = None) -> bool:
@@ -352,7 +358,7 @@ class Lane:
     async def _forward(self, frame: Frame, *, swallow: ArmedRule | None = None) -> bool:
         await self._conn.gate()
         if self._direction is Direction.REQUEST and not frame.unanswered and not self._silent:
-            self._conn.expect(Pending(frame, swallow))
+            self._conn.expect(Pending(frame, self._loop.time(), swallow))
         frame.payload = None
         reached = await self._pass(frames.LENGTH_BYTES + frame.size)
         if frame.cell is not None:
@@ -503,13 +509,21 @@ class Connection:
             self._unanswered_cuts()
             by = "wire" if because.startswith("cut") else self._ended_by()
             if self.cell is not None:
-                self.cell.count(self.route.role, replace(self.traffic(), left=int(by == "client"), lost=int(by == "broker")))
+                meter = self.cell.meter(self.route.role)
+                self.tell_waits(meter)
+                meter.over(replace(self.traffic(), left=int(by == "client"), lost=int(by == "broker")))
             self.wire.note(self.cell, "conn", phase="close", because=because, ended_by=by, **self.fields())
 
     def traffic(self) -> Traffic:
         """Return what has passed so far."""
         up, down = self.lanes[Direction.REQUEST], self.lanes[Direction.RESPONSE]
         return Traffic(up.sent, down.inlet.bytes, down.inlet.reads, opened=1)
+
+    def tell_waits(self, meter: Meter) -> None:
+        """Say how long the unanswered requests have waited."""
+        now = asyncio.get_running_loop().time()
+        for pending in self.pending.values():
+            meter.waited(pending.frame.api, pending.since, now)
 
     def _ended_by(self) -> str:
         """Say whose end of the connection went first: the client's or the broker's (or of the network before it)."""

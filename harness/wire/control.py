@@ -137,9 +137,9 @@ class WireControl:
         """Let a cell's new connections over a route reach the broker through another loopback port; None ends that."""
         self._call("detour", {"cell_id": cell_id, "route": route, "upstream_port": upstream_port})
 
-    def traffic(self, cell_id: str, role: str) -> Traffic:
-        """Return what has passed between wire and broker for one role of a cell."""
-        return Traffic(**self._call("traffic", {"cell_id": cell_id, "role": role}))
+    def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
+        """Return what has passed between wire and broker for one role of a cell since the last ``restart``."""
+        return Traffic(**self._call("traffic", {"cell_id": cell_id, "role": role, "restart": restart}))
 
     def wait_hit(self, cell_id: str, rule_id: str, within_s: float) -> Hit | None:
         """Wait for the next hit of a rule not yet returned here; None when there is none in time."""

@@ -96,10 +96,13 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What passed between the wire and a broker for one role of a cell, since the cell was opened. Bytes and counts.
+    """What passed between the wire and a broker for one role of a cell, since the cell was opened, or since a restart.
 
     ``sent`` and ``received`` are bytes towards the broker and from it, in ``reads`` pieces; ``opened`` connections, of
     which ``left`` were ended by the client and ``lost`` from the broker's side (or by the network in between).
+    Of the requests passed on since: ``answers`` are those answered; ``longest_s`` is the longest that one has waited for
+    its answer, or still waits, or waited in vain; ``fastest`` is bytes of a request by seconds until its answer, the
+    highest. The two leave out requests that a broker keeps waiting by design (a fetch, a join).
     """
 
     sent: int = 0
@@ -108,6 +111,9 @@ class Traffic:
     opened: int = 0
     left: int = 0
     lost: int = 0
+    answers: int = 0
+    longest_s: float = 0.0
+    fastest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

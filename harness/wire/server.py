@@ -157,7 +157,7 @@ async def _detour(wire: Wire, args: dict[str, Any]) -> None:
 
 
 async def _traffic(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.traffic(args["cell_id"], args["role"])
+    return wire.traffic(args["cell_id"], args["role"], restart=args["restart"])
 
 
 async def _holds(wire: Wire, _args: dict[str, Any]) -> object:

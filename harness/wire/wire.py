@@ -15,7 +15,7 @@ from harness.core import events as kinds
 from harness.core.history import HistoryError, HistoryWriter
 from harness.core.waiting import POLL_S
 from harness.wire import codec, frames
-from harness.wire.cell import Frame, WireCell, total
+from harness.wire.cell import Frame, WireCell
 from harness.wire.connection import Connection, reset
 from harness.wire.delivery import DeliveryError, deliver
 from harness.wire.messages import CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
@@ -398,11 +398,18 @@ class Wire:
         else:
             cell.detours[route] = upstream_port
 
-    def traffic(self, cell_id: str, role: str) -> Traffic:
-        """Return what has passed for one role of a cell."""
+    def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
+        """Return what has passed for one role of a cell since the last ``restart``; count from here on where that is set."""
         cell = self._cell(cell_id)
-        live = (conn.traffic() for conn in self._conns.values() if conn.cell is cell and conn.route.role == role)
-        return total((cell.ended.get(role, Traffic()), *live))
+        meter = cell.meter(role)
+        conns = [conn for conn in self._conns.values() if conn.alive and conn.cell is cell and conn.route.role == role]
+        for conn in conns:
+            conn.tell_waits(meter)
+        live = [conn.traffic() for conn in conns]
+        found = meter.read(live)
+        if restart:
+            meter.restart(asyncio.get_running_loop().time(), live)
+        return found
 
     def _cell(self, cell_id: str) -> WireCell:
         try:

@@ -509,6 +509,7 @@ def resent_in_doubt(story: Story) -> None:
 
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: resent,
+    Sign.SENT_ANEW: offered_again,
     Sign.TAKEN_AGAIN: lambda s: (s.taken(TARGET, "producer-1"), s.taken(TARGET, "producer-2")),
     Sign.ABORTED: lambda s: s.stored(TARGET, 1, 0, visible=False, attempt="producer-1.3.1"),
     Sign.DELIVERED_AGAIN: lambda s: s.delivered(TARGET, *place(TARGET)),
@@ -519,6 +520,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: offered_again,
+    Sign.SENT_ANEW: lambda s: s.sent(TARGET, "producer-9.1.1", "9/9"),
     Sign.TAKEN_AGAIN: lambda s: s.taken(TARGET, "producer-2"),
     Sign.ABORTED: lambda s: s.stored(RECORDS[0], 1, 0, visible=False, attempt="producer-1.1.9"),
     Sign.DELIVERED_AGAIN: lambda s: s.delivered(RECORDS[0], *place(RECORDS[0])),

@@ -16,6 +16,7 @@ from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.systems.memory import MemorySystem
 from harness.systems.planting import Plant, PlantError
+from scenarios.network import NETWORK
 from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
 
 if TYPE_CHECKING:
@@ -191,6 +192,23 @@ def test_a_control_is_convicted_of_exactly_what_is_predicted(tmp_path: Path) -> 
         "none": ("void", False),
         "lost-too": ("broken", False),
     }
+
+
+def test_a_network_that_changed_nothing_proves_nothing(tmp_path: Path) -> None:
+    """Every scenario of the network is green where its effect shows, and void where it does not, whatever is counted."""
+    applicable = [
+        (scenario, next(semantic for semantic, said in scenario.expect.items() if isinstance(said, Predicted)))
+        for scenario in NETWORK
+    ]
+    found = run_planted({
+        f"{scenario.id}-{word}": (scenario, semantic, Plant(network_idle=idle))
+        for scenario, semantic in applicable for word, idle in (("felt", False), ("idle", True))
+    }, tmp_path)  # fmt: skip
+    assert len(found) == 2 * len(NETWORK)
+    for name, result in found.items():
+        assert result.verdict.green is name.endswith("-felt"), f"{name}: {result.verdict.reason}"
+        if name.endswith("-idle") and result.verdict.kind is not BROKEN:  # a control is broken, and not as predicted
+            assert "changed nothing" in result.verdict.reason
 
 
 def test_more_cannot_be_planted_than_there_are_records(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,8 @@ from harness.wire.rules import Api
 from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
@@ -83,13 +86,30 @@ def test_what_passes_is_counted_in_bytes_and_pieces(bench: Bench) -> None:
     client = bench.client()
     client.ask(ask)
     seen = bench.control.traffic(bench.cell, "producer")
-    assert seen == Traffic(sent=len(ask), received=len(answer), reads=1, opened=1)
+    assert replace(seen, longest_s=0, fastest=0) == Traffic(sent=len(ask), received=len(answer), reads=1, opened=1, answers=1)
     client.close()
     assert bench.wait_event("conn", phase="close")["ended_by"] == "client"
     bench.client().ask(ask)
     seen = bench.control.traffic(bench.cell, "producer")
     assert (seen.sent, seen.received, seen.opened, seen.left, seen.lost) == (2 * len(ask), 2 * len(answer), 2, 1, 0)
     assert bench.control.traffic(bench.cell, "consumer") == Traffic()
+
+
+def test_a_restarted_count_knows_nothing_of_before(make_bench: Callable[..., Bench]) -> None:
+    """Counted are bytes from the restart on, and the answers to requests from the restart on; how long they wait too."""
+    bench = make_bench(ScriptedBroker(lambda frame: response(corr_of(frame)) if corr_of(frame) < 3 else None))
+    client, role = bench.client(), "producer"
+    client.ask(request(HEARTBEAT, 1, bench.name()))
+    bench.control.traffic(bench.cell, role, restart=True)
+    assert bench.control.traffic(bench.cell, role) == Traffic()
+    client.ask(request(HEARTBEAT, 2, bench.name()))
+    seen = bench.control.traffic(bench.cell, role)
+    assert (seen.answers, seen.opened, seen.received) == (1, 0, 8)
+    assert 0 < seen.longest_s < 1 < seen.fastest
+    client.send(request(HEARTBEAT, 3, bench.name()))
+    wait_until(lambda: bench.control.traffic(bench.cell, role).longest_s > 0.3, within_s=WITHIN_S, because="a wait in vain")
+    bench.control.traffic(bench.cell, role, restart=True)
+    assert bench.control.traffic(bench.cell, role) == Traffic()
 
 
 def test_who_ended_a_connection_is_known(bench: Bench) -> None:

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any
 from harness import failpoint
 from harness.bench import Fired, InProgram, OnWire, Trigger
 from harness.core import events as kinds
-from harness.core.history import SUFFIX
+from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from harness.bench import Target
     from harness.core.cell import Cell, Load
     from harness.core.history import HistoryWriter
+    from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.nodes import BrokerNode, StageNode
     from harness.systems.kafka.system import KafkaDeployed
+    from harness.toxiproxy import Toxic
+    from harness.wire.messages import Traffic
     from harness.wire.rules import Rule
 
 FIRE_S = 60.0
@@ -53,6 +56,7 @@ class KafkaBench:
     """Whether every saved position is past the last visible record."""
     exhausted: Callable[[], bool]
     """Whether the source has nothing left to give."""
+    network: CellNetwork | None = None
     _rules: list[str] = field(default_factory=list)
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
@@ -127,6 +131,32 @@ class KafkaBench:
         want = sum(stage.role is role for stage in self.stages) - 1
         wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
+
+    def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
+        """Put toxics on the cell's proxies, and count from there on."""
+        for role in roles:
+            self._network().worsen(role, toxics)
+
+    def mend_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
+        """Take them off, and write down what passed meanwhile."""
+        for role in roles:
+            self._network().mend(role, toxics)
+
+    def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
+        """Wait until what has passed since the network was made bad is ``enough``."""
+        wait_until(lambda: enough(self._network().traffic(role)), within_s=FIRE_S, because=because, poll_s=0.05)
+
+    def await_told(self) -> None:
+        """Wait until the producer's ledger says that the fate of the target is not known."""
+        wait_until(self._told, within_s=FIRE_S, because="the program to be told that the target's fate is unknown", poll_s=0.05)
+
+    def _told(self) -> bool:
+        return any(event["record"] == self.load.target.id for event in read_history(self.events).of(kinds.UNKNOWN))
+
+    def _network(self) -> CellNetwork:
+        if self.network is None:
+            raise RuntimeError(f"{self.cell.id} has no network of its own")
+        return self.network
 
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held (the wire writes both down)."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
+    from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.observer import LogCopy
     from harness.systems.kafka.system import KafkaDeployed
 
@@ -61,6 +62,7 @@ class KafkaCellRun:
         self._db: DatabaseSink | None = None
         self._closed = False
         self._on_wire = False
+        self._network: CellNetwork | None = None
 
     # --- the steps ---------------------------------------------------------------------------------------------------
 
@@ -73,6 +75,8 @@ class KafkaCellRun:
         self._db = DatabaseSink(self._sink)
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl")
         self._on_wire = True
+        if need := self._fault.evidence().network:
+            self._network = self._bench.network = self.deployed.network(self.cell, self.history, need.roles)
         if not self.cell.scenario.consumer_starts_after_fault and not self._refused:
             self._start_consumers()
         self._fault.arm(self._bench)
@@ -127,6 +131,8 @@ class KafkaCellRun:
                 stage.kill()
         if self._on_wire:
             self.deployed.wire.close_cell(self.cell.id)
+        if self._network:
+            self._network.close()
         if self._db:
             self._db.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from harness.core.waiting import WaitTimeoutError, wait_until
@@ -12,15 +13,20 @@ from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.setup.cache import cache_root
 from harness.setup.kafka import ensure_kafka
+from harness.setup.toxiproxy import VERSION as TOXIPROXY
+from harness.setup.toxiproxy import ensure_toxiproxy
 from harness.systems.kafka.broker import WIRE_ROLES, Broker, Ports
+from harness.systems.kafka.network import CellNetwork
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.run import KafkaCellRun
+from harness.toxiproxy.server import ToxiproxyServer
 from harness.wire.control import WireControl
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -39,17 +45,23 @@ class KafkaSystem:
 
     def __init__(self) -> None:
         self._install: KafkaInstall | None = None
+        self._toxiproxy: Path | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, where they are not there yet."""
         self._install = ensure_kafka(say)
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
+        if any(cell.scenario.fault.evidence().network for cell in cells):
+            self._toxiproxy = ensure_toxiproxy(cache_root(), say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker with its wire; ready when the broker has acknowledged a write."""
         del need  # shared or not, a deployment is the same; the runner decides who may share it
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        deployed = KafkaDeployed(self._install, directory)
+        deployed = KafkaDeployed(self._install, directory, self._toxiproxy)
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -65,17 +77,19 @@ class KafkaSystem:
         found = {"kafka-python": importlib.metadata.version("kafka-python"), "python": sys.version.split()[0]}
         if self._install is not None:
             found |= {"kafka": self._install.version, "java": self._install.java_version}
+        if self._toxiproxy is not None:
+            found["toxiproxy"] = TOXIPROXY
         return found
 
 
 class KafkaDeployed:
     """A running broker behind its wire. Safe to use from several threads, one per cell."""
 
-    def __init__(self, install: KafkaInstall, directory: Path) -> None:
+    def __init__(self, install: KafkaInstall, directory: Path, toxiproxy: Path | None = None) -> None:
         self.runtime: Runtime = ProcessRuntime(directory=directory)
         self._directory = directory
-        self._lease = PortLease(2 + 2 * len(WIRE_ROLES))
-        controller, direct, *others = self._lease.ports
+        self._lease = PortLease(3 + 2 * len(WIRE_ROLES))
+        controller, direct, self._toxiproxy_port, *others = self._lease.ports
         half = len(WIRE_ROLES)
         self._ports = Ports(
             controller, direct,
@@ -85,6 +99,9 @@ class KafkaDeployed:
         self.observer = Observer(self.broker.bootstrap, self.runtime.check)
         self._wire: WireControl | None = None
         self._wire_node: Node | None = None
+        self._toxiproxy_program = toxiproxy
+        self._toxiproxy: ToxiproxyServer | None = None
+        self._starting = threading.Lock()
 
     @property
     def wire(self) -> WireControl:
@@ -108,11 +125,19 @@ class KafkaDeployed:
         """Return the run of one cell."""
         return KafkaCellRun(self, cell, directory, history)
 
+    def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
+        """Lead a cell's clients of these roles through Toxiproxy, which is started for the first cell that needs it."""
+        network = CellNetwork(cell, history, self.wire, self._toxiproxy_server().client)
+        network.lead(self._route(role) for role in roles)
+        return network
+
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died."""
+        """Raise EnvironmentFailure where guardian, wire or Toxiproxy have died."""
         self.runtime.check()
         if self._wire_node is not None and self._wire_node.exit is not None:
             raise EnvironmentFailure(f"the wire ended ({self._wire_node.exit}): {self._wire_node.log_tail(3)}")
+        if self._toxiproxy is not None:
+            self._toxiproxy.check()
 
     def broker_process(self) -> Node:
         """The broker's process."""
@@ -162,4 +187,18 @@ class KafkaDeployed:
         port = wait_until(control_port, within_s=WIRE_START_S, because="the wire to start")
         self._wire = WireControl.connect(port)
         for role in WIRE_ROLES:
-            self._wire.add_route(Route(role, "broker-1", role, self._ports.wire[role], self._ports.broker[role]))
+            self._wire.add_route(self._route(role))
+
+    def _route(self, role: str) -> Route:
+        return Route(role, "broker-1", role, self._ports.wire[role], self._ports.broker[role])
+
+    def _toxiproxy_server(self) -> ToxiproxyServer:
+        with self._starting:
+            if self._toxiproxy is None:
+                if self._toxiproxy_program is None:
+                    raise RuntimeError("prepare_for() comes first")
+                log = self._directory / "toxiproxy.log"
+                server = ToxiproxyServer(self.runtime, self._toxiproxy_program, self._toxiproxy_port, log)
+                server.await_ready()
+                self._toxiproxy = server
+            return self._toxiproxy

@@ -1,0 +1,100 @@
+"""What a fault of the network must have changed: the proof that it was there, judged from what the wire counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from harness.core.history import Event
+
+
+class Effect(StrEnum):
+    """What must be seen of it while it was on. ``limit`` belongs to :class:`NetworkEvidence`."""
+
+    LATE = "late"
+    """A request waited at least ``limit`` seconds for its answer (requests that a broker keeps waiting do not count)."""
+    SILENT = "silent"
+    """Bytes went in, and no request was answered."""
+    CUT = "cut"
+    """At least ``limit`` connections were ended from the far side."""
+    SLOW = "slow"
+    """Requests were answered, none of them faster than ``limit`` bytes a second."""
+    SLICED = "sliced"
+    """The bytes of an answer came in at least ``limit`` pieces on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkEvidence:
+    """Between wire and broker, for each of ``roles``, ``times`` times: put on, seen to have this effect, taken off."""
+
+    roles: tuple[str, ...]
+    effect: Effect
+    limit: float = 0.0
+    times: int = 1
+
+
+def trouble(need: NetworkEvidence, events: Iterable[Event]) -> str | None:
+    """Say why the ``network`` events do not show it, or ``None``.
+
+    >>> need = NetworkEvidence(("producer",), Effect.CUT, 2)
+    >>> on, off = {"role": "producer", "phase": "on"}, {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
+    >>> trouble(need, [on, off])
+    'the network was made to cut for the producer, and changed nothing: 1 connections were ended from the far side, not 2'
+    >>> trouble(need, [on, off | {"lost": 2}]) is None
+    True
+    """
+    events = list(events)
+    for role in need.roles:
+        on, off = ([e for e in events if e.get("role") == role and e.get("phase") == phase] for phase in ("on", "off"))
+        if len(on) < need.times:
+            return f"the network was made {need.effect} for the {role} {len(on)} times, not {need.times}"
+        if len(off) < len(on):
+            return f"the network was never mended for the {role}"
+        for event in off:
+            if missed := _SHOWS[need.effect](event, need.limit):
+                verb = "to cut" if need.effect is Effect.CUT else str(need.effect)
+                return f"the network was made {verb} for the {role}, and changed nothing: {missed}"
+    return None
+
+
+def _late(event: Event, limit: float) -> str | None:
+    longest = float(event.get("longest_s", 0))
+    return None if longest >= limit else f"no request waited {limit:g} s for its answer, the longest {longest:.3f} s"
+
+
+def _silent(event: Event, _limit: float) -> str | None:
+    if not event.get("sent"):
+        return "nothing was sent into it"
+    return f"{event.get('answers')} requests were answered" if event.get("answers") else None
+
+
+def _cut(event: Event, limit: float) -> str | None:
+    lost = int(event.get("lost", 0))
+    return None if lost >= limit else f"{lost} connections were ended from the far side, not {limit:g}"
+
+
+def _slow(event: Event, limit: float) -> str | None:
+    if not event.get("answers"):
+        return "no request was answered"
+    fastest = float(event.get("fastest", 0))
+    return None if fastest <= limit else f"a request was answered at {fastest:.0f} bytes a second, and {limit:g} was the limit"
+
+
+def _sliced(event: Event, limit: float) -> str | None:
+    reads, answers = int(event.get("reads", 0)), int(event.get("answers", 0))
+    if not answers:
+        return "no request was answered"
+    return None if reads >= limit * answers else f"{answers} answers came in {reads} pieces"
+
+
+_SHOWS: dict[Effect, Callable[[Event, float], str | None]] = {
+    Effect.LATE: _late,
+    Effect.SILENT: _silent,
+    Effect.CUT: _cut,
+    Effect.SLOW: _slow,
+    Effect.SLICED: _sliced,
+}

@@ -1,0 +1,112 @@
+"""Network: from an exact record on, the bytes between a client and its broker suffer; then the network is mended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.network import Effect, NetworkEvidence
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+    from harness.core.scenario import Role
+    from harness.toxiproxy import Toxic
+
+
+class Until(StrEnum):
+    """When the network is mended: not after a time, but when something has come of it."""
+
+    GAVE_UP = "gave-up"
+    """The client has ended a connection by itself."""
+    TOLD = "told"
+    """The program was told that the fate of the target is not known."""
+    CUT = "cut"
+    """As many connections as the effect's limit were ended from the far side."""
+    WAITED = "waited"
+    """A request has waited ``waits_s`` for its answer."""
+    EXPELLED = "expelled"
+    """The group has put the client out."""
+    EXHAUSTED = "exhausted"
+    """The source has nothing left to give."""
+    SETTLED = "settled"
+    """Everything acknowledged is recorded, and the source exhausted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """At ``at`` the wire holds the frame, the toxics are put on, and the frame goes into them; ``until`` says how long.
+
+    ``effect`` and ``limit`` are the proof that they were there (see :class:`~harness.core.network.Effect`). ``times``:
+    so often in all, each time at the next frame that ``at`` describes (flapping).
+    """
+
+    id: ClassVar[str] = "network"
+
+    at: OnWire
+    toxics: tuple[Toxic, ...]
+    until: Until
+    effect: Effect
+    limit: float = 0.0
+    times: int = 1
+    waits_s: float = 0.0
+    also: tuple[Role, ...] = ()
+    """Roles whose network is made bad too, besides that of ``at``."""
+
+    def __post_init__(self) -> None:
+        if not self.toxics or self.times < 1:
+            raise ValueError("a fault of the network needs a toxic, and happens at least once")
+        if (self.until is Until.WAITED) != (self.waits_s > 0):
+            raise ValueError("waits_s belongs to Until.WAITED, and there it is above 0")
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Whose connections suffer."""
+        return (self.at.role, *self.also)
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, nobody died, and the network did what it was made to do."""
+        need = NetworkEvidence(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
+        return Evidence("rule", at_target=not self.at.offset, network=need)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the rule."""
+        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction, limit=self.times,
+                                occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Make it bad, wait for what comes of it, mend it; as often as wanted."""
+        for number in range(self.times):
+            fired = bench.await_fired(self.at)
+            if fired is None:
+                return
+            if not number:
+                bench.say("fired", record=fired.record, node=fired.node)
+            bench.worsen_network(self.roles, self.toxics)
+            bench.resolve(fired.hold, How.RELEASE)
+            bench.say("applied", node=fired.node)
+            self._await_end(bench)
+            bench.mend_network(self.roles, self.toxics)
+        bench.say("healed")
+
+    def _await_end(self, bench: Bench) -> None:
+        role = self.at.role
+        match self.until:
+            case Until.GAVE_UP:
+                bench.await_traffic(role, lambda seen: seen.left >= 1, f"the {role} to give up a connection")
+            case Until.CUT:
+                bench.await_traffic(role, lambda seen: seen.lost >= self.limit, f"{self.limit:g} connections to be cut")
+            case Until.WAITED:
+                bench.await_traffic(role, lambda seen: seen.longest_s >= self.waits_s, "a request to wait in vain")
+            case Until.TOLD:
+                bench.await_told()
+            case Until.EXPELLED:
+                bench.await_session_expired(role)
+            case Until.EXHAUSTED:
+                bench.await_exhausted()
+            case Until.SETTLED:
+                bench.await_exhausted()
+                bench.settle()

@@ -1,0 +1,64 @@
+"""What passes for one role of a cell, counted: bytes, pieces, connections, answers and waits."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from harness.wire.messages import Traffic
+from harness.wire.rules import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KEPT_WAITING = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP})
+"""Requests that a broker keeps waiting by design: their waits say nothing about the network."""
+LEAST_S = 1e-6
+"""No wait is shorter, for the sake of a division."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """The counts of one role of a cell, since ``since`` (seconds of the loop's clock)."""
+
+    since: float = 0.0
+    _ended: Traffic = field(default_factory=Traffic)
+    _before: Traffic = field(default_factory=Traffic)
+    _answers: int = 0
+    _longest_s: float = 0.0
+    _fastest: float = 0.0
+
+    def over(self, traffic: Traffic) -> None:
+        """Keep what a connection that is over has carried."""
+        self._ended = total((self._ended, traffic))
+
+    def answered(self, api: int, size: int, began: float, now: float) -> None:
+        """Count the answer to a request of ``size`` bytes that was passed on at ``began``."""
+        if began < self.since:
+            return
+        self._answers += 1
+        self.waited(api, began, now)
+        if api not in KEPT_WAITING:
+            self._fastest = max(self._fastest, size / max(now - began, LEAST_S))
+
+    def waited(self, api: int, began: float, now: float) -> None:
+        """Take note of how long a request waits, or has waited."""
+        if began >= self.since and api not in KEPT_WAITING:
+            self._longest_s = max(self._longest_s, now - began)
+
+    def read(self, live: Iterable[Traffic]) -> Traffic:
+        """Return the counts; ``live`` is what the connections that there are have carried."""
+        now = astuple(total((self._ended, *live)))
+        counts = Traffic(*(one - other for one, other in zip(now, astuple(self._before), strict=True)))
+        return replace(counts, answers=self._answers, longest_s=self._longest_s, fastest=self._fastest)
+
+    def restart(self, now: float, live: Iterable[Traffic]) -> None:
+        """Count from here on, and only requests passed on from here on."""
+        self._before = total((self._ended, *live))
+        self.since = now
+        self._answers, self._longest_s, self._fastest = 0, 0.0, 0.0
+
+
+def total(parts: Iterable[Traffic]) -> Traffic:
+    """Add up what several connections have carried."""
+    return Traffic(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))

@@ -1,0 +1,248 @@
+"""Faults of the network between a client and its broker, placed at an exact record: real bytes through a real Toxiproxy.
+
+The wire holds the target's request, the toxic is put on, and the request goes into it. The network is mended when
+something has come of it, never after a guessed time. The client's time-outs are short here, so that they pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.bench import OnWire
+from harness.core.network import Effect
+from harness.core.prediction import AtLeast, Exactly, Permitted
+from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
+from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Members, Settings
+from harness.core.sign import Sign
+from harness.faults import Network, Until
+from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, EOS, REQUEST
+
+UP, DOWN = Stream.UPSTREAM, Stream.DOWNSTREAM
+REQUEST_S = 0.8
+"""The request time-out of the impatient clients here."""
+SEND = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)
+COMMIT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST)
+NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
+
+
+def impatient(settings: Settings, delivery_ms: int = 60_000) -> Settings:
+    """Return the settings with a producer that waits REQUEST_S for an answer, and ``delivery_ms`` for a delivery."""
+    producer = replace(settings.producer, request_timeout_ms=int(1000 * REQUEST_S), delivery_timeout_ms=delivery_ms)
+    return replace(settings, producer=producer)
+
+
+def reader(settings: Settings, session_ms: int, request_ms: int) -> Settings:
+    """Return the settings with a dynamic consumer of such time-outs."""
+    consumer = replace(settings.consumer, members=Members.DYNAMIC, session_timeout_ms=session_ms, request_timeout_ms=request_ms)
+    return replace(settings, consumer=consumer)
+
+
+IMPATIENT = {AMO: impatient(AT_MOST_ONCE), ALO: impatient(AT_LEAST_ONCE), EOS: impatient(EXACTLY_ONCE)}
+ACK_LOST = {
+    AMO: Predicted(sign=Sign.NOT_RESENT, settings=IMPATIENT[AMO]),
+    ALO: Predicted(duplicated=Exactly(), settings=IMPATIENT[ALO]),
+    EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+}
+REQUEST_LOST = {
+    AMO: Predicted(lost=Exactly(), settings=IMPATIENT[AMO]),
+    ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[ALO]),
+    EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+}
+UNHARMED = {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}
+
+LATENCY_WITHIN = Scenario(
+    id="latency-within-request-timeout", failure_point="network-slow", group="network",
+    fault=Network(SEND, (Latency(DOWN, 150),), Until.EXHAUSTED, Effect.LATE, limit=0.15),
+    because="Every answer is late, and none later than the client waits: nothing is repeated, nothing given up.",
+    expect=UNHARMED,
+)  # fmt: skip
+
+LATENCY_BEYOND = Scenario(
+    id="latency-beyond-request-timeout", failure_point="ack-lost", group="network",
+    fault=Network(SEND, (Latency(DOWN, int(4000 * REQUEST_S)),), Until.GAVE_UP, Effect.LATE, limit=0.9 * REQUEST_S),
+    because="The record is stored and its ack comes later than the client waits. For the client a late ack is a lost one: "
+    "without retries nothing more happens; with them it sends again, a second copy, unless the broker knows the sequence "
+    "number already.",
+    expect=ACK_LOST,
+)  # fmt: skip
+
+HALF_OPEN_ACK = Scenario(
+    id="half-open-ack", failure_point="ack-lost", group="network",
+    fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
+    because="A half-open connection: requests arrive, answers vanish, and nobody closes anything. The record is stored; "
+    "only its request time-out tells the client that something is wrong.",
+    expect=ACK_LOST,
+)  # fmt: skip
+
+HALF_OPEN_REQUEST = Scenario(
+    id="half-open-request", failure_point="request-lost", group="network",
+    fault=Network(SEND, (Timeout(UP),), Until.GAVE_UP, Effect.SILENT),
+    because="A half-open connection the other way: the request vanishes although the client could send it. It was never "
+    "stored, so a repetition cannot duplicate it, and without one it is gone.",
+    expect=REQUEST_LOST,
+)  # fmt: skip
+
+RESETS_OF_ACKS = Scenario(
+    id="reset-storm-ack", failure_point="ack-lost", group="network",
+    fault=Network(SEND, (ResetPeer(DOWN),), Until.CUT, Effect.CUT, limit=3),
+    because="Every connection is reset as soon as the broker answers: the target's after it was stored, those after it "
+    "at their first answer, so that nothing more gets through until the storm is over.",
+    expect=ACK_LOST,
+)  # fmt: skip
+
+RESETS_OF_REQUESTS = Scenario(
+    id="reset-storm-request", failure_point="request-lost", group="network",
+    fault=Network(SEND, (ResetPeer(UP),), Until.CUT, Effect.CUT, limit=3),
+    because="Every connection is reset by its first bytes, which vanish: the target's request is never seen, nor is "
+    "anything after it until the storm is over.",
+    expect=REQUEST_LOST,
+)  # fmt: skip
+
+SQUEEZE = Scenario(
+    id="bandwidth-squeeze", failure_point="network-slow", group="network",
+    fault=Network(SEND, (Bandwidth(UP, 2),), Until.EXHAUSTED, Effect.SLOW, limit=2500),
+    because="Two thousand bytes a second: every request takes its time and arrives within the client's patience.",
+    expect=UNHARMED,
+)  # fmt: skip
+
+SLICES = Scenario(
+    id="sliced-packets", failure_point="network-slow", group="network",
+    fault=Network(SEND, (Slicer(UP, 16, 4, 1000), Slicer(DOWN, 12, 4, 3000)), Until.SETTLED, Effect.SLICED, limit=2,
+                  also=(Role.CONSUMER,)),
+    because="Requests and answers come a few bytes at a time, cut anywhere: a stream is a stream, and whoever reads "
+    "frames must wait for their ends.",
+    expect=UNHARMED,
+)  # fmt: skip
+
+PARTITION = (Timeout(UP), Timeout(DOWN))
+
+PARTITION_WITHIN_DELIVERY = Scenario(
+    id="partition-heals-before-delivery-timeout", failure_point="request-lost", group="network",
+    fault=Network(SEND, PARTITION, Until.GAVE_UP, Effect.SILENT),
+    because="Nothing passes either way. The request time-out passes and the delivery time-out does not: a client that "
+    "retries gets the record through after the partition; one that does not has given it up.",
+    expect=REQUEST_LOST,
+)  # fmt: skip
+
+SHORT_DELIVERY_MS = 2500
+PARTITION_BEYOND_DELIVERY = Scenario(
+    id="partition-heals-after-delivery-timeout", failure_point="request-lost", group="network",
+    fault=Network(SEND, PARTITION, Until.TOLD, Effect.SILENT),
+    because="The partition outlasts the delivery time-out: the client gives the record up, and whether it is stored is for "
+    "the program to find out. One that offers it again loses nothing; here nothing had been stored, so nothing is "
+    "duplicated either. The transaction of the record given up is aborted, and the record sent in another.",
+    expect={
+        AMO: Predicted(lost=AtLeast(), settings=impatient(AT_MOST_ONCE, 3 * SHORT_DELIVERY_MS)),
+        ALO: Predicted(sign=Sign.SENT_ANEW, settings=impatient(AT_LEAST_ONCE, SHORT_DELIVERY_MS)),
+        EOS: Predicted(sign=Sign.ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
+    },
+)  # fmt: skip
+
+HALF_OPEN_BEYOND_DELIVERY = Scenario(
+    id="half-open-ack-beyond-delivery-timeout", failure_point="ack-lost", group="network",
+    fault=Network(SEND, (Timeout(DOWN),), Until.TOLD, Effect.SILENT),
+    because="Requests arrive and answers vanish for longer than the client tries. The program is told that the record is "
+    "lost to it, offers it again by a new producer, and every request that had arrived is a copy. Idempotence ends where "
+    "the client gives up: only the aborted transaction hides the copies.",
+    expect={
+        ALO: Predicted(duplicated=Exactly(), settings=impatient(
+            replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True)), SHORT_DELIVERY_MS)),
+        EOS: Predicted(sign=Sign.ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
+    },
+)  # fmt: skip
+
+FLAPPING = Scenario(
+    id="flapping", failure_point="ack-lost", group="network",
+    fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT, times=3),
+    because="The way back breaks whenever the record is sent, and heals whenever the client connects again: three of its "
+    "requests are stored and not answered, the fourth is. (A client without retries sends it once, and its network flaps "
+    "once.)",
+    expect={
+        ALO: Predicted(duplicated=Exactly(), settings=IMPATIENT[ALO]),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+    },
+)  # fmt: skip
+
+LONG_SESSION_MS, SHORT_SESSION_MS = 12_000, 1000
+CONSUMER_PARTITION = Scenario(
+    id="consumer-partition-heals-before-session-timeout", failure_point="commit-lost", group="network",
+    fault=Network(COMMIT, PARTITION, Until.WAITED, Effect.SILENT, waits_s=1.5),
+    because="The consumer hears nothing for a while and stays a member. Its commit vanished; it commits again, or with "
+    "the next record, and nobody else was given its partitions.",
+    expect={
+        AMO: Predicted(settings=reader(AT_MOST_ONCE, LONG_SESSION_MS, 15_000)),
+        ALO: Predicted(settings=reader(AT_LEAST_ONCE, LONG_SESSION_MS, 15_000)),
+        EOS: Predicted(settings=reader(EXACTLY_ONCE, LONG_SESSION_MS, 15_000)),
+    },
+)  # fmt: skip
+
+CONSUMER_EXPELLED = Scenario(
+    id="consumer-partition-heals-after-session-timeout", failure_point="commit-lost", group="network",
+    fault=Network(COMMIT, PARTITION, Until.EXPELLED, Effect.SILENT),
+    because="The group puts the silent consumer out before its commit arrives. Joined again it goes on from the saved "
+    "position and is given the record again: not worked on yet, recorded a second time, or absorbed. What else it had "
+    "in hand may come again with it.",
+    expect={
+        AMO: Predicted(sign=Sign.DELIVERED_AGAIN, settings=reader(AT_MOST_ONCE, SHORT_SESSION_MS, 2000)),
+        ALO: Predicted(duplicated=AtLeast(), settings=reader(AT_LEAST_ONCE, SHORT_SESSION_MS, 2000)),
+        EOS: Predicted(sign=Sign.ABSORBED, settings=reader(EXACTLY_ONCE, SHORT_SESSION_MS, 2000)),
+    },
+)  # fmt: skip
+
+HALF_OPEN_COMMIT = Scenario(
+    id="half-open-transaction-end", failure_point="producer-crash-before-commit-ack", group="network",
+    fault=Network(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
+    because="The transaction is committed, the answer vanishes, and the producer lives without knowing. kafka-python does "
+    "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and goes on behind it.",
+    expect={
+        AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=Sign.RESUMED_PAST, settings=IMPATIENT[EOS]),
+    },
+)  # fmt: skip
+
+SQUEEZE_BEYOND = Scenario(
+    id="bandwidth-squeeze-beyond-request-timeout", failure_point="request-lost", group="network",
+    fault=Network(SEND, (Bandwidth(UP, 1), Latency(UP, int(1500 * REQUEST_S))), Until.GAVE_UP, Effect.LATE,
+                  limit=0.9 * REQUEST_S),
+    because="The request is still on its way when the client gives its connection up. It may arrive afterwards, it may "
+    "not: what was given up may be stored, and what is sent again may be a second copy. Theory allows both.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=IMPATIENT[AMO]),
+        ALO: Predicted(duplicated=Permitted(), sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[ALO]),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+    },
+)  # fmt: skip
+
+CONTROL_NOT_IDEMPOTENT = replace(
+    HALF_OPEN_ACK, id="control-half-open-ack-without-idempotence",
+    because="Control: at-least-once settings sold as exactly-once. The record is stored, sent again, and recorded twice.",
+    expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=IMPATIENT[ALO])},
+)  # fmt: skip
+CONTROL_NO_RETRIES = replace(
+    HALF_OPEN_REQUEST, id="control-half-open-request-without-retries",
+    because="Control: a producer that does not retry, sold as at-least-once. The request vanishes and nobody sends it again.",
+    expect={ALO: Predicted(lost=Exactly(), control=True, settings=replace(
+        IMPATIENT[AMO], consumer=AT_LEAST_ONCE.consumer))},
+)  # fmt: skip
+
+NETWORK = (
+    LATENCY_WITHIN,
+    LATENCY_BEYOND,
+    HALF_OPEN_ACK,
+    HALF_OPEN_REQUEST,
+    HALF_OPEN_BEYOND_DELIVERY,
+    HALF_OPEN_COMMIT,
+    RESETS_OF_ACKS,
+    RESETS_OF_REQUESTS,
+    SQUEEZE,
+    SQUEEZE_BEYOND,
+    SLICES,
+    PARTITION_WITHIN_DELIVERY,
+    PARTITION_BEYOND_DELIVERY,
+    FLAPPING,
+    CONSUMER_PARTITION,
+    CONSUMER_EXPELLED,
+    CONTROL_NOT_IDEMPOTENT,
+    CONTROL_NO_RETRIES,
+)
