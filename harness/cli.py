@@ -17,6 +17,8 @@ from harness import registry
 from harness.core.cell import DEFAULT_RECORDS
 from harness.core.history import HistoryError
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
@@ -154,6 +156,38 @@ def _compare(before: Path, after: Path) -> None:
     comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
     typer.echo(as_text(comparison))
     typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
+
+
+@app.command(epilog=EPILOG)
+def audit(
+    *,
+    offered: Annotated[str, typer.Option(help="SPEC of what was offered.")],
+    arrived: Annotated[str, typer.Option(help="SPEC of what arrived.")],
+    semantic: Annotated[str | None, typer.Option(help="Judge by the promise of this semantic.")] = None,
+    engine: Annotated[str, typer.Option(help="auto, here (ranges and Parquet, in this process) or spark.")] = "auto",
+    master: Annotated[str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = None,
+    jars: Annotated[list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what was offered with what arrived, for data beyond any one history.
+
+    SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq; parquet:PATH#id=COLUMN&key=COLUMN;
+    jdbc:URL#table=TABLE&id=COLUMN. Everything behind # is described in harness/audit/spec.py.
+    """
+    from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
+
+    judged = None if semantic is None else Semantic(registry.known(semantic, list(Semantic), "semantic"))
+    found = auditing.audit(offered, arrived, engine=engine, master=master, jars=jars or (), say=_complain)
+    if as_json:
+        verdict = None if judged is None else findings.rule(found, judged)
+        told = None if verdict is None else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
+        typer.echo(json.dumps({**findings.as_json(found), "verdict": told}, indent=1))
+    else:
+        for line in findings.as_text(found, judged).splitlines():
+            typer.echo(visible(line))
+    if judged is not None:
+        kinds = {Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}
+        raise typer.Exit(kinds.get(findings.rule(found, judged).kind, ExitCode.VOID))
 
 
 @app.command()

@@ -1,0 +1,273 @@
+"""What two sides of an audit say about each other: counts, ranges of lost ids, examples, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from harness.audit.pages import PAGE, PAGE_BITS, Copies, Ints, decode, encode
+from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.core.verdict import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RANGES: Final = 1000
+"""Ranges of lost ids that a report keeps; how many there are in all is counted."""
+SHOWN: Final = 20
+"""Ranges that a terminal shows."""
+EXAMPLES: Final = 10
+"""Examples of each anomaly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Numbers ``first`` to ``last`` of ``key``, both included."""
+
+    key: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        numbers = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{self.key}={numbers}" if self.key else numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PageFindings:
+    """What one page of both sides says. ``runs`` of lost numbers are the first RANGES and the last of ``lost_runs``.
+
+    ``again`` and ``phantoms`` are (number, copies) of at most EXAMPLES ids; ``phantom_page`` has all phantoms of the page.
+    """
+
+    key: str
+    page: int
+    offered: int = 0
+    offered_again: int = 0
+    arrived: int = 0
+    lost: int = 0
+    lost_runs: int = 0
+    duplicated: int = 0
+    duplicated_ids: int = 0
+    phantom: int = 0
+    runs: tuple[tuple[int, int], ...] = ()
+    again: tuple[tuple[int, int], ...] = ()
+    phantoms: tuple[tuple[int, int], ...] = ()
+    phantom_page: bytes = b""
+
+
+NOTHING: Final = np.zeros(PAGE, dtype=np.uint32)
+
+
+def compare(key: str, page: int, offered: Copies | None, arrived: Copies | None) -> PageFindings:
+    """Compare the counts of one page, offered and arrived; None is a side that never saw the page."""
+    left = NOTHING if offered is None else offered
+    right = NOTHING if arrived is None else arrived
+    is_offered, is_there = left > 0, right > 0
+    both = is_offered & is_there
+    missing, phantom = is_offered & ~is_there, is_there & ~is_offered
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
+    firsts, lasts = edges[::2], edges[1::2] - 1
+    kept = [*range(min(len(firsts), RANGES)), *([len(firsts) - 1] if len(firsts) > RANGES else [])]
+    base = page << PAGE_BITS
+    again = np.flatnonzero(both & (right > 1))
+    phantoms = np.flatnonzero(phantom)
+    return PageFindings(
+        key=key,
+        page=page,
+        offered=int(is_offered.sum()),
+        offered_again=int(left.sum(dtype=np.int64)) - int(is_offered.sum()),
+        arrived=int(both.sum()),
+        lost=int(missing.sum()),
+        lost_runs=len(firsts),
+        duplicated=int(right[both].sum(dtype=np.int64)) - int(both.sum()),
+        duplicated_ids=len(again),
+        phantom=int(right[phantom].sum(dtype=np.int64)),
+        runs=tuple((base + int(firsts[run]), base + int(lasts[run])) for run in kept),
+        again=tuple((base + int(n), int(right[n])) for n in again[:EXAMPLES]),
+        phantoms=tuple((base + int(n), int(right[n])) for n in phantoms[:EXAMPLES]),
+        phantom_page=encode(phantom) if len(phantoms) else b"",
+    )
+
+
+def ranges(pages: Iterable[PageFindings]) -> tuple[tuple[Span, ...], int]:
+    """Join the runs of neighbouring pages. Returns the first RANGES, and how many there are in all.
+
+    Give the pages in order of key and page.
+    """
+    spans: list[Span] = []
+    total = 0
+    last: Span | None = None
+    for page in pages:
+        total += page.lost_runs
+        for first, end in page.runs:
+            if last is not None and last.key == page.key and last.last + 1 == first:
+                total -= 1
+                grown = Span(page.key, last.first, end)
+                if spans[-1] == last:
+                    spans[-1] = grown
+                last = grown
+            else:
+                last = Span(page.key, first, end)
+                if len(spans) < RANGES:
+                    spans.append(last)
+    return tuple(spans), total
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One id with an anomaly, and where its copies stand (topic, partition, offset, or file), as far as that is known."""
+
+    anomaly: Anomaly
+    key: str
+    number: int | None
+    copies: int
+    places: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = "(no id)" if self.number is None else str(Span(self.key, self.number, self.number))
+        times = f" x {self.copies}" if self.anomaly is Anomaly.DUPLICATED else ""
+        return f"{self.anomaly} {name}{times}" + (f" at {', '.join(self.places)}" if self.places else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an audit found. Counts of rows and ids; ``None`` is "could not be told from what was given".
+
+    ``unseen`` are reasons why not every row that arrived could be looked at (an open transaction, records deleted by
+    retention), ``unknown`` why not everything that was offered is known.
+    """
+
+    offered: int
+    offered_again: int
+    arrived: int
+    lost: int
+    duplicated: int
+    duplicated_ids: int
+    phantom: int
+    reordered: int | None
+    stored_twice: int | None
+    recorded_twice: int | None
+    lost_ranges: tuple[Span, ...] = ()
+    lost_ranges_total: int = 0
+    examples: tuple[Example, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def count(self, anomaly: Anomaly) -> int:
+        """Return how often an anomaly of an audit was seen."""
+        return {Anomaly.LOST: self.lost, Anomaly.DUPLICATED: self.duplicated, Anomaly.PHANTOM: self.phantom}.get(anomaly, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The verdict on one semantic, in one sentence."""
+
+    kind: Kind
+    reason: str
+
+
+@dataclass
+class Gathering:
+    """Adds up pages."""
+
+    pages: list[PageFindings] = field(default_factory=list)
+    unreadable: int = 0
+    reordered: int = 0
+
+    def findings(self, *, ordered: bool) -> Findings:
+        """Return what they say together, without examples and origins of copies."""
+        pages = sorted(self.pages, key=lambda page: (page.key, page.page))
+        spans, total = ranges(pages)
+
+        def added(name: str) -> int:
+            return sum(getattr(page, name) for page in pages)
+
+        return Findings(
+            offered=added("offered"), offered_again=added("offered_again"), arrived=added("arrived"), lost=added("lost"),
+            duplicated=added("duplicated"), duplicated_ids=added("duplicated_ids"),
+            phantom=added("phantom") + self.unreadable, reordered=self.reordered if ordered else None,
+            stored_twice=None, recorded_twice=None, lost_ranges=spans, lost_ranges_total=total,
+        )  # fmt: skip
+
+    def phantoms(self) -> dict[str, Ints]:
+        """Return the phantom numbers per key, ascending: they say nothing about the order of what was offered."""
+        found: dict[str, list[Ints]] = {}
+        for page in sorted(self.pages, key=lambda page: (page.key, page.page)):
+            if page.phantom_page:
+                found.setdefault(page.key, []).append(np.flatnonzero(decode(page.phantom_page)) + (page.page << PAGE_BITS))
+        return {key: np.concatenate(parts) for key, parts in found.items()}
+
+    def wanted(self) -> dict[tuple[str, int], tuple[Anomaly, int]]:
+        """Return the ids to show as examples: (key, number) → (anomaly, copies)."""
+        pages = sorted(self.pages, key=lambda page: (page.key, page.page))
+        found: dict[tuple[str, int], tuple[Anomaly, int]] = {}
+        for anomaly, name in ((Anomaly.DUPLICATED, "again"), (Anomaly.PHANTOM, "phantoms")):
+            some = [(page.key, number, copies) for page in pages for number, copies in getattr(page, name)]
+            found.update({(key, number): (anomaly, copies) for key, number, copies in some[:EXAMPLES]})
+        return found
+
+
+def rule(found: Findings, semantic: Semantic) -> Ruling:
+    """Judge by the promise table; void where nothing was offered, or where not everything could be looked at.
+
+    What was duplicated is certain all the same; so is a loss where all that arrived was seen, and a phantom where all
+    that was offered is known.
+    """
+    bad = [anomaly for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM) if found.count(anomaly)]
+    doubts = {Anomaly.LOST: found.unseen, Anomaly.PHANTOM: found.unknown}
+    certain = [anomaly for anomaly in bad if forbids(semantic, anomaly) and not doubts.get(anomaly)]
+    if certain:
+        told = ", ".join(f"{found.count(anomaly)} {anomaly}" for anomaly in certain)
+        return Ruling(Kind.BROKEN, f"{semantic} forbids what was found: {told}")
+    if found.unseen or found.unknown:
+        return Ruling(Kind.VOID, f"not everything could be looked at: {'; '.join((*found.unknown, *found.unseen))}")
+    if found.offered == 0:
+        return Ruling(Kind.VOID, "nothing was offered, so that nothing could be lost: this proves nothing")
+    permitted = ", ".join(f"{found.count(anomaly)} {anomaly}" for anomaly in bad)
+    return Ruling(Kind.KEPT, f"{found.arrived} of {found.offered} arrived" + (f"; permitted: {permitted}" if bad else ""))
+
+
+def as_text(found: Findings, semantic: Semantic | None) -> str:
+    """Return what a terminal shows: one line per count, the lost ids as ranges, examples, the verdict."""
+    twice = "" if found.stored_twice is None else f": {found.stored_twice} stored twice, {found.recorded_twice} recorded twice"
+    lines = [
+        f"offered     {found.offered}" + (f" (and {found.offered_again} offered again)" if found.offered_again else ""),
+        f"arrived     {found.arrived}",
+        f"lost        {found.lost}" + _ranges_text(found),
+        f"duplicated  {found.duplicated}" + (f", of {found.duplicated_ids} ids{twice}" if found.duplicated else ""),
+        f"phantom     {found.phantom}",
+        f"reordered   {'not known: no order given' if found.reordered is None else found.reordered}",
+    ]
+    lines += [f"  {example}" for example in found.examples]
+    lines += [f"! {doubt}" for doubt in (*found.unknown, *found.unseen)]
+    if semantic is not None:
+        ruling = rule(found, semantic)
+        lines.append(f"{ruling.kind.upper()}  {semantic}: {ruling.reason}")
+    return "\n".join(lines)
+
+
+def _ranges_text(found: Findings) -> str:
+    if not found.lost:
+        return ""
+    some = ", ".join(str(span) for span in found.lost_ranges[:SHOWN])
+    rest = found.lost_ranges_total - min(SHOWN, len(found.lost_ranges))
+    return f": {some}" + (f" and {rest} more ranges" if rest else "")
+
+
+def as_json(found: Findings) -> dict[str, Any]:
+    """Return the findings as a JSON object."""
+    return {
+        "offered": found.offered, "offered_again": found.offered_again, "arrived": found.arrived, "lost": found.lost,
+        "duplicated": found.duplicated, "duplicated_ids": found.duplicated_ids, "stored_twice": found.stored_twice,
+        "recorded_twice": found.recorded_twice, "phantom": found.phantom, "reordered": found.reordered,
+        "lost_ranges": [{"key": span.key, "first": span.first, "last": span.last} for span in found.lost_ranges],
+        "lost_ranges_total": found.lost_ranges_total,
+        "examples": [
+            {"anomaly": str(e.anomaly), "key": e.key, "number": e.number, "copies": e.copies, "places": list(e.places)}
+            for e in found.examples
+        ],
+        "unknown": list(found.unknown), "unseen": list(found.unseen),
+    }  # fmt: skip

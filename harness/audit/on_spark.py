@@ -1,0 +1,378 @@
+"""The audit on Spark: any side, in parallel, on any master. The counting is that of :mod:`harness.audit.pages`.
+
+Every task counts its rows into pages and gives compressed pages on; the pages of both sides come together by key and
+page and are compared where they meet, so that no task ever sees more than a page of a hot key. The driver adds up one
+line per page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+
+from harness.audit.findings import Example, Findings, Gathering, PageFindings, compare
+from harness.audit.local import AuditError, examples_of, range_pages, refuse_unreadable, usable
+from harness.audit.pages import NUMBERS, PAGE_BITS, Keys, Order, Tally, encode, merge, pack, packed
+from harness.audit.session import one_line
+from harness.audit.spec import OURS, NumberedRange, Rows, shown
+from harness.audit.topic import extent_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from harness.audit.pages import Ints
+    from harness.audit.spec import Side
+    from harness.audit.topic import Extent
+
+PARTIAL: Final = "side int, key string, page long, data binary, reordered long, unreadable long"
+"""What a task gives on: a page of a side, or (side SUMMARY) what it counted beside pages."""
+LISTS: Final = ("runs", "again", "phantoms")
+NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", "reordered", "unreadable")
+FOUND: Final = (
+    "key string, page long, offered long, offered_again long, arrived long, lost long, lost_runs long, duplicated long, "
+    "duplicated_ids long, phantom long, runs array<array<long>>, again array<array<long>>, phantoms array<array<long>>, "
+    "phantom_page binary, side int, reordered long, unreadable long"
+)
+PAIRS: Final = pa.list_(pa.list_(pa.int64()))
+SPECIAL: Final = {"key": pa.string(), "side": pa.int32(), "phantom_page": pa.binary()}
+FOUND_ARROW: Final = pa.schema([(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES])
+OFFERED, ARRIVED, SUMMARY = 0, 1, 2
+SUMMED: Final = {"reordered", "unreadable"}
+LIVE_PAGES: Final = 2048
+"""64 MiB per task while it counts."""
+NUMBER: Final = "^[0-9]{1,13}$"
+PAGES_OF_A_TASK: Final = 4096
+"""Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
+PICKED: Final = 10_000
+"""Pages with duplicates up to which only their rows are looked at again."""
+
+
+def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
+    """Compare two sides. Raises AuditError where one of them cannot be read whole."""
+    try:
+        return _audit(spark, offered, arrived)
+    except (PySparkException, Py4JError) as error:
+        raise AuditError(f"Spark could not read everything: {shown(one_line(error))}") from error
+
+
+def _audit(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
+    known, seen = _extent(spark, offered), _extent(spark, arrived)
+    right = rows_of(spark, arrived, seen)
+    if isinstance(offered, NumberedRange):
+        source, left = _spans(spark, offered), _range_partials(spark, offered)
+    else:
+        source = rows_of(spark, offered, known)
+        left = _partials(source, OFFERED, offered)
+    parts = left.unionAll(_partials(right, ARRIVED, arrived)).repartition("key", "page").sortWithinPartitions("key", "page")
+    gathering = Gathering()
+    missing_ids = 0
+    for row in parts.mapInArrow(_meet, FOUND).collect():
+        if row["side"] == ARRIVED:
+            gathering.reordered += row["reordered"]
+            gathering.unreadable += row["unreadable"]
+        elif row["side"] == OFFERED:
+            missing_ids += row["unreadable"]
+        else:
+            gathering.pages.append(_page_of(row.asDict()))
+    refuse_unreadable(offered, missing_ids)
+    if arrived.ordered and (phantoms := gathering.phantoms()):
+        again = _partials(right, ARRIVED, arrived, phantoms).where(f.col("side") == SUMMARY).agg(f.sum("reordered")).first()
+        gathering.reordered = int(again[0] or 0) if again else 0
+    found = gathering.findings(ordered=arrived.ordered)
+    found = _with_origins(found, gathering, arrived, right, source)
+    unknown, unseen = (() if extent is None else extent.doubts for extent in (known, seen))
+    return replace(found, examples=_examples(gathering, right), unknown=unknown, unseen=unseen)
+
+
+def _extent(spark: SparkSession, side: Side) -> Extent | None:
+    return extent_of(spark, side) if isinstance(side, Rows) and side.kind == "kafka" else None
+
+
+def _page_of(row: dict[str, Any]) -> PageFindings:
+    fields = {name: value for name, value in row.items() if name not in {"side", *SUMMED}}
+    lists = {name: tuple(tuple(pair) for pair in fields[name]) for name in LISTS}
+    return PageFindings(**{**fields, **lists})
+
+
+# --- counting ----------------------------------------------------------------------------------------------------
+
+
+def _partials(rows: DataFrame, side: int, spec: Rows, phantoms: Mapping[str, Ints] | None = None) -> DataFrame:
+    """Count the rows of a side, task by task; ``phantoms`` are left out of the order, where they are known."""
+    columns = [name for name in ("key", "number", "stream") if name in rows.columns]
+    ordered = spec.ordered and side == ARRIVED
+    if spec.order is not None and ordered:
+        keyed = "stream" if "stream" in rows.columns else "key" if "key" in rows.columns else None
+        rows = (rows.repartition(f.col(keyed)) if keyed else rows.coalesce(1)).sortWithinPartitions("recorded")
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _count(batches, side, ordered=ordered, phantoms=phantoms or {})
+
+    return rows.select(*columns).mapInArrow(count, PARTIAL)
+
+
+def _count(
+    batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
+) -> Iterator[pa.RecordBatch]:
+    """Count what one task sees: its pages, and a summary."""
+    tally, order, keys, streams = Tally(LIVE_PAGES), Order(), Keys(), Keys()
+    unreadable, unknown = 0, packed(phantoms, keys)
+    for batch in batches:
+        names = batch.schema.names
+        codes, numbers, good = usable(batch.column("key") if "key" in names else None, batch.column("number"), keys)
+        unreadable += len(good) - int(good.sum())
+        ids = pack(codes, numbers)
+        if not ordered:
+            tally.add(ids)
+            continue
+        fresh = tally.add_in_order(ids) & ~np.isin(ids, unknown)
+        if "stream" in names:
+            order.add(streams.codes(batch.column("stream"))[good][fresh], numbers[fresh])
+        else:
+            order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
+    yield _batch([(SUMMARY, str(side), -1, b"", order.reordered, unreadable)])
+    pages: list[tuple[int, str, int, bytes, int, int]] = []
+    for code, page, data in tally.pages():
+        pages.append((side, keys.names[code], page, data, 0, 0))
+        if len(pages) == 1000:  # noqa: PLR2004 - a batch of some 100 kB to 10 MB
+            yield _batch(pages)
+            pages.clear()
+    if pages:
+        yield _batch(pages)
+
+
+def _batch(rows: list[tuple[int, str, int, bytes, int, int]]) -> pa.RecordBatch:
+    sides, keys, pages, data, reordered, unreadable = zip(*rows, strict=True)
+    return pa.record_batch({
+        "side": pa.array(sides, pa.int32()), "key": pa.array(keys, pa.string()), "page": pa.array(pages, pa.int64()),
+        "data": pa.array(data, pa.binary()), "reordered": pa.array(reordered, pa.int64()),
+        "unreadable": pa.array(unreadable, pa.int64()),
+    })  # fmt: skip
+
+
+def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
+    """Make the pages of a numbered range where they are needed, in parallel."""
+    size = PAGES_OF_A_TASK << PAGE_BITS
+    jobs = [
+        (span.key, low, min(low + size - 1, span.last)) for span in side.spans for low in range(span.first, span.last + 1, size)
+    ]
+
+    def make(frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from harness.audit.findings import Span  # noqa: PLC0415 - in the task
+
+        for frame in frames:
+            for job in frame.to_pylist():
+                part = NumberedRange("", (Span(job["key"], job["first"], job["last"]),))
+                rows = [(OFFERED, key, page, encode(copies), 0, 0) for key, page, copies in range_pages(part)]
+                yield _batch(rows)
+
+    frame = spark.createDataFrame(jobs, "key string, first long, last long")
+    return frame.repartition(min(len(jobs), 64)).mapInArrow(make, PARTIAL)
+
+
+def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Compare all that was counted of each page; the rows of a page stand together."""
+    at: tuple[str, int] | None = None
+    parts: list[tuple[int, bytes, int, int]] = []
+    done: list[dict[str, Any]] = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            if at is not None and at != (row["key"], row["page"]):
+                done.append(_met(*at, parts))
+                parts = []
+            at = (row["key"], row["page"])
+            parts.append((row["side"], row["data"], row["reordered"], row["unreadable"]))
+        if done:
+            yield pa.RecordBatch.from_pylist(done, schema=FOUND_ARROW)
+            done = []
+    if at is not None:
+        yield pa.RecordBatch.from_pylist([_met(*at, parts)], schema=FOUND_ARROW)
+
+
+def _met(key: str, page: int, parts: list[tuple[int, bytes, int, int]]) -> dict[str, Any]:
+    """Compare what was counted of one page; or add up the summaries of a side."""
+    if parts[0][0] == SUMMARY:
+        more = {"side": int(key), "reordered": sum(part[2] for part in parts), "unreadable": sum(part[3] for part in parts)}
+        return dataclasses.asdict(PageFindings(key, page)) | more
+    left, right = (merge([part[1] for part in parts if part[0] == side]) for side in (OFFERED, ARRIVED))
+    return dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY, "reordered": 0, "unreadable": 0}
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> DataFrame:
+    """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``."""
+    frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
+    columns = {**_ids(frame, side), **_places(frame, side)}
+    return frame.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _topic(spark: SparkSession, side: Rows, extent: Extent | None) -> DataFrame:
+    reader = spark.read.format("kafka").options(**dict(side.more)).option("kafka.bootstrap.servers", side.at)
+    reader = reader.option("subscribe", side.topic).option("kafka.isolation.level", "read_committed")
+    if extent is not None:
+        reader = reader.option("startingOffsets", extent.starting).option("endingOffsets", extent.ending)
+    headers = any(name is not None and name.startswith("header:") for name in (side.id, side.key))
+    return reader.option("failOnDataLoss", "true").option("includeHeaders", str(headers).lower()).load()
+
+
+def _parquet(spark: SparkSession, side: Rows) -> DataFrame:
+    return spark.read.parquet(side.at)
+
+
+def _table(spark: SparkSession, side: Rows) -> DataFrame:
+    reader = spark.read.format("jdbc").option("url", side.at).option("dbtable", side.table).option("fetchsize", "10000")
+    reader = reader.options(**dict(side.more))
+    if side.readers > 1:
+        low, high = reader.load().agg(f.min(side.id), f.max(side.id)).first() or (None, None)
+        if not isinstance(low, int) or not isinstance(high, int):
+            raise AuditError(f"{shown(side.text)}: several readers need a column of whole numbers as id, with at least one row")
+        bounds = {"lowerBound": str(low), "upperBound": str(high + 1), "numPartitions": str(side.readers)}
+        reader = reader.option("partitionColumn", side.id).options(**bounds)
+    return reader.load()
+
+
+def _column(frame: DataFrame, side: Rows, name: str) -> Column:
+    """Return a column, or a field of a topic's message, by the word in the SPEC."""
+    if side.kind == "kafka":
+        word, _, rest = name.partition(":")
+        if word == "header" and rest:
+            named = f.filter("headers", lambda header: header["key"] == rest)
+            return f.try_element_at(named, f.lit(-1))["value"].cast("string")
+        if word == "json" and rest:
+            return f.get_json_object(f.col("value").cast("string"), rest)
+        if name in {"value", "key"}:
+            return f.col(name).cast("string")
+        raise AuditError(f"{shown(side.text)}: {name!r} is none of value, key, header:NAME, json:PATH, {OURS}")
+    if name not in frame.columns:
+        raise AuditError(f"{shown(side.text)} has no column {name!r} (there are: {', '.join(frame.columns)})")
+    return f.col(f"`{name}`")
+
+
+def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
+    """Return the columns number, key and stream."""
+    if side.id == OURS or side.id.startswith(f"{OURS}:"):
+        return _ours(frame, side)
+    value = _column(frame, side, side.id)
+    keyed = {} if side.key is None else {"key": _column(frame, side, side.key).cast("string")}
+    kind = dict(frame.dtypes).get(side.id, "string") if side.kind != "kafka" else "string"
+    if side.pattern is not None:
+        groups = re.compile(side.pattern).groups
+        text = value.cast("string")
+        if groups > 1:
+            keyed = {"key": f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, 1))}
+        value = f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, groups))
+        kind = "string"
+    if kind in {"tinyint", "smallint", "int", "bigint"}:
+        return {**keyed, "number": f.when((value >= 0) & (value < NUMBERS), value.cast("long"))}
+    if kind.startswith("decimal"):
+        return {**keyed, "number": f.when((value >= 0) & (value < NUMBERS) & (value == f.floor(value)), value.cast("long"))}
+    if kind not in {"string", "binary"} and not kind.startswith(("varchar", "char")):
+        raise AuditError(f"{shown(side.text)}: {side.id!r} is {kind}; ids are whole numbers, or text that holds one")
+    return {**keyed, "number": _whole(value.cast("string"))}
+
+
+def _whole(text: Column) -> Column:
+    number = f.when(text.rlike(NUMBER), text).cast("long")
+    return f.when(number < NUMBERS, number)
+
+
+def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
+    """Read payloads of :mod:`harness.core.record`: the cell is the key, the position the number; damage is no number."""
+    _, _, name = side.id.partition(":")
+    if side.kind != "kafka" and not name:
+        raise AuditError(f"{shown(side.text)}: in which column? id={OURS}:COLUMN")
+    text = (f.col(f"`{name}`") if name else f.col("value")).cast("string")
+    line = f.split(f.substring_index(text, "\n", 1), " ")
+    words = [f.get(line, f.lit(at)) for at in range(5)]
+    head = f.concat(words[1], f.lit(" "), words[2], f.lit(" "), words[3])
+    body = f.substring(text, f.instr(text, "\n") + 1, f.length(text))
+    checksum = f.lpad(f.lower(f.hex(f.crc32(f.concat(head, f.lit("\n"), body).cast("binary")))), 8, "0")
+    intact = (f.size(line) == 5) & (words[0] == "lostack") & (f.instr(text, "\n") > 0) & (words[4] == checksum)  # noqa: PLR2004
+    number = f.when(intact, _whole(words[3]))
+    stream = f.col("key").cast("string") if "key" in frame.columns else f.substring_index(words[2], "-", 1)
+    return {"key": f.when(number.isNotNull(), words[1]), "number": number, "stream": f.concat_ws(" ", words[1], stream)}
+
+
+def _places(frame: DataFrame, side: Rows) -> dict[str, Column]:
+    """Return where a row stands, in words, and the columns recorded, p and o where they are given."""
+    found: dict[str, Column] = {}
+    if side.order is not None:
+        found["recorded"] = _column(frame, side, side.order)
+    if side.partition is not None and side.offset is not None:
+        found["p"], found["o"] = _column(frame, side, side.partition), _column(frame, side, side.offset)
+    if side.kind == "kafka":
+        found["place"] = f.concat_ws("/", "topic", "partition", "offset")
+    elif side.kind == "parquet":
+        found["place"] = f.concat_ws(":", "_metadata.file_name", "_metadata.row_index")
+    if "p" in found:
+        origin = f.concat(f.lit("from "), found["p"].cast("string"), f.lit("/"), found["o"].cast("string"))
+        found["place"] = f.concat_ws(" ", found["place"], origin) if "place" in found else origin
+    return found
+
+
+# --- the second look ---------------------------------------------------------------------------------------------
+
+
+def _with_origins(found: Findings, gathering: Gathering, side: Rows, rows: DataFrame, offered: DataFrame) -> Findings:
+    """Split the duplicates: in a topic every copy was stored; in a table, by the log copies that rows were made from."""
+    if side.kind == "kafka":
+        return replace(found, stored_twice=found.duplicated, recorded_twice=0)
+    if not side.with_origin:
+        return found
+    if not found.duplicated:
+        return replace(found, stored_twice=0, recorded_twice=0)
+    pages = sorted({page.page for page in gathering.pages if page.duplicated})
+    mine = _keyed(rows).where(f.col("number").isNotNull())
+    if len(pages) <= PICKED:
+        mine = mine.where(f.shiftright("number", PAGE_BITS).isin(pages))
+    copies = mine.groupBy("key", "number").agg(f.count("*").alias("n"), f.countDistinct("p", "o").alias("d")).where("n > 1")
+    stored = _only_offered(copies, offered).agg(f.sum(f.col("d") - 1)).first()
+    twice = int(stored[0] or 0) if stored else 0
+    return replace(found, stored_twice=twice, recorded_twice=found.duplicated - twice)
+
+
+def _keyed(rows: DataFrame) -> DataFrame:
+    """Let every row have a key: the empty one where there is none."""
+    return rows.withColumn("key", f.coalesce("key", f.lit("")) if "key" in rows.columns else f.lit(""))
+
+
+def _spans(spark: SparkSession, side: NumberedRange) -> DataFrame:
+    return spark.createDataFrame([(span.key, span.first, span.last) for span in side.spans], "k string, low long, high long")
+
+
+def _only_offered(copies: DataFrame, offered: DataFrame) -> DataFrame:
+    """Leave out ids that were never offered: they are phantoms, and no duplicates. ``offered`` has rows or spans."""
+    if "number" in offered.columns:
+        return copies.join(_keyed(offered).select("key", "number"), ["key", "number"], "left_semi")
+    within = (f.col("key") == f.col("k")) & f.col("number").between(f.col("low"), f.col("high"))
+    return copies.join(f.broadcast(offered), within, "left_semi")
+
+
+def _examples(gathering: Gathering, rows: DataFrame) -> tuple[Example, ...]:
+    """Look for the places of some duplicated and phantom ids, where there are any."""
+    wanted = gathering.wanted()
+    places: dict[tuple[str, int], list[str]] = {}
+    nameless: list[str] = []
+    if "place" not in rows.columns:
+        return examples_of(wanted, places, nameless)
+    if wanted:
+        numbers = sorted({number for _, number in wanted})
+        hits = _keyed(rows).where(f.col("number").isin(numbers)).select("key", "number", "place").limit(10_000)
+        for row in hits.collect():
+            if (row["key"], row["number"]) in wanted:
+                places.setdefault((row["key"], row["number"]), []).append(row["place"])
+    if gathering.unreadable:
+        nameless = [row["place"] for row in rows.where(f.col("number").isNull()).select("place").limit(10).collect()]
+    return examples_of(wanted, places, nameless)

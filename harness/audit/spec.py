@@ -1,0 +1,179 @@
+r"""SPEC: what a side of an audit is, as it is typed.
+
+::
+
+    range:1-1000000                     numbers 1 to 1000000
+    range:a=1-500,b=1-300               numbers per key
+    kafka:localhost:9092/orders         a topic whose messages are lostack's
+    kafka:…/orders#id=json:$.seq&key=key             the number in the JSON value, the key is the message key
+    kafka:…/orders#id=header:seq                      … in a header;  id=value, id=key: the text is the number
+    kafka:…/orders#id=value&pattern=^(\w+)-(\d+)$     a regular expression: one group is the number, two are key and number
+    parquet:/data/out#id=seq&key=user                a file, a folder or a glob
+    jdbc:postgresql://host/db#table=results&id=seq&user=me&password=…
+
+Behind ``#`` stand options: ``id``, ``key``, ``pattern``, and
+
+- ``order``: a column that says in which order rows were recorded; without it ``reordered`` is not counted (a topic's
+  offsets say it);
+- ``partition``, ``offset``: columns with the log copy that a row was made from; without them nobody can say whether a
+  duplicate was stored twice or recorded twice (in a topic, every copy was stored);
+- ``kafka.*``: settings of Spark's Kafka reader, such as ``kafka.security.protocol``;
+- ``table``, ``user``, ``password``, ``driver``, ``readers`` (parallel connections, by ranges of a numeric ``id``): JDBC's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import parse_qsl
+
+from harness.audit.findings import Span
+from harness.audit.pages import NUMBERS
+from harness.selection import SelectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMMON: Final = ("id", "key", "pattern", "order", "partition", "offset")
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka": ("id", "key", "pattern"),
+    "parquet": COMMON,
+    "jdbc": (*COMMON, "table", "user", "password", "driver", "readers"),
+}
+OURS: Final = "lostack"
+RANGE: Final = re.compile(r"(?:([^=,]+)=)?(\d+)-(\d+)")
+SECRETS: Final = re.compile(r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//[^/:@]+:)[^@/]+(?=@)")
+
+
+class SpecError(SelectionError):
+    """A SPEC is none; the message says why, and what one looks like."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRange:
+    """Numbers that were offered, per key."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Something with rows. ``kind`` is kafka, parquet or jdbc; ``at`` is servers, path or URL.
+
+    ``id`` and ``key`` say where the number and the key are; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads
+    of :mod:`harness.core.record`. ``more`` are settings handed on to Spark's reader.
+    """
+
+    text: str
+    kind: str
+    at: str
+    id: str
+    topic: str = ""
+    key: str | None = None
+    pattern: str | None = None
+    order: str | None = None
+    partition: str | None = None
+    offset: str | None = None
+    table: str = ""
+    readers: int = 1
+    more: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def with_origin(self) -> bool:
+        """Whether rows say which log copy they were made from."""
+        return self.partition is not None and self.offset is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it is known in which order rows were recorded."""
+        return self.kind == "kafka" or self.order is not None
+
+
+Side: TypeAlias = NumberedRange | Rows
+
+
+def parse(text: str) -> Side:
+    """Read a SPEC. Raises SpecError.
+
+    >>> parse("range:a=1-5").spans
+    (Span(key='a', first=1, last=5),)
+    >>> parse("kafka:localhost:9092/orders#id=header:seq").id
+    'header:seq'
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "range":
+        return _range(text, rest)
+    if kind not in OPTIONS:
+        raise SpecError(f"{shown(text)!r} is no SPEC: it begins with range:, kafka:, parquet: or jdbc: (lostack audit --help)")
+    at, _, tail = rest.partition("#")
+    pairs = parse_qsl(tail.replace("+", "%2B"), keep_blank_values=True, strict_parsing=False)
+    options = dict(pairs)
+    more = {name: value for name, value in options.items() if name.startswith("kafka.")} if kind == "kafka" else {}
+    unknown = [name for name in options if name not in OPTIONS[kind] and name not in more]
+    if unknown or len(options) != len(pairs):
+        raise SpecError(f"{shown(text)!r}: {', '.join(unknown) or 'an option twice'}; {kind} has: {', '.join(OPTIONS[kind])}")
+    if options.get("pattern"):
+        _check_pattern(text, options["pattern"])
+    if ("partition" in options) != ("offset" in options):
+        raise SpecError(f"{shown(text)!r}: partition and offset go together")
+    given: dict[str, Any] = {name: options.get(name) or None for name in ("key", "pattern", "order", "partition", "offset")}
+    if kind == "kafka":
+        servers, slash, topic = at.rpartition("/")
+        if not slash or not topic or not re.fullmatch(r"[^,/]+:\d+(,[^,/]+:\d+)*", servers):
+            raise SpecError(f"{shown(text)!r}: a topic is kafka:HOST:PORT/TOPIC")
+        return Rows(text, kind, servers, options.get("id", OURS), topic=topic, more=more, **given)
+    if kind == "parquet":
+        if not at:
+            raise SpecError(f"{shown(text)!r}: a path is missing: parquet:/data/out")
+        return Rows(text, kind, at, options.get("id", "id"), **given)
+    return _table(text, at, options, given)
+
+
+def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, Any]) -> Rows:
+    if not options.get("table"):
+        raise SpecError(f"{shown(text)!r}: which table? jdbc:URL#table=results&id=seq")
+    readers = options.get("readers", "1")
+    if not readers.isdigit() or not 1 <= int(readers) <= 1000:  # noqa: PLR2004 - more connections serve nobody
+        raise SpecError(f"{shown(text)!r}: readers is a number from 1 to 1000")
+    more = {name: options[name] for name in ("user", "password", "driver") if name in options}
+    return Rows(
+        text, "jdbc", f"jdbc:{at}", options.get("id", "id"), table=options["table"], readers=int(readers), more=more, **given
+    )
+
+
+def _range(text: str, rest: str) -> NumberedRange:
+    spans = []
+    for word in rest.split(","):
+        match = RANGE.fullmatch(word)
+        if match is None:
+            raise SpecError(f"{text!r}: a range is range:1-1000 or range:a=1-500,b=1-300")
+        key, first, last = match.group(1) or "", int(match.group(2)), int(match.group(3))
+        if first > last or last >= NUMBERS:
+            raise SpecError(f"{text!r}: {word} does not run upwards within 0 to {NUMBERS - 1}")
+        spans.append(Span(key, first, last))
+    by_key = sorted(spans, key=lambda span: (span.key, span.first))
+    for one, other in pairwise(by_key):
+        if one.key == other.key and one.last >= other.first:
+            raise SpecError(f"{text!r}: {one} and {other} overlap")
+    return NumberedRange(text, tuple(by_key))
+
+
+def _check_pattern(text: str, pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise SpecError(f"{shown(text)!r}: the pattern is no regular expression: {error}") from None
+    if groups not in {1, 2}:
+        raise SpecError(f"{shown(text)!r}: the pattern needs one group (the number) or two (key, number), not {groups}")
+
+
+def shown(text: str) -> str:
+    """Return a SPEC without its secrets.
+
+    >>> shown("jdbc:postgresql://me:pw@host/db#table=t&password=pw")
+    'jdbc:postgresql://me:***@host/db#table=t&password=***'
+    """
+    return SECRETS.sub(lambda match: f"{match.group(1) or match.group(2)}***", text)

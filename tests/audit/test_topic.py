@@ -1,0 +1,137 @@
+"""A real topic read by a real Spark: what was aborted is not read, what is still open is not lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaProducer
+
+from harness import registry
+from harness.audit.findings import Findings, Span, rule
+from harness.audit.local import AuditError
+from harness.audit.on_spark import audit_on_spark
+from harness.audit.spec import Rows, parse
+from harness.core.record import Record
+from harness.core.scenario import Deployment
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.runtimes.ports import PortLease
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+CELL = "c0ffee"
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Give a broker of one's own."""
+    system = registry.system("kafka")
+    system.prepare(print)
+    deployed = system.deploy(Deployment.OWN, tmp_path_factory.mktemp("kafka"))
+    yield deployed
+    deployed.close()
+
+
+def look(spark: SparkSession, offered: str, arrived: str) -> Findings:
+    """Audit on the session of the tests."""
+    right = parse(arrived)
+    assert isinstance(right, Rows)
+    return audit_on_spark(spark, parse(offered), right)
+
+
+def test_transactions_retries_and_damage(spark: SparkSession, kafka: Any) -> None:
+    """Ten of ours: 1-6 committed, 7-8 aborted, 3 stored twice, 9 damaged, 10 never sent; then an open transaction."""
+    servers = kafka.broker.bootstrap
+    kafka.observer.create_topics({"ours": (2, {})})
+    producer = KafkaProducer(bootstrap_servers=servers, transactional_id="audit")
+    records = {number: Record(f"k{number % 2}-{number}", f"k{number % 2}", number, "filler") for number in range(1, 11)}
+
+    def send(number: int, value: bytes | None = None) -> None:
+        record = records[number]
+        producer.send("ours", value or record.encode(CELL), key=record.key.encode(), partition=number % 2)
+
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in (1, 2, 3, 4, 6, 5):
+        send(number)
+    producer.commit_transaction()
+    producer.begin_transaction()
+    send(7)
+    send(8)
+    producer.flush()  # or they would never be sent
+    producer.abort_transaction()
+    producer.begin_transaction()
+    send(3)
+    send(9, records[9].encode(CELL)[:-1])
+    producer.commit_transaction()
+    spec = f"kafka:{servers}/ours"
+    found = look(spark, f"range:{CELL}=1-10", spec)
+    assert (found.arrived, found.lost, found.duplicated, found.phantom) == (6, 4, 1, 1)
+    assert (found.stored_twice, found.recorded_twice, found.reordered) == (1, 0, 0)
+    assert found.lost_ranges == (Span(CELL, 7, 10),)
+    assert [(str(e.anomaly), e.number, e.places) for e in found.examples] == [
+        ("duplicated", 3, ("ours/1/1", "ours/1/6")), ("phantom", None, ("ours/1/7",)),
+    ]  # fmt: skip
+    assert rule(found, Semantic.AT_LEAST_ONCE).kind is Kind.BROKEN
+    producer.begin_transaction()
+    send(10)
+    producer.flush()
+    found = look(spark, f"range:{CELL}=1-8,{CELL}=10-10", spec)
+    assert "open transaction" in found.unseen[0]
+    assert found.lost == 3
+    assert rule(found, Semantic.AT_LEAST_ONCE).reason.startswith("at-least-once forbids what was found: 1 phantom")
+    producer.abort_transaction()
+    producer.close()
+
+
+def test_two_topics_by_header_by_json_and_by_pattern(spark: SparkSession, kafka: Any) -> None:
+    """One topic offers, another holds what arrived; three ways to say where the id stands; one swapped pair."""
+    servers = kafka.broker.bootstrap
+    kafka.observer.create_topics({"in": (1, {}), "out": (1, {})})
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
+    for number in range(1, 101):
+        producer.send("in", json.dumps({"order": {"seq": number}}).encode(), key=b"a")
+    arrived = [*range(1, 41), 42, 41, *range(43, 90), 50, 101]
+    for number in arrived:
+        producer.send("out", f"a:{number}".encode(), key=b"a", headers=[("seq", str(number).encode())])
+    producer.flush()
+    producer.close()
+    offered = f"kafka:{servers}/in#id=json:$.order.seq&key=key"
+    for spec in ("id=header:seq&key=key", "id=value&pattern=^(.):(\\d%2B)$"):
+        found = look(spark, offered, f"kafka:{servers}/out#{spec}")
+        assert (found.offered, found.arrived, found.lost, found.duplicated, found.phantom) == (100, 89, 11, 1, 1)
+        assert found.reordered == 1
+        assert found.lost_ranges == (Span("a", 90, 100),)
+
+
+def test_a_topic_that_cannot_be_read(spark: SparkSession, kafka: Any) -> None:
+    """No such topic, nobody there: one line, within the time-out."""
+    with pytest.raises(AuditError, match="there is no such topic"):
+        look(spark, "range:1-2", f"kafka:{kafka.broker.bootstrap}/nowhere")
+    with PortLease(1) as lease, pytest.raises(AuditError, match="no broker answers there"):
+        look(spark, "range:1-2", f"kafka:127.0.0.1:{lease.port}/topic")
+
+
+def test_what_retention_has_taken_is_not_called_lost(spark: SparkSession, kafka: Any) -> None:
+    """The log begins above zero: no conviction for what may have stood there."""
+    from kafka import KafkaAdminClient, TopicPartition  # noqa: PLC0415
+
+    servers = kafka.broker.bootstrap
+    kafka.observer.create_topics({"short": (1, {})})
+    producer = KafkaProducer(bootstrap_servers=servers)
+    for number in range(10):
+        producer.send("short", str(number).encode()).get(10)
+    producer.close()
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_records({TopicPartition("short", 0): 4})
+    admin.close()
+    found = look(spark, "range:0-9", f"kafka:{servers}/short#id=value")
+    assert (found.lost, found.arrived) == (4, 6)
+    assert rule(found, Semantic.AT_LEAST_ONCE).kind is Kind.VOID
+    assert "what stood before is gone" in rule(found, Semantic.AT_LEAST_ONCE).reason
