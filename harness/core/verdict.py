@@ -7,6 +7,7 @@ void run.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from harness.core.accounting import Account
     from harness.core.history import Event, History
     from harness.core.plan import Plan
+    from harness.core.scenario import Role
 
 SIGKILL = 9
 
@@ -97,7 +99,7 @@ def judge(plan: Plan, history: History) -> Judgement:
 def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     proof = Proof(plan, history)
-    fired = 1 if proof.fired_at is not None else 0
+    fired = 1 if proof.fired_at is not None and proof.misfire() is None else 0
     contradiction = _contradiction(plan, found)
     # a control is convicted by a sound run, of what is predicted and of nothing else
     as_predicted = contradiction is None and not (proof.objection() or proof.stuck() or _unpredicted(found))
@@ -138,8 +140,8 @@ class Proof:
     def objection(self) -> str | None:
         """Say why the run proves nothing, or ``None``."""
         checks = (
-            self._failure, self._unreadable, self.source_trouble, self._refusal, self._fire, self._victims, self._network,
-            self._unhealthy_before, self._load, self._cut_short,
+            self._failure, self._unreadable, self._cut_short, self.source_trouble, self._refusal, self.misfire, self._victims,
+            self._healed, self._network, self._unhealthy_before, self._load,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
 
@@ -172,7 +174,8 @@ class Proof:
             return "the client was expected to refuse these settings and did not"
         return "the client refused the settings, and yet something was sent" if sent else None
 
-    def _fire(self) -> str | None:
+    def misfire(self) -> str | None:
+        """Say how the trigger was not hit as declared: not at all, elsewhere, or too often."""
         evidence = self.plan.evidence
         if self.plan.refused_by_client or evidence.trigger == "none":
             return None
@@ -184,22 +187,28 @@ class Proof:
             return f"the fault is said to have fired, but no {evidence.trigger} was hit"
         if evidence.at_target and not any(_names(hit, self.plan.target) for hit in hits):
             return f"the fault fired at another record than its target {self.plan.target}"
+        if len(self.hits) > (most := self._most_hits()):
+            return f"the fault was to fire at most {most} times, and was hit {len(self.hits)} times"
         return None
+
+    def _most_hits(self) -> int:
+        """How often the trigger may be hit: once, or as often as its rule was armed for (no limit: however often)."""
+        limits = [e.get("limit", 1) for e in self.history.of(kinds.RULE) if e.get("phase") == "armed"]
+        return max(1, sum(len(self.hits) if limit is None else limit for limit in limits))
 
     def _victims(self) -> str | None:
         if self.fired_at is None:
             return None
-        killed = [e for e in self.history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("signal") == SIGKILL]
-        killed = [e for e in killed if not self._drained_before(e)]
-        roles = {e.get("role") for e in killed if e["t"] >= self.fired_at}
-        wanted = set(self.plan.evidence.killed)
-        if missing := sorted(wanted - roles):
-            return f"the fault fired, but the {missing[0]} was not killed"
-        if others := sorted(str(role) for role in roles - wanted):
-            return f"the wrong process was killed: the {others[0]}"
-        paused = {e.get("role") for e in self.history.of(kinds.NODE) if e.get("phase") == "paused"}
-        if missing := sorted(set(self.plan.evidence.paused) - paused):
-            return f"the fault fired, but the {missing[0]} was not paused"
+        lives = [e for e in self.history.of(kinds.NODE) if e["t"] >= self.fired_at and not self._drained_before(e)]
+        killed = [e for e in lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL]
+        paused = [e for e in lives if e.get("phase") == "paused"]
+        if trouble := self._other_than(killed, self.plan.evidence.killed, "killed"):
+            return trouble
+        if trouble := self._other_than(paused, self.plan.evidence.paused, "paused"):
+            return trouble
+        awake = {e.get("node") for e in lives if e.get("phase") == "resumed"}
+        if asleep := sorted({str(e.get("node")) for e in paused} - awake):
+            return f"{asleep[0]} was paused and never woke up"
         if self.plan.evidence.forgotten and not any(e.get("phase") == "forgot" for e in self.history.of(kinds.FAULT)):
             return "no file was reverted to its flushed state"
         return None
@@ -207,6 +216,32 @@ class Proof:
     def _network(self) -> str | None:
         need = self.plan.evidence.network
         return None if need is None else network.trouble(need, self.history.of(kinds.NETWORK))
+
+    def _other_than(self, seen: list[Event], wanted: tuple[Role, ...], what: str) -> str | None:
+        """Say how those who were killed (or paused) are not those who were to be: who, how often, and the one that was hit."""
+        roles = Counter(e.get("role") for e in seen)
+        if missing := sorted(set(wanted) - set(roles)):
+            return f"the fault fired, but the {missing[0]} was not {what}"
+        if others := sorted(str(role) for role in set(roles) - set(wanted)):
+            return f"the wrong process was {what}: the {others[0]}"
+        if again := sorted(role for role in wanted if roles[role] > wanted.count(role)):
+            return f"the {again[0]} was {what} {roles[again[0]]} times"
+        at = self._hit_process()
+        if at and at[0] in wanted and not any(_is_process(e, at) for e in seen):
+            return f"the fault was hit in {at[1]}, and another {at[0]} was {what}"
+        return None
+
+    def _hit_process(self) -> tuple[str, str, int | None] | None:
+        """Role, node and (of a failpoint) process id of what hit the trigger; ``None`` where the history does not say."""
+        name = next((e.get("node") for e in self.history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
+        pid = next((e.get("pid") for e in self.hits if e["event"] == kinds.FAILPOINT), None)
+        lives = [e for e in self.history.of(kinds.NODE) if e.get("node") == name]
+        return (str(lives[0].get("role")), str(name), pid) if name is not None and lives else None
+
+    def _healed(self) -> str | None:
+        if self.fired_at is None or any(e.get("phase") == "healed" for e in self.history.of(kinds.FAULT)):
+            return None
+        return "the fault was never healed"
 
     def _drained_before(self, event: Event) -> bool:
         """Processes ended by the harness after the drain are no victims."""
@@ -226,7 +261,9 @@ class Proof:
     def _load(self) -> str | None:
         if self.fired_at is None or self.plan.refused_by_client:
             return None
-        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT)]
+        # what the fault stands at comes again by itself: that is no load
+        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT)
+                 if e.get("record") != self.plan.target]  # fmt: skip
         if not any(t < self.fired_at for t in moves):
             return "there was no load before the fault"
         if not any(t > self.fired_at for t in moves):
@@ -238,14 +275,20 @@ class Proof:
             return None
         if self.drain is None or self.drain.get("phase") == "begun":
             return "the run was cut short before the drain had ended"
-        phases = {event.get("phase") for event in self.history.of(kinds.CELL)}
-        if phases and "observed" not in phases:
+        if not any(event.get("phase") == "observed" for event in self.history.of(kinds.CELL)):
             return "the run was cut short before all authorities had been asked"
         return None
 
 
 def _names(event: Event, record: str) -> bool:
-    return event.get("record") == record or record in (event.get("records") or ())
+    """Whether a hit is about a record: what the frame held counts, not what the rule says it looked for."""
+    found = event.get("records")
+    return event.get("record") == record if found is None else record in found
+
+
+def _is_process(event: Event, hit: tuple[str, str, int | None]) -> bool:
+    _, name, pid = hit
+    return event.get("node") == name and (pid is None or event.get("pid") == pid)
 
 
 def _exit(event: Event) -> str:

@@ -24,6 +24,7 @@ from runs import (
     place,
     plan,
     run,
+    start,
     without,
 )
 
@@ -235,6 +236,47 @@ def other_victim(story: Story) -> None:
     exit_of(story, "consumer", 1, signal=9)["t"] = first(story, "fault", phase="healed")["t"] + 5
 
 
+def second_death(story: Story) -> None:
+    """Kill the producer once more, after it has come back."""
+    exit_of(story, "producer", 2, signal=9)["t"] = first(story, "fault", phase="healed")["t"] + 5
+
+
+def second_hit(story: Story, **more: object) -> None:
+    """Let the rule be hit once more."""
+    hit = first(story, "rule")
+    story.tell("rule", "wire", rule="hold", phase="hit", record=TARGET, records=[TARGET], **more)["t"] = hit["t"] + 5
+
+
+def hit_in(story: Story, node: str) -> None:
+    """Let the runner say in which process the trigger was hit; there are two consumers and one producer."""
+    first(story, "fault", phase="fired").update(node=node)
+    start(story, "producer", 9)
+    story.events[-1]["node"] = story.events[-3]["node"] = "producer-2"
+
+
+def by_failpoint(story: Story, pid: int) -> None:
+    """Let a failpoint of a process be the trigger."""
+    first(story, "rule").update(event="failpoint", name="before-send", hit=1, action="kill", pid=pid)
+    first(story, "fault", phase="fired").update(node="producer")
+
+
+def sleeping(story: Story, *phases: str, node: str = "consumer", early: bool = False) -> None:
+    """Let a process be paused (and woken)."""
+    at = first(story, "rule")["t"] + (-7 if early else 5)
+    for phase in phases:
+        story.tell("node", "runner", node=node, role=node, incarnation=1, phase=phase, pid=101)["t"] = at
+
+
+def only_the_target_after(story: Story) -> None:
+    """Leave no load after the fault but what the fault itself brings."""
+    at = first(story, "rule")["t"]
+    moves = {"taken", "delivered", "sent"}
+    without(story, lambda row: row["event"] in moves and row["t"] >= at and row["record"] != TARGET)
+
+
+PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
+BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
+
 VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "failed": (SPOILT["failed"], {}, "the run failed: KeyError"),
     "undecodable": (
@@ -261,6 +303,20 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
                             "the broker was not killed"),
     "another victim": (other_victim, {}, "the wrong process was killed: the consumer"),
     "nobody was to die": (nothing, {"evidence": Evidence("rule")}, "the wrong process was killed: the producer"),
+    "what the rule looked for is not what the frame held": (
+        lambda s: first(s, "rule").update(records=[RECORDS[0]]), {}, "at another record than its target k1-3"),
+    "two hits": (second_hit, {}, "was to fire at most 1 times, and was hit 2 times"),
+    "a rule and a failpoint": (lambda s: s.tell("failpoint", "failpoint", name="x", record=TARGET, hit=1, pid=101), {},
+                               "was hit 2 times"),
+    "killed twice": (second_death, {}, "the producer was killed 2 times"),
+    "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, and another producer was killed"),
+    "another process at the failpoint": (lambda s: by_failpoint(s, 999), BY_FAILPOINT, "another producer was killed"),
+    "never healed": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"), {}, "never healed"),
+    "paused before the fault": (lambda s: sleeping(s, "paused", "resumed", early=True), PAUSED, "the consumer was not paused"),
+    "never woken": (lambda s: sleeping(s, "paused"), PAUSED, "consumer was paused and never woke up"),
+    "nobody was to be paused": (lambda s: sleeping(s, "paused", "resumed"), {}, "the wrong process was paused: the consumer"),
+    "no load after but the target": (only_the_target_after, {}, "no load after the fault"),
+    "observed by nobody": (lambda s: without(s, lambda r: r["event"] == "cell"), {}, "before all authorities had been asked"),
     "not paused": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
                    "the consumer was not paused"),
     "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
@@ -325,6 +381,47 @@ def test_a_fault_may_hit_several_records() -> None:
     story = run()
     first(story, "rule").update(record=None, records=[RECORDS[1], TARGET])
     check(Kind.KEPT, "", judged(story).verdict)
+
+
+def test_a_rule_may_be_armed_for_several_hits() -> None:
+    """As often as its rule was armed for, a fault may be hit; not once more."""
+    for limit, kind in ((2, Kind.KEPT), (None, Kind.KEPT), (1, Kind.VOID)):
+        story = run()
+        story.tell("rule", "wire", rule="hold", phase="armed", limit=limit)["t"] = first(story, "rule")["t"] - 20
+        second_hit(story)
+        check(kind, "", judged(story).verdict)
+
+
+def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
+    """By its process id, which the kernel gave."""
+    story = run()
+    by_failpoint(story, 101)
+    check(Kind.KEPT, "", judged(story, **BY_FAILPOINT).verdict)
+
+
+def test_who_was_paused_after_the_hit_and_woke_up_was_paused() -> None:
+    """A pause with its end, after the trigger, is what a zombie needs."""
+    story = run()
+    sleeping(story, "paused", "resumed")
+    check(Kind.KEPT, "", judged(story, **PAUSED).verdict)
+
+
+def test_a_run_cut_short_is_not_blamed_on_its_victims() -> None:
+    """A run that ended before its victim was killed was cut short: that is the reason to tell."""
+    story = run()
+    cut_short(story)
+    without(story, lambda row: row.get("signal") == 9)
+    check(Kind.VOID, "cut short", judged(story).verdict)
+
+
+def test_only_what_fired_as_declared_counts_as_fired() -> None:
+    """The n of the statistics: a fault that is said to have fired and was hit elsewhere or not at all is none of them."""
+    for spoil in (target_elsewhere, lambda s: without(s, lambda r: r["event"] == "rule")):
+        story = run()
+        duplicate(story, TARGET)
+        spoil(story)
+        found = judged(story, semantic=EOS).verdict
+        assert (found.kind, found.fired) == (Kind.BROKEN, 0)
 
 
 def test_a_fault_need_not_be_at_the_target() -> None:
