@@ -143,6 +143,21 @@ def test_a_limited_timeline_keeps_what_tells_most() -> None:
     assert timeline.limited(20) is timeline
 
 
+def test_a_bad_network_is_a_band_and_a_proof() -> None:
+    """What was done to whose network is drawn while it was so, with what was counted meanwhile."""
+    tape = Tape()
+    tape.node("a", "producer", "started")
+    tape.tell("network", role="producer", node="broker-1", phase="on", toxics=["latency 3000 ms"])
+    tape.tell("network", role="producer", node="broker-1", phase="off", toxics=[], sent=400, longest_s=3.1)
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    [band] = [band for band in timeline.bands if band.kind == "network"]
+    assert (band.lane, band.start, band.end) == ("a", 10, 20)
+    lines = proof_of(golden("kept-after-a-crash").plan, tape.events)
+    assert "the producer's network to broker-1 made bad: latency 3000 ms" in lines
+    assert "the producer's network to broker-1 mended; counted meanwhile: sent 400, longest s 3.1" in lines
+
+
 @pytest.mark.parametrize("cell", sorted(path.parent.name for path in GOLDEN.glob("*/cell.json")))
 def test_every_golden_history_can_be_drawn(cell: str) -> None:
     """No history that the judge knows, damaged ones among them, is one that the page cannot tell."""

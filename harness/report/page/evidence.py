@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 MOST_HITS = 5
 """How many hits of a rule or failpoint are told at length."""
+NETWORK_COUNTS = ("seconds", "sent", "received", "reads", "answers", "opened", "left", "lost", "longest_s", "fastest")
 SIGN_WORDS = {
     "repeated-request": "the client sent the request of this record again, and the wire saw the same attempt twice",
     "taken-again": "a restarted program took this record from the source again",
     "aborted": "a transaction with this record was aborted or fenced",
     "delivered-again": "this record was delivered, or fetched, more than once",
     "absorbed": "a second copy of this record reached the sink and was not recorded",
+    "sent-anew": "one and the same program sent this record again as a new attempt, for its client had given up",
     "not-resent": "nobody knew the fate of this record, and it was not sent a second time",
     "resumed-past": "a restarted program went on from a position past this record",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
@@ -69,7 +71,7 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
         return [f"no fault: the client itself must refuse these settings ({said})"]
     if plan.evidence.trigger == "none":
         return ["no fault, by design: the baseline"]
-    return [*_rules(events), *_failpoints(events), *_faults(events), *_deaths(plan, events)] or [
+    return [*_rules(events), *_failpoints(events), *_faults(events), *_network(events), *_deaths(plan, events)] or [
         "nothing shows that the fault fired"
     ]
 
@@ -111,6 +113,35 @@ def _faults(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.FAULT and event.get("phase") == "forgot":
             yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
+
+
+def _network(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        if event["event"] == kinds.NETWORK:
+            yield network_text(event)
+
+
+def network_text(event: Event) -> str:
+    """Say what was done to the network, or what was counted while it was so."""
+    whose = f"the {event.get('role')}'s network to {event.get('node')}"
+    if event.get("phase") == "on":
+        toxics = event.get("toxics")
+        said = ", ".join(map(_toxic, toxics)) if isinstance(toxics, list) and toxics else "no toxic named"
+        return f"{whose} made bad: {said}"
+    counted = ", ".join(f"{name.replace('_', ' ')} {event[name]}" for name in NETWORK_COUNTS if event.get(name))
+    return f"{whose} mended; counted meanwhile: {counted or 'nothing'}"
+
+
+def _toxic(toxic: object) -> str:
+    """Write a toxic as its name and its attributes.
+
+    >>> _toxic({"name": "latency", "latency": 3000})
+    'latency (latency 3000)'
+    """
+    if not isinstance(toxic, dict):
+        return str(toxic)
+    words = ", ".join(f"{name} {value}" for name, value in toxic.items() if name != "name")
+    return f"{toxic.get('name')}{f' ({words})' if words else ''}"
 
 
 def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:

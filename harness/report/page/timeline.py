@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.prediction import examples
+from harness.report.page.evidence import network_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,6 +256,14 @@ class _Drawing:
 
     def _servers(self) -> str:
         return next((name for name, rank in self.lanes.items() if rank == _SERVER), WIRE)
+
+    def _network(self, t: int, event: Event) -> None:
+        lane = self._client(event)
+        if event.get("phase") == "on":
+            self._begin("network", lane, t, network_text(event))
+        else:
+            self._finish("network", lane, t)
+            self._mark("healed", lane, t, network_text(event))
 
     def _drain(self, t: int, event: Event) -> None:
         phase = event.get("phase")
