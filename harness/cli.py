@@ -81,7 +81,9 @@ def run(
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
     reports: Reports = Path("reports"),
-    system: Annotated[str, typer.Option(help="The system under test.")] = "kafka",
+    system: Annotated[
+        str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
@@ -89,10 +91,10 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
         registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
-        records=records, system=registry.known(system, registry.SYSTEMS, "system"),
+        records=records, system=system and registry.known(system, registry.SYSTEMS, "system"),
     )  # fmt: skip
     plan = RunPlan(
-        system=registry.system(system), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
+        systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
         jobs=jobs, command=shlex.join(["lostack", *sys.argv[1:]]), seeds=chosen.seeds, records=records,
     )  # fmt: skip
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:

@@ -7,7 +7,10 @@ pauses (SIGSTOP) itself, so the trigger is exact and counted. Standard library o
 The harness arms a name by a file ``<name>.json`` in the folder named by the environment variable
 ``LOSTACK_FAILPOINTS``::
 
-    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause", "history": "<file>", "cell": "<cell id>"}
+    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold", "history": "<file>", "cell": "<cell id>"}
+
+``hold`` is for a program of several processes: it stands still, for the harness to kill or pause all of them, until a
+file ``<name>.go`` appears.
 
 The file is claimed by an atomic rename, so of several processes, and over any number of restarts, exactly one fires.
 """
@@ -17,13 +20,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 from harness.core.events import FAILPOINT
 from harness.core.history import HistoryWriter
 
 VARIABLE = "LOSTACK_FAILPOINTS"
-_ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
+_ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "hold": None}
+_LOOK_S = 0.01
 _hits: dict[str, int] = {}
 
 
@@ -51,19 +56,35 @@ def failpoint(name: str, record: str | None = None) -> None:
         return
     with HistoryWriter(Path(order["history"]), cell=order["cell"], by="failpoint") as history:
         history.write(FAILPOINT, name=name, record=record, hit=_hits[name], action=order["action"], pid=os.getpid())
-    os.kill(os.getpid(), _ACTIONS[order["action"]])
+    act = _ACTIONS[order["action"]]
+    if act is not None:
+        os.kill(os.getpid(), act)
+        return
+    while not file.with_suffix(".go").exists():
+        time.sleep(_LOOK_S)
 
 
-def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1) -> None:
-    """Arm ``name`` in ``folder`` (the harness's side). ``action``: ``kill`` or ``pause``."""
+def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1,
+        place: tuple[int, int] | None = None) -> None:  # fmt: skip
+    """Arm ``name`` in ``folder`` (the harness's side). ``action``: ``kill``, ``pause`` or ``hold``.
+
+    ``place`` is the record's partition and offset, for a program that knows batches of offsets and no records.
+    """
     if action not in _ACTIONS:
         raise ValueError(f"a failpoint can {' or '.join(_ACTIONS)}, not {action}")
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{name}.part"
+    partition, offset = place or (-1, -1)
     part.write_text(json.dumps(
-        {"record": record, "hit": hit, "action": action, "history": str(history), "cell": cell}
+        {"record": record, "hit": hit, "action": action, "history": str(history), "cell": cell,
+         "partition": partition, "offset": offset}
     ))  # fmt: skip
     part.rename(folder / f"{name}.json")
+
+
+def release(folder: Path, name: str) -> None:
+    """Let a program go on that is held."""
+    (folder / f"{name}.go").touch()
 
 
 def fired(folder: Path, name: str) -> bool:

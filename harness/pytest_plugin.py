@@ -31,7 +31,7 @@ _CELL = "lostack_cell"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("lostack")
-    group.addoption("--lostack-system", default="kafka", metavar="NAME", help="the system under test")
+    group.addoption("--lostack-system", default=None, metavar="NAME", help="the system under test")
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
@@ -65,7 +65,9 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = config.getoption("--lostack-records")
     records = DEFAULT_RECORDS if records is None else records
     try:
-        system = registry.known(config.getoption("--lostack-system"), registry.SYSTEMS, "system")
+        system = config.getoption("--lostack-system")
+        if system is not None:
+            registry.known(system, registry.SYSTEMS, "system")
         return choose(registry.scenarios(), seeds=seeds, records=records, system=system)
     except (SelectionError, registry.UnknownNameError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
@@ -76,7 +78,8 @@ def _param(cell: Cell) -> Any:
     from harness.core.scenario import NotApplicable, Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
-    marks = [getattr(pytest.mark, cell.system), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
+    needs = dict.fromkeys(("kafka", cell.system))  # whatever is between them, the records come through a topic
+    marks = [*(getattr(pytest.mark, name) for name in needs), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
     if isinstance(expectation, NotApplicable):
         marks.append(pytest.mark.skip(reason=f"n/a: {expectation.because}"))
     if isinstance(expectation, Predicted) and expectation.control:
@@ -113,7 +116,7 @@ class Results:
         from harness.selection import not_run  # noqa: PLC0415
 
         plan = RunPlan(
-            system=registry.system(cells[0].system), cells=tuple(cells),
+            systems=tuple(registry.system(name) for name in dict.fromkeys(cell.system for cell in cells)), cells=tuple(cells),
             not_applicable=tuple(not_run(cell) for cell in self._others),
             reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
             command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,

@@ -15,12 +15,25 @@ if TYPE_CHECKING:
 SYSTEMS = {
     "kafka": "harness.systems.kafka.system:KafkaSystem",
     "memory": "harness.systems.memory:MemorySystem",
+    "spark": "harness.systems.spark.system:SparkSystem",
 }
 """Systems under test by name: ``module:class``, imported only when used."""
+DEFAULT_SYSTEMS = ("kafka", "spark")
+"""The systems that are run where none is named; each runs the pipelines that are its own."""
 RUNTIMES = ("process",)
-CLIENTS = ("kafka-python",)
+CLIENTS = ("kafka-python", "spark-sql-kafka")
 
 T = TypeVar("T")
+
+
+def runs(system: str, scenario: Scenario) -> bool:
+    """Whether a system can run a scenario's pipeline."""
+    return scenario.pipeline.streaming == (system == "spark")
+
+
+def client_of(system: str) -> str:
+    """Return the client that talks to the topic on the consuming side."""
+    return "spark-sql-kafka" if system == "spark" else "kafka-python"
 
 
 class UnknownNameError(Exception):

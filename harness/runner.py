@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import psutil
@@ -60,10 +61,11 @@ class Progress(Protocol):
 class RunPlan:
     """What is to be run, and where it goes.
 
+    ``systems``: those the cells belong to, by name; where there is one, it runs them all.
     ``jobs``: how many cells share a broker at once (cells whose broker dies have one to themselves besides).
     """
 
-    system: System
+    systems: tuple[System, ...]
     cells: tuple[Cell, ...]
     not_applicable: tuple[NotRun, ...]
     reports: Path
@@ -116,10 +118,13 @@ class _Run:
         self._save(complete=False)
         interrupted = False
         try:
-            self._timed("set-up", self._prepare)
-            self._info = replace(self._info, versions=self.plan.system.versions())
+            for system in self.plan.systems:
+                self._timed(f"set-up-{system.name}", partial(self._prepare, system))
+                self._info = replace(self._info, versions=self._info.versions | system.versions())
             self._progress.planned(self.plan.cells)
-            self._run_lanes()
+            for system in self.plan.systems:
+                if not self._stop.is_set():
+                    self._run_lanes(system)
         except KeyboardInterrupt:
             interrupted = True
             self._stop.set()
@@ -132,11 +137,11 @@ class _Run:
         self._save(complete=not interrupted and not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
 
-    def _prepare(self) -> None:
-        system = self.plan.system
+    def _prepare(self, system: System) -> None:
         system.prepare(self._progress.say)
         if isinstance(system, PreparesForCells):
-            system.prepare_for(self.plan.cells, self._progress.say)
+            cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
+            system.prepare_for(cells, self._progress.say)
 
     def _save(self, *, complete: bool) -> None:
         seconds = round(time.monotonic() - self._began, 3)
@@ -146,35 +151,37 @@ class _Run:
         except OSError as error:
             raise _cannot_write(self.directory, error) from error
 
-    def _run_lanes(self) -> None:
+    def _run_lanes(self, system: System) -> None:
         """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
         for need, deployments, workers in ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1)):
             waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
-            cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need]
+            cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need and self._belongs(cell, system)]
             for cell in cells:
                 waiting.put(cell)
             for number in range(1, min(deployments, len(cells)) + 1):
-                name = f"{need}-{number}"
-                self._lanes.append(_Thread(target=self._lane, args=(need, name, waiting, workers), name=name))
+                name = f"{system.name}-{need}-{number}"
+                self._lanes.append(_Thread(target=self._lane, args=(system, need, name, waiting, workers), name=name))
         try:
             for lane in self._lanes:
-                lane.start()
+                if lane.ident is None:
+                    lane.start()
             _join(self._lanes)
         except BaseException:
             self._stop.set()
             _join(self._started())
             raise
 
+    def _belongs(self, cell: Cell, system: System) -> bool:
+        return len(self.plan.systems) == 1 or cell.system == system.name
+
     def _started(self) -> Sequence[_Thread]:
         return [lane for lane in self._lanes if lane.ident is not None]
 
-    def _lane(self, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
+    def _lane(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
         try:
-            self._progress.say(f"starting {self.plan.system.name} ({name})")
+            self._progress.say(f"starting {name}")
             with cancellable(self._stop):
-                deployed = self._timed(
-                    f"deploy-{name}", lambda: self.plan.system.deploy(need, self.directory / "deployments" / name)
-                )
+                deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
             try:
                 threads = [_Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
                 for thread in threads:

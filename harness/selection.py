@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.core.scenario import Scenario
+    from harness.interfaces import System
 
 MOST_SEEDS = 1000
 
@@ -33,6 +34,10 @@ class Selection:
     seeds: tuple[int, ...]
     records: int
 
+    def systems(self) -> tuple[System, ...]:
+        """Return the systems of the cells, in their order."""
+        return tuple(registry.system(name) for name in dict.fromkeys(cell.system for cell in self.cells))
+
 
 def select(
     scenarios: Sequence[Scenario],
@@ -41,10 +46,12 @@ def select(
     semantics: Sequence[str] = (),
     seeds: Sequence[int] = (1,),
     records: int = DEFAULT_RECORDS,
-    system: str = "kafka",
+    system: str | None = None,
     runtime: str = "process",
 ) -> Selection:
-    """Expand scenarios into cells and keep those whose id matches one of ``only`` (a glob, or a part of the id).
+    """Expand scenarios into cells of ``system`` (of each that has pipelines of its own, where none is named).
+
+    Keep those whose id matches one of ``only`` (a glob, or a part of the id).
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
@@ -63,14 +70,21 @@ def choose(
     semantics: Sequence[str] = (),
     seeds: Sequence[int] = (1,),
     records: int = DEFAULT_RECORDS,
-    system: str = "kafka",
+    system: str | None = None,
     runtime: str = "process",
 ) -> tuple[Cell, ...]:
     """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
-    everything = list(expand(scenarios, semantics=wanted, seeds=seeds, records=records, system=system, runtime=runtime))
+    everything = [
+        cell
+        for name in ([system] if system else registry.DEFAULT_SYSTEMS)
+        for cell in expand(
+            [scenario for scenario in scenarios if registry.runs(name, scenario)], semantics=wanted, seeds=seeds,
+            records=records, system=name, client=registry.client_of(name), runtime=runtime,
+        )
+    ]  # fmt: skip
     chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scenarios.network import NETWORK
 from scenarios.plain import PLAIN
 from scenarios.power_loss import POWER_LOSS
+from scenarios.streaming import STREAMING
 from scenarios.topic_to_topic import TOPIC_TO_TOPIC
 from scenarios.variants import VARIANTS
 from scenarios.zombies import ZOMBIES
@@ -14,4 +15,4 @@ from scenarios.zombies import ZOMBIES
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
 
-ALL: tuple[Scenario, ...] = (*PLAIN, *POWER_LOSS, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *NETWORK)
+ALL: tuple[Scenario, ...] = (*PLAIN, *POWER_LOSS, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *NETWORK, *STREAMING)

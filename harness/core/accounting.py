@@ -37,7 +37,7 @@ COLUMNS: dict[str, str] = {
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
-    kinds.FETCHED, kinds.FLUSHED,
+    kinds.FETCHED, kinds.FLUSHED, kinds.BATCH,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -315,6 +315,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
         table, several[several.duplicated([*RECORD, "topic"])], RECORD
     )
     table[flag(Sign.RESUMED_PAST)] = _resumed_past(table, frame, stored)
+    table[flag(Sign.REPLAYED)] = _replayed(table, frame, stored)
     table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
 
 
@@ -323,6 +324,15 @@ def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> 
     points = _of(frame, kinds.FLUSHED)[["cell", "partition", "offset"]]
     reach = stored[stored["hop"] == "topic"].merge(points, on=["cell", "partition"], suffixes=("", "_flushed"))
     return _marked(table, reach[reach["offset"] < reach["offset_flushed"]], RECORD)
+
+
+def _replayed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
+    """Whether the record lay in batches of more than one incarnation."""
+    ranges = _of(frame, kinds.BATCH)[["cell", "partition", "offset", "position", "by"]].drop_duplicates()
+    at = stored[(stored["hop"] == "topic") & stored["visible"]].drop(columns=["position", "by"])
+    in_batch = at.merge(ranges, on=["cell", "partition"], suffixes=("", "_from"))
+    in_batch = in_batch[(in_batch["offset"] >= in_batch["offset_from"]) & (in_batch["offset"] < in_batch["position"])]
+    return _counted(table, in_batch.drop_duplicates([*RECORD, "by"])) > 1
 
 
 def _resumed_past(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> pd.Series[bool]:

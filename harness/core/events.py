@@ -52,6 +52,12 @@ TRANSACTION: Final = "transaction"
 """
 SAVED: Final = "saved"
 """``partition, offset, error``: the program saved its position (error null), or tried to."""
+BATCH: Final = "batch"
+"""``phase, batch, partition, offset, position``: a batch reads a partition from ``offset`` up to, not including, ``position``.
+
+``phase`` is the place in the engine's own order: before-offset-log, after-offset-log, before-sink-log, after-sink-log,
+before-commit-log, after-commit-log.
+"""
 FAILPOINT: Final = "failpoint"
 """``name, record, hit, action, pid``: written by the program right before it acts on itself."""
 STOPPED: Final = "stopped"

@@ -22,6 +22,12 @@ class Select(StrEnum):
     """The target and all records before it in the source."""
     BEFORE_TARGET = "before-target"
     """All records before the target in the source."""
+    BATCH = "batch"
+    """All records of the engine's batch that first held the target."""
+    BATCH_BEFORE_TARGET = "batch-before-target"
+    """Those of that batch that are worked on before the target."""
+    BATCH_FROM_TARGET = "batch-from-target"
+    """The target and those of that batch that are worked on after it."""
 
 
 @dataclass(frozen=True, slots=True)

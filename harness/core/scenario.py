@@ -24,6 +24,8 @@ class Role(StrEnum):
     CONSUMER = "consumer"
     PROCESSOR = "processor"
     BROKER = "broker"
+    DRIVER = "driver"
+    """The JVM that plans and drives the batches of a streaming query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,9 @@ class Scenario:
                 continue
             settings = self.settings(semantic)
             in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
+            checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
+            if checkpointed and not self.pipeline.streaming:
+                raise SettingsError(f"{self.id}, {semantic}: only a streaming query has a checkpoint")
             if in_transaction and self.pipeline is not PipelineKind.TOPIC_TO_TOPIC:
                 raise SettingsError(
                     f"{self.id}, {semantic}: offsets can be sent in a transaction only from topic to topic; "

@@ -5,7 +5,7 @@ The three recipes at the end are section 1 of the design. A variant is ``datacla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -23,6 +23,17 @@ class PipelineKind(StrEnum):
     """outbox → producer → topic → consumer → database."""
     TOPIC_TO_TOPIC = "topic-to-topic"
     """outbox → producer → topic → processor → topic."""
+    STREAM_TO_DATABASE = "stream-to-database"
+    """outbox → producer → topic → streaming query → database, by foreachBatch."""
+    STREAM_TO_FILES = "stream-to-files"
+    """outbox → producer → topic → streaming query → Parquet files."""
+    STREAM_TO_TOPIC = "stream-to-topic"
+    """outbox → producer → topic → streaming query → topic."""
+
+    @property
+    def streaming(self) -> bool:
+        """Whether a streaming engine does the work."""
+        return self in {PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC}
 
 
 class SaveCursor(StrEnum):
@@ -46,6 +57,8 @@ class SavePosition(StrEnum):
     """Result and position in one database transaction."""
     IN_TRANSACTION = "in-transaction"
     """Offsets sent in the Kafka transaction of the results (topic to topic)."""
+    CHECKPOINT = "checkpoint"
+    """Kept by the streaming engine in its checkpoint: planned before the work, committed after it."""
     AUTO = "auto"
     """The client's auto-commit, as people copy it."""
 
@@ -111,6 +124,10 @@ class ConsumerSettings:
     auto_commit_interval_ms: int = 5000
     request_timeout_ms: int | None = None
     """None: a little longer than the session time-out."""
+    per_batch: bool = False
+    """A batch of a streaming query and its number are recorded in one database transaction, once."""
+    listed: bool = False
+    """Files are read by listing their folder, not through the log of the sink that wrote them."""
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
@@ -161,10 +178,20 @@ EXACTLY_ONCE_IN_TRANSACTION = Settings(
     _TRANSACTIONAL, ConsumerSettings(position=SavePosition.IN_TRANSACTION, isolation="read_committed")
 )
 """Topic to topic: offsets sent in the transaction of the results."""
+STREAM_AT_MOST_ONCE = Settings(AT_MOST_ONCE.producer, ConsumerSettings(position=SavePosition.BEFORE_WORK, unit=6))
+"""A streaming query whose position is kept outside its checkpoint and saved before each batch is worked on."""
+STREAM_AT_LEAST_ONCE = Settings(AT_LEAST_ONCE.producer, ConsumerSettings(position=SavePosition.CHECKPOINT, unit=6))
+"""With a checkpoint and a sink that appends."""
+STREAM_EXACTLY_ONCE = Settings(
+    _TRANSACTIONAL, ConsumerSettings(position=SavePosition.CHECKPOINT, idempotent=True, isolation="read_committed", unit=6)
+)
+"""With a checkpoint and a sink that absorbs what it has."""
 
 
 def recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
     """Return section 1's settings for a semantic on a pipeline."""
+    if pipeline.streaming:
+        return _stream_recipe(pipeline, semantic)
     match semantic:
         case Semantic.AT_MOST_ONCE:
             return AT_MOST_ONCE
@@ -172,3 +199,15 @@ def recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
             return AT_LEAST_ONCE
         case Semantic.EXACTLY_ONCE:
             return EXACTLY_ONCE_IN_TRANSACTION if pipeline is PipelineKind.TOPIC_TO_TOPIC else EXACTLY_ONCE
+
+
+def _stream_recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
+    match semantic:
+        case Semantic.AT_MOST_ONCE:
+            return STREAM_AT_MOST_ONCE
+        case Semantic.AT_LEAST_ONCE:
+            listed = replace(STREAM_AT_LEAST_ONCE.consumer, listed=pipeline is PipelineKind.STREAM_TO_FILES)
+            return replace(STREAM_AT_LEAST_ONCE, consumer=listed)
+        case Semantic.EXACTLY_ONCE:
+            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline is PipelineKind.STREAM_TO_DATABASE)
+            return replace(STREAM_EXACTLY_ONCE, consumer=absorbs)

@@ -24,5 +24,7 @@ class Sign(StrEnum):
     """The fate of the target was unknown to the producer, and it was not sent a second time."""
     RESUMED_PAST = "resumed-past"
     """A restarted program went on from a position past the target."""
+    REPLAYED = "replayed"
+    """The batch that holds the target was planned or worked on by a second incarnation of its driver."""
     FLUSHED = "flushed"
     """When the power was lost, the target's copy lay below the flushed offset of its log."""

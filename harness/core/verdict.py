@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from harness.core import events as kinds
 from harness.core import network
 from harness.core.accounting import LastHop, State, account
-from harness.core.prediction import examples
+from harness.core.batches import batch_selections
+from harness.core.prediction import Select, examples
 from harness.core.semantics import PROMISES, Anomaly
 
 if TYPE_CHECKING:
@@ -100,13 +101,14 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     proof = Proof(plan, history)
     fired = 1 if proof.fired_at is not None and proof.misfire() is None else 0
-    contradiction = _contradiction(plan, found)
+    select = plan.select | batch_selections(history, plan.target)
+    contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
     as_predicted = contradiction is None and not (proof.objection() or proof.stuck() or _unpredicted(found))
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
         (Kind.VOID, proof.objection),
-        (Kind.VOID, lambda: _no_effect(plan, found)),
+        (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, proof.stuck),
         (Kind.VOID, lambda: _left_behind(plan, found)),
         (Kind.BROKEN, lambda: _lost(plan, found)),
@@ -262,7 +264,7 @@ class Proof:
         if self.fired_at is None or self.plan.refused_by_client:
             return None
         # what the fault stands at comes again by itself: that is no load
-        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT)
+        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH)
                  if e.get("record") != self.plan.target]  # fmt: skip
         if not any(t < self.fired_at for t in moves):
             return "there was no load before the fault"
@@ -332,9 +334,10 @@ def _lost(plan: Plan, found: Account) -> str | None:
     return None
 
 
-def _no_effect(plan: Plan, found: Account) -> str | None:
+def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     for name, prediction, seen in (("lost", plan.lost, found.lost), ("duplicated", plan.duplicated, found.duplicated)):
-        if prediction.must_show() and not seen:
+        # in a batch that began with the target, "those before it" are none: the sign has to speak then
+        if prediction.must_show() and not seen and prediction.contradiction(seen, select):
             return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
     return None
 
@@ -349,10 +352,10 @@ def _no_sign(plan: Plan, found: Account) -> str | None:
     return f"nothing shows that the protection worked: no {plan.sign} for {plan.target}{others}"
 
 
-def _contradiction(plan: Plan, found: Account) -> str | None:
+def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     parts = (
-        ("lost", plan.lost.contradiction(found.lost, plan.select)),
-        ("duplicated", plan.duplicated.contradiction(found.duplicated, plan.select)),
+        ("lost", plan.lost.contradiction(found.lost, select)),
+        ("duplicated", plan.duplicated.contradiction(found.duplicated, select)),
     )
     said = [f"{name}: {text}" for name, text in parts if text]
     return "the prediction is contradicted: " + "; ".join(said) if said else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from kafka import ConsumerRebalanceListener, TopicPartition
@@ -81,21 +82,22 @@ def _poll(consumer: Any, most: int) -> dict[Any, list[Any]]:
 
 
 def rejoined(consumer: Any, stay_ms: int) -> Any:
-    """Stay in the group by polling with everything paused, for ``stay_ms`` and until stable; return the group metadata.
+    """Stay in the group by polling, for ``stay_ms`` and until stable; return the group metadata.
 
     What people do during long work. A member that was put out meanwhile is in again afterwards, with new partitions.
+    What arrives is put back, not paused: a partition paused and resumed around a rebalance was seen to stay out of the
+    fetch session of kafka-python 3.0.12 for ever.
     """
+    until = time.monotonic() + stay_ms / 1000
 
     def stable() -> Any:
-        consumer.pause(*consumer.assignment())
-        for records in consumer.poll(timeout_ms=stay_ms).values():
+        for records in consumer.poll(timeout_ms=stay_ms, max_records=1).values():
             rewind(consumer, records)
         metadata = consumer.group_metadata()
-        return metadata if metadata.generation_id >= 0 and consumer.assignment() else None
+        in_group = metadata.generation_id >= 0 and consumer.assignment()
+        return metadata if in_group and time.monotonic() >= until else None
 
-    metadata = wait_until(stable, within_s=OUTAGE_S, because="the consumer to be in its group again")
-    consumer.resume(*consumer.assignment())
-    return metadata
+    return wait_until(stable, within_s=OUTAGE_S, because="the consumer to be in its group again")
 
 
 def save(stage: Stage, ledger: HistoryWriter, consumer: Any, batch: list[Any]) -> Exception | None:

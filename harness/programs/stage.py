@@ -17,6 +17,7 @@ from harness.core.settings import (
     ConsumerSettings,
     GroupMetadata,
     Members,
+    PipelineKind,
     ProducerSettings,
     SaveCursor,
     SavePosition,
@@ -50,6 +51,7 @@ class Stage:
     sink: str
     history: str
     settings: Settings
+    pipeline: PipelineKind = PipelineKind.PLAIN
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
 
@@ -75,6 +77,7 @@ class Stage:
         producer, consumer = settings["producer"], settings["consumer"]
         return Stage(**data | {
             "jitter_ms": tuple(data["jitter_ms"]),
+            "pipeline": PipelineKind(data["pipeline"]),
             "settings": Settings(
                 ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
                 ConsumerSettings(**consumer | {
@@ -92,14 +95,13 @@ def run_stage(main: Callable[[Stage, HistoryWriter], None]) -> None:
     """Run a stage program: its ledger is opened, and its end is written down with the reason."""
     stage = Stage.from_environment()
     ledger = HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer)
-    from kafka.errors import KafkaConfigurationError  # noqa: PLC0415 - a quarter of a second, only now needed
-
     try:
         main(stage, ledger)
-    except (KafkaConfigurationError, AssertionError) as error:
-        ledger.write(kinds.STOPPED, kind="settings", because=f"{type(error).__name__}: {error}")
-        sys.exit(SETTINGS_REFUSED)
     except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
+        # by name: importing the client takes a quarter of a second, and not every program has this one
+        if type(error).__name__ in {"KafkaConfigurationError", "AssertionError"}:
+            ledger.write(kinds.STOPPED, kind="settings", because=f"{type(error).__name__}: {error}")
+            sys.exit(SETTINGS_REFUSED)
         ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
         traceback.print_exc()
         sys.exit(1)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.core.verdict import Verdict
     from harness.saved import SavedRun
 
-DEFAULT_SYSTEM = "kafka"
+DEFAULT_SYSTEMS = ("kafka", "spark")
 SIMULATED = frozenset({"memory"})
 """Systems that are none: what they show says something about the harness only."""
 
@@ -147,6 +147,6 @@ def summarise(run: SavedRun) -> Summary:
 
 def rerun_line(plan: Plan) -> str:
     """Return the one line that runs exactly this cell again."""
-    system = "" if plan.system == DEFAULT_SYSTEM else f" --system {shlex.quote(plan.system)}"
+    system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"
     only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
     return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}"

@@ -55,6 +55,7 @@ def start_gateway(
     memory_mb: int = 1024,
     flags: Sequence[str] = (),
     jars: Sequence[Path] = (),
+    log: Path | None = None,
 ) -> Gateway:
     """Start a driver JVM and return when it listens (0.7 s). Raises EnvironmentFailure where it does not come up.
 
@@ -71,7 +72,7 @@ def start_gateway(
             *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")), "pyspark-shell",
         )  # fmt: skip
         env = {**install.env, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)}
-        node = runtime.start(NodeSpec(name, "driver", argv, env, stdin_pipe=True))
+        node = runtime.start(NodeSpec(name, "driver", argv, env, stdin_pipe=True, log=log))
 
         def said() -> bytes | None:
             if info.exists():  # it is renamed into its place, whole

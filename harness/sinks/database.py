@@ -20,6 +20,7 @@ CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT,
 CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT);
 CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, offset INT);
+CREATE TABLE batches (query TEXT, batch INT, PRIMARY KEY (query, batch));
 """
 
 
@@ -64,9 +65,17 @@ class DatabaseSink:
         """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
         known = self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
         if known:
-            self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset) VALUES (?, ?, ?, ?)",
-                             (record, copy.partition, copy.epoch, copy.offset))  # fmt: skip
+            self.absorb_copy(record, copy)
         return known
+
+    def absorb_batch(self, query: str, batch: int) -> bool:
+        """Remember a batch of a query; true where it was recorded before."""
+        return self._db.execute("INSERT OR IGNORE INTO batches VALUES (?, ?)", (query, batch)).rowcount == 0
+
+    def absorb_copy(self, record: str, copy: Copy) -> None:
+        """Count a copy as absorbed."""
+        self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset) VALUES (?, ?, ?, ?)",
+                         (record, copy.partition, copy.epoch, copy.offset))  # fmt: skip
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""

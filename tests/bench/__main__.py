@@ -86,7 +86,7 @@ def _return(deployed: object) -> float:
 def _run(system: System, only: list[str], reports: Path, group: str | None = None) -> SavedRun:
     scenarios = [scenario for scenario in registry.scenarios() if group in (None, scenario.group)]
     chosen = select(scenarios, only=only)
-    plan = RunPlan(system, chosen.cells, chosen.not_applicable, reports, 3, "bench", chosen.seeds, chosen.records)
+    plan = RunPlan((system,), chosen.cells, chosen.not_applicable, reports, 3, "bench", chosen.seeds, chosen.records)
     return run(plan, _Silent())
 
 

@@ -604,6 +604,13 @@ def resent_in_doubt(story: Story) -> None:
     without(story, lambda row: about(row, TARGET, "acked"))
 
 
+def batch(story: Story, by: str, behind: int) -> object:
+    """Tell of a batch that begins at the target, or so many offsets behind it."""
+    partition, offset = place(TARGET)
+    return story.tell("batch", by, phase="after-offset-log", batch=0, partition=partition, offset=offset + behind,
+                      position=offset + behind + 1)  # fmt: skip
+
+
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: resent,
     Sign.SENT_ANEW: offered_again,
@@ -614,6 +621,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.NOT_RESENT: lambda s: without(s, lambda row: about(row, TARGET, "acked")),
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1] + 1),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
+    Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: offered_again,
@@ -625,6 +633,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.NOT_RESENT: resent_in_doubt,
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
+    Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
 }
 
 

@@ -154,7 +154,7 @@ def run_planted(plants: Mapping[str, tuple[Scenario, Semantic, Plant]], reports:
         for name, (scenario, semantic, _) in plants.items()
     )
     system = MemorySystem(plants={name: plant for name, (_, _, plant) in plants.items()})
-    plan = RunPlan(system, cells, (), reports, jobs=2, command="test", seeds=(1,), records=24)
+    plan = RunPlan((system,), cells, (), reports, jobs=2, command="test", seeds=(1,), records=24)
     return {result.plan.scenario: result for result in run(plan, Silent()).results}
 
 

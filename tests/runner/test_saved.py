@@ -42,7 +42,7 @@ PLANTS = {
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
     """Return a run with every verdict, as the runner gave it back."""
     cells = (*named(len(PLANTS), ACK_LOST), *(replace(cell, semantic=Semantic.EXACTLY_ONCE) for cell in named(len(PLANTS), NONE)))
-    plan = RunPlan(MemorySystem(plants=PLANTS), cells, (), tmp_path_factory.mktemp("saved"), 2, "test", (1,), 24)
+    plan = RunPlan((MemorySystem(plants=PLANTS),), cells, (), tmp_path_factory.mktemp("saved"), 2, "test", (1,), 24)
     return run(plan, Watched())
 
 
@@ -50,7 +50,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
 def cell(tmp_path: Path) -> Path:
     """Return the folder of a saved cell that is kept, and that nothing else than its history speaks for."""
     (only,) = named(1, FORGIVING)
-    plan = RunPlan(MemorySystem(), (replace(only, semantic=Semantic.AT_MOST_ONCE),), (), tmp_path, 1, "test", (1,), 24)
+    plan = RunPlan((MemorySystem(),), (replace(only, semantic=Semantic.AT_MOST_ONCE),), (), tmp_path, 1, "test", (1,), 24)
     (result,) = run(plan, Watched()).results
     assert result.verdict.kind is Kind.KEPT
     return result.directory

@@ -129,7 +129,7 @@ def named(count: int, scenario: Scenario = DELIVERY_LOST) -> tuple[Cell, ...]:
 
 def plan_for(cells: tuple[Cell, ...], reports: Path, trouble: Trouble = lambda _step, _scenario: None, jobs: int = 1) -> RunPlan:
     """Return the plan of a run with trouble; with one job, cells run in their order."""
-    return RunPlan(TroubledSystem(trouble), cells, (), reports, jobs=jobs, command="test", seeds=(1,), records=24)
+    return RunPlan((TroubledSystem(trouble),), cells, (), reports, jobs=jobs, command="test", seeds=(1,), records=24)
 
 
 def run_troubled(

@@ -56,7 +56,7 @@ class Silent:
 def run_all(scenarios: Sequence[Scenario], reports: Path) -> Mapping[str, CellResult]:
     """Run scenarios at-least-once on one broker; results by scenario id."""
     cells = tuple(expand(scenarios, semantics=[ALO], seeds=[1]))
-    plan = RunPlan(KafkaSystem(), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
+    plan = RunPlan((KafkaSystem(),), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
     return {result.plan.scenario: result for result in run(plan, Silent()).results}
 
 

@@ -28,6 +28,7 @@ SIGN_WORDS = {
     "sent-anew": "one and the same program sent this record again as a new attempt, for its client had given up",
     "not-resent": "nobody knew the fate of this record, and it was not sent a second time",
     "resumed-past": "a restarted program went on from a position past this record",
+    "replayed": "the batch that holds this record was planned, or worked on, by a second incarnation of the driver",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
 }
 

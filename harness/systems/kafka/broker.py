@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Node, Runtime
     from harness.setup.kafka import KafkaInstall
 
-WIRE_ROLES = ("producer", "consumer", "processor")
+WIRE_ROLES = ("producer", "consumer", "processor", "driver")
 """Roles with a listener of their own, whose advertised address is the wire's."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 START_S = 60.0

@@ -39,6 +39,7 @@ class StageNode:
     logs: Path
     failpoints: Path
     node: Node | None = None
+    ready_within_s: float = READY_S
     _told: bool = False
 
     @property
@@ -62,7 +63,7 @@ class StageNode:
 
     def await_ready(self) -> None:
         """Wait until the program says that it does its work. Raises WaitTimeoutError; returns where it has ended."""
-        wait_until(lambda: self.ended() or self.is_ready(), within_s=READY_S, because=f"{self.name} to be ready")
+        wait_until(lambda: self.ended() or self.is_ready(), within_s=self.ready_within_s, because=f"{self.name} to be ready")
         if self.is_ready():
             self._say("ready", pid=self._alive().pid)
 

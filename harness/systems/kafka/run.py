@@ -39,6 +39,8 @@ STAGE_END_S = 20.0
 class KafkaCellRun:
     """The run of one cell."""
 
+    bench_class: type[KafkaBench] = KafkaBench
+
     def __init__(self, deployed: KafkaDeployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         self.deployed = deployed
         self.cell = cell
@@ -46,14 +48,14 @@ class KafkaCellRun:
         self.directory = directory
         self._fault: Any = cell.scenario.fault
         self._load = cell.load()
-        self._topic_sink = cell.scenario.pipeline is PipelineKind.TOPIC_TO_TOPIC
+        self._topic_sink = cell.scenario.pipeline in {PipelineKind.TOPIC_TO_TOPIC, PipelineKind.STREAM_TO_TOPIC}
         self._refused = isinstance(cell.expectation, RefusedByClient)
         key = cell.key
         self._topics = Topics(f"{key}.in", f"{key}.out", f"{key}.cursor")
         self._group = f"{key}.group"
         self._producer = self._stage(Role.PRODUCER, "producer")
         self._consumers = self._consuming_stages()
-        self._bench = KafkaBench(
+        self._bench = self.bench_class(
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(),
@@ -68,6 +70,13 @@ class KafkaCellRun:
 
     def prepare(self) -> None:
         """Topics, outbox, sink, wire; then the consuming side, ready; then the fault, armed."""
+        self.prepare_ground()
+        if not self.cell.scenario.consumer_starts_after_fault and not self._refused:
+            self._start_consumers()
+        self._fault.arm(self._bench)
+
+    def prepare_ground(self) -> None:
+        """Topics, outbox, sink, wire."""
         (self.directory / LOGS).mkdir(parents=True, exist_ok=True)
         self._make_topics()
         Outbox.create(self._outbox, self._load.records)
@@ -77,9 +86,6 @@ class KafkaCellRun:
         self._on_wire = True
         if need := self._fault.evidence().network:
             self._network = self._bench.network = self.deployed.network(self.cell, self.history, need.roles)
-        if not self.cell.scenario.consumer_starts_after_fault and not self._refused:
-            self._start_consumers()
-        self._fault.arm(self._bench)
 
     def load(self) -> None:
         """Start the producer."""
@@ -116,10 +122,7 @@ class KafkaCellRun:
         self._observe_log("topic", self._topics.source)
         for partition, offset in self.saved_positions().items():
             self.history.write(kinds.POSITION, partition=partition, offset=offset, where=self.cell.settings.consumer.position)
-        if self._topic_sink:
-            self._observe_topic_sink(self._observe_log("sink", self._topics.sink))
-        else:
-            self._observe_database()
+        self._observe_sink()
 
     def close(self) -> None:
         """End the processes, leave the wire."""
@@ -205,7 +208,8 @@ class KafkaCellRun:
             cell=self.cell.id, key=self.cell.key, name=name, incarnation=0, bootstrap=self.deployed.bootstrap(role),
             topic_in=self._topics.source, topic_out=self._topics.sink, topic_cursor=self._topics.cursor, group=self._group,
             outbox=str(self._outbox), sink=str(self._sink), history=str(self.directory / HISTORY),
-            settings=self.cell.settings, jitter_ms=self._load.jitter_ms, seed=self.cell.seed,
+            settings=self.cell.settings, pipeline=self.cell.scenario.pipeline, jitter_ms=self._load.jitter_ms,
+            seed=self.cell.seed,
         )  # fmt: skip
         return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
                          self.directory / LOGS, self.directory / "failpoints")  # fmt: skip
@@ -281,6 +285,12 @@ class KafkaCellRun:
             self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
                                end=ends.end, last_data=last)  # fmt: skip
         return copies
+
+    def _observe_sink(self) -> None:
+        if self._topic_sink:
+            self._observe_topic_sink(self._observe_log("sink", self._topics.sink))
+        else:
+            self._observe_database()
 
     def _observe_topic_sink(self, copies: list[LogCopy]) -> None:
         for copy in copies:

@@ -61,7 +61,7 @@ class KafkaSystem:
         del need  # shared or not, a deployment is the same; the runner decides who may share it
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        deployed = KafkaDeployed(self._install, directory, self._toxiproxy)
+        deployed = self._deployment(self._install, directory)
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -71,6 +71,9 @@ class KafkaSystem:
             deployed.close()
             raise
         return deployed
+
+    def _deployment(self, install: KafkaInstall, directory: Path) -> KafkaDeployed:
+        return KafkaDeployed(install, directory, self._toxiproxy)
 
     def versions(self) -> dict[str, str]:
         """Kafka, its client, Java and Python."""

@@ -1,0 +1,45 @@
+"""Batches of a streaming engine: which records shared one with the target, as the engine's own log of offsets says.
+
+Which records make up a batch is decided while the pipeline runs, so the sets that a prediction names are read from the
+history, where a plan's other selections are known beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.prediction import Select
+
+if TYPE_CHECKING:
+    from harness.core.history import History
+
+
+def batch_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
+    """Return the selections that depend on the first batch that held ``target``; all empty where none did.
+
+    Inside a batch, records are worked on in the order of partition and offset.
+    """
+    places = {
+        (event["partition"], event["offset"]): event["record"]
+        for event in history.of(kinds.STORED)
+        if event.get("hop") == "topic" and event.get("visible") and event.get("record")
+    }
+    at = next((place for place, record in places.items() if record == target), None)
+    ranges = _ranges_with(history, at) if at else {}
+    held = sorted(place for place in places if place[0] in ranges and place[1] in ranges[place[0]])
+    return {
+        Select.BATCH: frozenset(places[place] for place in held),
+        Select.BATCH_BEFORE_TARGET: frozenset(places[place] for place in held if at and place < at),
+        Select.BATCH_FROM_TARGET: frozenset(places[place] for place in held if at and place >= at),
+    }
+
+
+def _ranges_with(history: History, at: tuple[int, int]) -> dict[int, range]:
+    """The offsets per partition of the first batch that reads the log at a place."""
+    events = list(history.of(kinds.BATCH))
+    first = next((e for e in events if e["partition"] == at[0] and e["offset"] <= at[1] < e["position"]), None)
+    if first is None:
+        return {}
+    same = [e for e in events if (e["by"], e["batch"]) == (first["by"], first["batch"])]
+    return {e["partition"]: range(e["offset"], e["position"]) for e in same}

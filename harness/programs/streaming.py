@@ -1,0 +1,174 @@
+"""The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming. The front of a driver JVM.
+
+PySpark connects to the JVM that the harness started (``PYSPARK_GATEWAY_PORT``). Only what runs by ``foreachBatch`` comes
+back into this process; everything else, the other sinks included, happens in the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from harness.core import events as kinds
+from harness.core.record import ORIGIN_HEADER, decode_id
+from harness.core.settings import PipelineKind, SavePosition
+from harness.failpoint import failpoint
+from harness.programs.stage import Stage, run_stage
+from harness.sinks.checkpoint import Checkpoint
+from harness.sinks.database import Copy, DatabaseSink
+
+if TYPE_CHECKING:
+    from harness.core.history import HistoryWriter
+
+UNKNOWN_EPOCH = -1
+"""Spark hands out no leader epochs."""
+
+
+class Query:
+    """The one query of the stage."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, spark: Any) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._spark = spark
+        self._settings = stage.settings.consumer
+        self._outside = self._settings.position is SavePosition.BEFORE_WORK
+        self._checkpoint = Checkpoint(Path(stage.sink).parent / "checkpoint")
+        self._sink = DatabaseSink(Path(stage.sink)) if stage.pipeline is PipelineKind.STREAM_TO_DATABASE else None
+
+    def start(self) -> Any:
+        """Start it, from wherever its position is kept."""
+        begins = self._begins()
+        for partition, position in begins.items():
+            self._ledger.write(kinds.RESUMED, where="query", partition=partition, position=position)
+        rows = self._source(begins)
+        where = self._checkpoint.directory
+        if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
+            where = where / str(self._stage.incarnation)
+            self._spark._jvm.System.setProperty("lostack.begins", _json(begins))  # noqa: SLF001 - PySpark's own way in
+        query = self._to_sink(rows).option("checkpointLocation", str(where)).start()
+        self._ledger.write(kinds.READY, role="driver")
+        return query
+
+    def _begins(self) -> dict[int, int]:
+        partitions = range(self._stage.settings.topic.partitions)
+        kept = self._sink.positions() if self._outside and self._sink else self._checkpoint.committed()
+        return {partition: kept.get(partition, 0) for partition in partitions}
+
+    def _source(self, begins: dict[int, int]) -> Any:
+        start = json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}}) if self._outside else "earliest"
+        options = {
+            **_client(self._stage),
+            "kafka.isolation.level": self._settings.isolation,
+            "subscribe": self._stage.topic_in,
+            "startingOffsets": start,
+            "maxOffsetsPerTrigger": self._settings.unit,
+            "includeHeaders": "true",
+        }
+        return self._spark.readStream.format("kafka").options(**options).load()
+
+    def _to_sink(self, rows: Any) -> Any:
+        origin = "concat(partition, '.', -1, '.', offset)"
+        match self._stage.pipeline:
+            case PipelineKind.STREAM_TO_DATABASE:
+                return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
+            case PipelineKind.STREAM_TO_FILES:
+                out = rows.selectExpr("key", "value", f"{origin} as origin")
+                return out.writeStream.format("parquet").option("path", str(Path(self._stage.sink).parent / "files"))
+            case _:
+                headers = f"array(struct('{ORIGIN_HEADER}' as key, cast({origin} as binary) as value)) as headers"
+                out = rows.selectExpr("key", "value", headers)
+                return out.writeStream.format("kafka").options(**_client(self._stage), topic=self._stage.topic_out)
+
+    # --- foreachBatch ------------------------------------------------------------------------------------------------
+
+    def _batch(self, frame: Any, number: int) -> None:
+        rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
+        for row in rows:
+            self._ledger.write(kinds.DELIVERED, record=decode_id(bytes(row.value)), partition=row.partition,
+                               epoch=UNKNOWN_EPOCH, offset=row.offset)  # fmt: skip
+        if self._outside and self._sink:
+            self._sink.begin()
+            for row in rows:
+                self._sink.save_position(row.partition, row.offset + 1)
+            self._sink.commit()
+            for row in rows:
+                self._ledger.write(kinds.SAVED, partition=row.partition, offset=row.offset + 1, error=None)
+        _pass("before-processing", rows)
+        if self._settings.per_batch:
+            self._record_together(rows, number)
+        else:
+            self._record_each(rows)
+
+    def _record_each(self, rows: list[Any]) -> None:
+        """Record row by row, as an append does: what is recorded stays, whatever becomes of the batch."""
+        sink = self._database()
+        for row in rows:
+            record = decode_id(bytes(row.value))
+            failpoint("before-recording", record)
+            sink.begin()
+            if not (self._settings.idempotent and record and sink.absorb(record, _copy(row))):
+                sink.record(bytes(row.value), _text(row.key), _copy(row))
+            sink.commit()
+            failpoint("after-recording", record)
+
+    def _record_together(self, rows: list[Any], number: int) -> None:
+        """Record the whole batch and its number in one transaction, unless it is there already."""
+        sink = self._database()
+        sink.begin()
+        known = sink.absorb_batch(self._stage.group, number)
+        for row in rows:
+            record = decode_id(bytes(row.value))
+            failpoint("before-recording", record)
+            if known:
+                sink.absorb_copy(record or "", _copy(row))
+            else:
+                sink.record(bytes(row.value), _text(row.key), _copy(row))
+        sink.commit()
+        _pass("after-recording", rows)
+
+    def _database(self) -> DatabaseSink:
+        if self._sink is None:
+            raise RuntimeError("this pipeline has no database")
+        return self._sink
+
+
+def _client(stage: Stage) -> dict[str, str]:
+    """Return what the Kafka client in the JVM is told, as source and as sink."""
+    return {
+        "kafka.bootstrap.servers": stage.bootstrap,
+        "kafka.client.id": stage.client_id,
+        "kafka.request.timeout.ms": "15000",
+        "kafka.reconnect.backoff.ms": "20",
+        "kafka.reconnect.backoff.max.ms": "200",
+    }
+
+
+def _pass(name: str, rows: list[Any]) -> None:
+    for row in rows:
+        failpoint(name, decode_id(bytes(row.value)))
+
+
+def _copy(row: Any) -> Copy:
+    return Copy(row.partition, UNKNOWN_EPOCH, row.offset)
+
+
+def _text(key: bytearray | None) -> str | None:
+    return None if key is None else bytes(key).decode("ascii", "replace")
+
+
+def _json(begins: dict[int, int]) -> str:
+    return ",".join(f'"{partition}":{offset}' for partition, offset in begins.items())
+
+
+def stream(stage: Stage, ledger: HistoryWriter) -> None:
+    """Run the stage until it is ended."""
+    spark = SparkSession.builder.getOrCreate()
+    Query(stage, ledger, spark).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    run_stage(stream)

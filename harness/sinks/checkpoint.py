@@ -1,0 +1,56 @@
+"""What a streaming query's checkpoint and the log of its file sink say, read from their files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlparse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint folder of Spark Structured Streaming with one Kafka source of one topic.
+
+    ``offsets/N`` says where batch N ends, ``commits/N`` that it is done. Format: Spark's OffsetSeqLog and CommitLog,
+    version 1 (a line ``v1``, a line of metadata, one line per source).
+    """
+
+    directory: Path
+
+    def committed(self) -> dict[int, int]:
+        """Return the position per partition after the last committed batch; empty where none is."""
+        done = _entries(self.directory / "commits")
+        return self.ends(max(done)) if done else {}
+
+    def ends(self, batch: int) -> dict[int, int]:
+        """Return where a batch ends, per partition."""
+        text = (self.directory / "offsets" / str(batch)).read_text()
+        topics: dict[str, dict[str, int]] = json.loads(text.splitlines()[-1])
+        return {int(partition): offset for ends in topics.values() for partition, offset in ends.items()}
+
+
+def sink_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a file sink that its own log knows: those of committed batches. Each entry is read once."""
+    log = folder / "_spark_metadata"
+    seen: set[Path] = set()
+    for file in sorted((f for f in log.glob("*") if not f.name.startswith(".")), key=lambda f: int(f.name.split(".")[0])):
+        for line in file.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            path = Path(unquote(urlparse(entry["path"]).path))
+            if entry["action"] == "add" and path not in seen:
+                seen.add(path)
+                yield path
+
+
+def listed_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a file sink as whoever lists its folder sees them: those of failed attempts too."""
+    yield from sorted(folder.glob("*.parquet"))
+
+
+def _entries(log: Path) -> set[int]:
+    return {int(file.name) for file in log.glob("*") if file.name.isdigit()}

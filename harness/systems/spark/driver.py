@@ -1,0 +1,82 @@
+"""A driver as a node: the JVM, which is what dies, and the Python front that holds the program."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness import failpoint
+from harness.core.history import SUFFIX
+from harness.runtimes.interface import NodeSpec
+from harness.setup.failpoints import CHECKPOINT_CLASS
+from harness.setup.gateway import start_gateway
+from harness.systems.kafka.nodes import StageNode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.runtimes.interface import Node
+    from harness.setup.spark import SparkInstall
+
+MEMORY_MB = 512
+FLAGS = ("-XX:TieredStopAtLevel=1",)
+"""A driver of a cell lives for seconds: the second compiler would only cost."""
+READY_S = 120.0
+"""A session and a query: five seconds on a quiet machine."""
+CONF = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_CLASS,
+}
+
+
+@dataclass
+class DriverNode(StageNode):
+    """The driver of a cell's query over its incarnations. Killed and paused is the JVM; the front ends with it."""
+
+    install: SparkInstall | None = None
+    failpoint_jar: Path | None = None
+    front: Node | None = None
+    ready_within_s: float = READY_S
+
+    def start(self) -> None:
+        """Start the next incarnation: the JVM, then the program in front of it."""
+        if self.install is None or self.failpoint_jar is None:
+            raise RuntimeError("a driver needs a Spark")
+        self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
+        name = f"{self.stage.key}-{self.name}"
+        marks = {
+            "lostack.failpoints": str(self.failpoints),
+            "lostack.history": f"{self.stage.history}/{self.stage.writer}-jvm{SUFFIX}",
+            "lostack.cell": self.stage.cell,
+            "lostack.by": f"{self.stage.writer}-jvm",
+        }
+        gateway = start_gateway(
+            self.runtime, self.install, name=name, conf=CONF, memory_mb=MEMORY_MB, jars=(self.failpoint_jar,),
+            flags=(*FLAGS, *(f"-D{key}={value}" for key, value in marks.items())), log=self.logs / f"{self.name}.log",
+        )  # fmt: skip
+        self.node = gateway.node
+        self._told = False
+        self._say("started", pid=self.node.pid)
+        self.front = self.runtime.start(NodeSpec(
+            name=f"{name}-front", role="front", argv=(sys.executable, "-m", self.module),
+            log=self.logs / f"{self.name}-front.log",
+            env={**self.install.env, **gateway.env, **self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
+        ))  # fmt: skip
+
+    def kill(self) -> None:
+        """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before."""
+        super().kill()
+        if self.front is not None and self.front.alive:
+            self.front.kill()
+
+    def stopped_itself(self) -> bool:
+        """Whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
+        return self.node is not None and any(self.failpoints.glob("*.fired"))
+
+    def trouble(self) -> str | None:
+        """Why the program in front has ended, if it has."""
+        end = self.front.exit if self.front is not None else None
+        return None if end is None else f"its program ended with {end}: {self.front.log_tail(1)}"  # type: ignore[union-attr]

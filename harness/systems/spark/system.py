@@ -1,0 +1,58 @@
+"""Spark deployed: the Kafka it reads and writes, and what its drivers are started from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.setup.failpoints import ensure_failpoints
+from harness.setup.spark import ensure_spark
+from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.systems.spark.run import SparkCellRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.setup.kafka import KafkaInstall
+    from harness.setup.spark import SparkInstall
+
+
+class SparkSystem(KafkaSystem):
+    """Structured Streaming in runtime ``process``: a driver JVM for each cell, on a broker that cells share."""
+
+    name = "spark"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._spark: SparkInstall | None = None
+        self._failpoints: Path | None = None
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what Kafka and the connector need, and compile the failpoints."""
+        super().prepare(say)
+        self._spark = ensure_spark(say)
+        self._failpoints = ensure_failpoints(self._spark)
+
+    def versions(self) -> dict[str, str]:
+        """Those of Kafka, and Spark's."""
+        return super().versions() | ({"spark": self._spark.version} if self._spark else {})
+
+    def _deployment(self, install: KafkaInstall, directory: Path) -> SparkDeployed:
+        if self._spark is None or self._failpoints is None:
+            raise RuntimeError("prepare() comes first")
+        return SparkDeployed(install, directory, self._spark, self._failpoints)
+
+
+class SparkDeployed(KafkaDeployed):
+    """A broker behind its wire, for the queries of cells."""
+
+    def __init__(self, install: KafkaInstall, directory: Path, spark: SparkInstall, failpoint_jar: Path) -> None:
+        super().__init__(install, directory)
+        self.spark = spark
+        self.failpoint_jar = failpoint_jar
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SparkCellRun:
+        """Return the run of one cell."""
+        return SparkCellRun(self, cell, directory, history)
