@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.core.history import HistoryWriter
+    from harness.core.identity import Identity
     from harness.wire.codec import Content
 
 
@@ -68,12 +69,19 @@ class WireCell:
     """One cell. All its history lines of the wire go through here."""
 
     def __init__(
-        self, cell_id: str, key: str, *, routes: frozenset[str], writer: HistoryWriter, names: Mapping[str, str]
+        self,
+        cell_id: str,
+        key: str,
+        *,
+        routes: frozenset[str],
+        writer: HistoryWriter,
+        names: Mapping[str, str],
+        identity: Identity | None = None,
     ) -> None:
         self.id = cell_id
         self.key = key
         self.routes = routes
-        self.tracker = Tracker(names)
+        self.tracker = Tracker(names, identity)
         self.rules: dict[str, ArmedRule] = {}
         self.detours: dict[str, int] = {}
         """Route name to the loopback port through which this cell reaches the broker instead."""

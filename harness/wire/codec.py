@@ -43,6 +43,8 @@ class Item:
     offset: int
     value: bytes | None
     attempt: str | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +227,12 @@ def _batch(batch: Any) -> Batch:
         transactional=bool(new and batch.is_transactional),
         control=control,
         aborts=control and any(item.abort for item in items),
-        items=() if control else tuple(Item(item.offset, item.value, _attempt(item.headers)) for item in items),
+        items=() if control else tuple(_item(item) for item in items),
     )
+
+
+def _item(item: Any) -> Item:
+    return Item(item.offset, item.value, _attempt(item.headers), item.key, tuple(item.headers or ()))
 
 
 def _attempt(headers: Any) -> str | None:

@@ -413,7 +413,7 @@ class Connection:
         if self._announced and name == self.client and self.cell is self.wire.cell_of(name, self.route):
             return
         self.client = name
-        self.process = self.wire.process_of(name)
+        self.process = self.wire.process_of(name, self.route)
         before, self.cell = self.cell, self.wire.cell_of(name, self.route)
         self.wire.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:

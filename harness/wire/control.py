@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from harness.core.identity import Identity
+
 REPLY_WITHIN_S = 15.0
 RESOLVE_WITHIN_S = 10.0
 
@@ -101,12 +103,15 @@ class WireControl:
         topics: Mapping[str, str] | None = None,
         *,
         routes: Iterable[str] = (),
+        identity: Identity | None = None,
     ) -> None:
         """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes over ``routes``.
 
         ``topics`` maps topic names to topic ids (hex or Kafka's base64), where they are known beforehand.
+        ``identity`` says where foreign records carry their ids.
         """
-        args = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
+        args: dict[str, Any] = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}
+        args["identity"] = None if identity is None else identity.to_json()
         self._call("open_cell", {**args, "topics": dict(topics or {}), "routes": sorted(routes)})
 
     def learn(self, topics: Mapping[str, str]) -> None:

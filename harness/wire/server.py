@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.core.history import HistoryError
+from harness.core.identity import Identity
 from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError
 from harness.wire.wire import Selection, Wire
@@ -129,7 +130,9 @@ async def _routes(wire: Wire, _args: dict[str, Any]) -> object:
 
 async def _open_cell(wire: Wire, args: dict[str, Any]) -> None:
     path = Path(args["history_path"])
-    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), args.get("routes", ()))
+    found = args.get("identity")
+    identity = None if found is None else Identity.from_json(found)
+    wire.open_cell(args["cell_id"], args["key"], path, args.get("topics", {}), routes=args.get("routes", ()), identity=identity)
 
 
 async def _learn(wire: Wire, args: dict[str, Any]) -> None:

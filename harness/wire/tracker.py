@@ -19,6 +19,8 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from harness.core.identity import Identity
+
 MAX_TRANSACTIONS = 4096
 """Producer epochs remembered at once; the oldest is forgotten first."""
 
@@ -94,10 +96,14 @@ class _Transaction:
 
 
 class Tracker:
-    """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a wire."""
+    """The bookkeeping of one cell. ``names`` are the topic names by id, shared by all cells of a wire.
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    ``identity`` says where foreign records carry their ids; without one they are in our own format.
+    """
+
+    def __init__(self, names: Mapping[str, str], identity: Identity | None = None) -> None:
         self._names = names
+        self._identity = identity
         self._logs: dict[Place, _Log] = {}
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
@@ -133,6 +139,11 @@ class Tracker:
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")
 
+    def _record(self, item: codec.Item) -> str | None:
+        if self._identity is None:
+            return decode_id(item.value)
+        return self._identity.find(item.key, item.value, item.headers)
+
     def _name(self, topic: str) -> str:
         return self._names.get(topic, topic)
 
@@ -147,7 +158,7 @@ class Tracker:
         for topic, partition, batches in produce.partitions:
             for batch in batches:
                 for item in batch.items:
-                    record = decode_id(item.value)
+                    record = self._record(item)
                     if record is None:
                         continue
                     delta = item.offset - batch.base_offset
@@ -190,7 +201,7 @@ class Tracker:
             name = self._name(part.topic)
             start = session.positions.get((part.topic, part.partition), -1)
             for batch, item in _visible(part, read_committed=session.read_committed):
-                record = decode_id(item.value)
+                record = self._record(item)
                 if record is None or item.offset < start:
                     continue
                 topics.add(name)

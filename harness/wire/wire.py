@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from harness.core.identity import Identity
+
 BY = "wire"
 BACKLOG = 512
 BIND_WITHIN_S = 5.0
@@ -67,7 +69,7 @@ class Freeze:
         """Whether a connection stands still under this."""
         if self.scope is FreezeScope.NODE:
             return conn.route.node == self.target
-        return bool(conn.client) and conn.process == self.target
+        return bool(conn.process) and conn.process == self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +154,13 @@ class Wire:
             return None
         return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
 
-    def process_of(self, client: str) -> str:
-        """Return what names the process behind a client id; of a foreign client that is the whole of it."""
+    def process_of(self, client: str, route: Route | None = None) -> str:
+        """Return what names the process behind a client id; of a foreign client that is the whole of it.
+
+        Over a route that a cell has claimed it is the route: a foreign program may have several clients, which die together.
+        """
+        if route is not None and route.name in self._by_route:
+            return f"route {route.name}"
         return incarnation(client) if client.partition(".")[0] in self._by_key else client
 
     def is_dark(self, conn: Connection, direction: Direction) -> bool:
@@ -184,7 +191,7 @@ class Wire:
         name = f"h{next(self._numbers)}"
         freeze = None
         if rule.freeze is not None:
-            target = conn.route.node if rule.freeze is FreezeScope.NODE else self.process_of(frame.client)
+            target = conn.route.node if rule.freeze is FreezeScope.NODE else conn.process
             freeze = self._start_freeze(name, rule.freeze, target).id
         hold = Hold(name, frame, cell, rule, conn, freeze)
         self._holds[name] = hold
@@ -336,9 +343,19 @@ class Wire:
     # -- cells and rules --------------------------------------------------------------------------------------------
 
     def open_cell(
-        self, cell_id: str, key: str, history_path: Path, topics: Mapping[str, str], routes: Iterable[str] = ()
+        self,
+        cell_id: str,
+        key: str,
+        history_path: Path,
+        topics: Mapping[str, str],
+        *,
+        routes: Iterable[str] = (),
+        identity: Identity | None = None,
     ) -> None:
-        """Send what belongs to a cell to its own history. ``topics`` maps topic names to their ids, as far as known."""
+        """Send what belongs to a cell to its own history. ``topics`` maps topic names to their ids, as far as known.
+
+        ``identity`` says where its records carry their ids, where they are not of our own format.
+        """
         if not key or "." in key:
             raise WireError(f"{key!r} cannot be a cell key: client ids are split at the first dot")
         if cell_id in self._cells or key in self._by_key:
@@ -353,7 +370,7 @@ class Wire:
             writer = HistoryWriter(history_path, cell=cell_id, by=BY)
         except HistoryError as error:
             raise WireError(str(error)) from error
-        cell = WireCell(cell_id, key, routes=claimed, writer=writer, names=self.names)
+        cell = WireCell(cell_id, key, routes=claimed, writer=writer, names=self.names, identity=identity)
         self._cells[cell_id] = self._by_key[key] = cell
         self._by_route.update(dict.fromkeys(claimed, cell))
 

@@ -1,0 +1,100 @@
+"""Where a foreign record carries its id: how the wire, the log and the sink recognise a record that is none of our format."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+ANYWHERE = "anywhere"
+"""In the value, else in the key, else in a header."""
+HEADER = "header:"
+
+
+class IdentityError(ValueError):
+    """A place or a pattern that can find nothing; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How to find a record's id.
+
+    ``where``: ``anywhere``, ``value``, ``key`` or ``header:NAME``. ``json`` is a dotted path into a JSON value, looked up
+    first. ``pattern`` is a regular expression; its first group (or all of it) is the id.
+    """
+
+    pattern: str = r"[\s\S]+"
+    where: str = ANYWHERE
+    json: str = ""
+
+    def __post_init__(self) -> None:
+        if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
+            raise IdentityError(f"an id cannot be in {self.where!r}: it is in anywhere, value, key or header:NAME")
+        try:
+            compiled = _compiled(self.pattern)
+        except re.error as error:
+            raise IdentityError(f"{self.pattern!r} is no regular expression: {error}") from error
+        if compiled.groups > 1:
+            raise IdentityError(f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make the others (?:…)")
+
+    def find(self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()) -> str | None:
+        """Return the id of a record in a log, or ``None`` where it carries none."""
+        if self.where == "key":
+            return self.in_text(_text(key))
+        if self.where.startswith(HEADER):
+            wanted = self.where.removeprefix(HEADER)
+            return next((found for name, data in headers if name == wanted and (found := self.in_text(_text(data)))), None)
+        found = self.in_text(_text(value))
+        if found is not None or self.where == "value":
+            return found
+        found = self.in_text(_text(key))
+        return found or next((found for _, data in headers if (found := self.in_text(_text(data)))), None)
+
+    def in_text(self, text: str | None) -> str | None:
+        """Return the id in a text: a value, a key, a row of a sink."""
+        if text is None:
+            return None
+        if self.json:
+            text = _at_path(text, self.json)
+            if text is None:
+                return None
+        match = _compiled(self.pattern).search(text)
+        return None if match is None else match.group(match.re.groups)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(plain: Mapping[str, Any]) -> Identity:
+        """Build one from :meth:`to_json`."""
+        return Identity(**plain)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else bytes(data).decode("utf-8", "replace")
+
+
+def _at_path(text: str, path: str) -> str | None:
+    """Return what stands at a dotted path of a JSON text, as text; ``None`` where there is nothing.
+
+    >>> _at_path('{"order": {"id": 17}}', "order.id")
+    '17'
+    """
+    try:
+        at = json.loads(text)
+        for word in path.split("."):
+            at = at[int(word)] if isinstance(at, list) else at[word]
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None
+    return at if isinstance(at, str) else json.dumps(at)
