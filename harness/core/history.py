@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -104,11 +104,16 @@ def read_history(directory: Path) -> History:
     if not files:
         msg = f"no history in {directory}"
         raise HistoryError(msg)
+    return parse_history((file.name, file.read_bytes()) for file in files)
+
+
+def parse_history(files: Iterable[tuple[str, bytes]]) -> History:
+    """Return what files say, given as (name, content) in the order of their paths."""
     events: list[Event] = []
     cut: list[str] = []
     damage: list[str] = []
-    for file in files:
-        lines = file.read_bytes().split(b"\n")
+    for name, content in files:
+        lines = content.split(b"\n")
         for number, line in enumerate(lines, start=1):
             if not line:
                 continue
@@ -118,9 +123,9 @@ def read_history(directory: Path) -> History:
                     raise ValueError  # noqa: TRY301 - one path for every kind of damage
             except ValueError:
                 if number == len(lines):  # no newline behind it: the writer was killed inside this line
-                    cut.append(file.name)
+                    cut.append(name)
                 else:
-                    damage.append(f"{file.name}:{number}")
+                    damage.append(f"{name}:{number}")
                 continue
             events.append(event)
     events.sort(key=lambda event: event["t"])

@@ -1,0 +1,81 @@
+"""The account of many cells on Spark: the rules of :mod:`harness.core.accounting`, by ``groupBy(cell).applyInPandas``.
+
+A shard is a cell, for every rule looks at a whole cell and at nothing beyond it. What one process says of a run, cell by
+cell, Spark says of the histories of a whole run or of many, in parallel, with the very same functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+from pyspark.sql import functions as f
+
+from harness.core.accounting import Account, account
+from harness.core.history import parse_history
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+CELL_FOLDER: Final = r"^(?:file:)?/*(/.*)/history/.*$"
+"""A cell is the folder around ``history``."""
+TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "string"}
+SHARDS: Final = 64
+
+
+def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
+    """Account for every cell below ``folders``: one row per cell.
+
+    Columns: ``cell`` (its folder), the counts of the report, ``cut_lines`` and ``damaged_lines`` of its history.
+    """
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in _kinds(_cell_row("", account([]), 0, 0)).items())
+
+    def of_cell(files: pd.DataFrame) -> pd.DataFrame:
+        folder, found, cut, damaged = _account(files)
+        return _cell_row(folder, found, cut, damaged)
+
+    return _files(spark, folders).groupBy("folder").applyInPandas(of_cell, schema)
+
+
+def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
+    """Account for every cell below ``folders``: one row per offered record, as in :class:`~harness.core.accounting.Account`."""
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in _kinds(_record_rows("", account([]))).items())
+
+    def of_cell(files: pd.DataFrame) -> pd.DataFrame:
+        folder, found, _, _ = _account(files)
+        return _record_rows(folder, found)
+
+    return _files(spark, folders).groupBy("folder").applyInPandas(of_cell, schema)
+
+
+def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
+    """Read the files of histories whole: only so can a line cut by a crash be told from a damaged one."""
+    reader = spark.read.format("binaryFile").option("pathGlobFilter", "*.jsonl").option("recursiveFileLookup", "true")
+    files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
+    return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1)).repartition(SHARDS, "folder")
+
+
+def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
+    """Account for one cell: its folder, the account, and how many lines were cut and damaged."""
+    ordered = files.sort_values("path")
+    names = ordered["path"].str.rsplit("/", n=1).str[-1]
+    history = parse_history(zip(names, ordered["content"], strict=True))
+    return str(files["folder"].iloc[0]), account(history.events), len(history.cut_lines), len(history.damage)
+
+
+def _cell_row(folder: str, found: Account, cut: int, damaged: int) -> pd.DataFrame:
+    return pd.DataFrame([{"cell": folder, **found.counts, "cut_lines": cut, "damaged_lines": damaged}])
+
+
+def _record_rows(folder: str, found: Account) -> pd.DataFrame:
+    rows = found.records.assign(cell=folder)
+    for name in ("state", "last_hop"):
+        rows[name] = rows[name].map(lambda word: None if word is None else str(word)).astype("object")
+    return rows
+
+
+def _kinds(rows: pd.DataFrame) -> dict[str, str]:
+    return {str(name): TYPES[kind.kind] for name, kind in rows.dtypes.items()}

@@ -1,0 +1,82 @@
+"""The account on Spark is the account in process: the identical table, row order aside."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records_on_spark
+from harness.core.accounting import account
+from harness.core.history import read_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORE = Path(__file__).parents[1] / "core"
+sys.path.insert(0, str(CORE))
+from histories import story_of  # noqa: E402 - the histories of the core's own tests
+
+GOLDEN = CORE / "golden"
+
+
+def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Account cell by cell, in this process."""
+    cells, records = [], []
+    for folder in folders:
+        history = read_history(folder / "history")
+        found = account(history.events)
+        lines = {"cut_lines": len(history.cut_lines), "damaged_lines": len(history.damage)}
+        cells.append({"cell": str(folder.absolute()), **found.counts, **lines})
+        records.append(_record_rows(str(folder.absolute()), found))
+    return pd.DataFrame(cells), pd.concat(records, ignore_index=True)
+
+
+def same(one: pd.DataFrame, other: pd.DataFrame, by: list[str]) -> None:
+    """Compare two tables, row order aside."""
+    left, right = (table.sort_values(by, ignore_index=True) for table in (one, other))
+    right = right.astype({name: left[name].dtype for name in left.columns})
+    pd.testing.assert_frame_equal(left, right[list(left.columns)])
+
+
+def both_agree(spark: SparkSession, root: Path, folders: list[Path]) -> None:
+    """Hold Spark's two tables against those of this process."""
+    cells, records = in_process(folders)
+    same(cells, cells_on_spark(spark, [root]).toPandas(), ["cell"])
+    same(records, records_on_spark(spark, [root]).toPandas(), ["cell", "record"])
+
+
+def test_every_column_has_a_type_in_spark() -> None:
+    """Also where a cell has no record at all: the types do not depend on what is there."""
+    empty, full = (_kinds(_record_rows("", account(events))) for events in ([], story_of(1)))
+    assert empty == full
+
+
+@pytest.mark.spark
+def test_golden_histories(spark: SparkSession) -> None:
+    """Cut lines, damaged lines, every kind of anomaly."""
+    both_agree(spark, GOLDEN, sorted(path.parent for path in GOLDEN.glob("*/history")))
+
+
+@pytest.mark.spark
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 100_000), min_size=1, max_size=40, unique=True))
+def test_random_histories(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seeds: list[int]) -> None:
+    """Many cells in two runs, told as they might have been or thrown together."""
+    root = tmp_path_factory.mktemp("runs")
+    folders = []
+    for number, seed in enumerate(seeds):
+        folder = root / f"run-{number % 2}" / "cells" / f"cell-{seed}"
+        (folder / "history").mkdir(parents=True)
+        lines = [json.dumps(row) for row in story_of(seed)]
+        half = len(lines) // 2
+        (folder / "history" / "a.jsonl").write_text("".join(f"{line}\n" for line in lines[:half]))
+        (folder / "history" / "b.jsonl").write_text("".join(f"{line}\n" for line in lines[half:]))
+        folders.append(folder)
+    both_agree(spark, root, folders)

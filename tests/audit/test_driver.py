@@ -1,0 +1,73 @@
+"""Spark's driver JVM dies with the harness, however that dies, and a session leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.core.waiting import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+PROGRAM = """
+import os, sys
+from harness.audit.session import spark_session
+before = dict(os.environ)
+with spark_session(master="local[1]", say=lambda text: None) as spark:
+    assert spark.range(10).count() == 10
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    print(pid, spark.conf.get("spark.local.dir"), flush=True)
+    sys.stdin.read()
+assert dict(os.environ) == before
+with spark_session(master="local[1]", say=lambda text: None) as spark:
+    assert spark.range(7).count() == 7
+print("left in order", flush=True)
+"""
+
+
+def begun() -> tuple[subprocess.Popen[str], int, Path]:
+    """Start a program with a session; return it, the pid of the JVM, and the folder of the session."""
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    pid, _, folder = program.stdout.readline().partition(" ")
+    return program, int(pid), Path(folder.strip())
+
+
+def test_the_driver_dies_with_a_killed_harness() -> None:
+    """SIGKILL, so that nothing of ours can tidy up."""
+    program, jvm, _ = begun()
+    try:
+        assert psutil.pid_exists(jvm)
+        os.kill(program.pid, signal.SIGKILL)
+        wait_until(lambda: not psutil.pid_exists(jvm), within_s=20, because="the driver to be gone")
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_a_session_leaves_nothing_and_another_can_follow() -> None:
+    """JVM and folder are gone, the environment is as before, and a second session starts in the same process."""
+    program, jvm, folder = begun()
+    out, _ = program.communicate("", timeout=300)
+    assert out == "left in order\n"
+    assert program.returncode == 0
+    assert not psutil.pid_exists(jvm)
+    assert not folder.exists()
+
+
+def test_a_master_that_is_not_there_is_one_line() -> None:
+    """A standalone master nobody listens for: an error within the time-out, and no JVM left."""
+    program = (
+        "import sys\nfrom harness.cli import main\n"
+        "sys.exit(main(['audit', '--offered', 'range:1-2', '--arrived', 'parquet:/nowhere', '--master', 'nonsense://x']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    assert "nonsense" in done.stderr
