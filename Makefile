@@ -23,14 +23,14 @@ run: $(READY)  ## run every cell against a real Kafka and write the report (ARGS
 test: $(READY)  ## pure tests, wire tests, real-broker cells
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-fast: $(READY)  ## what needs no broker
-	@$(BIN)/python -m pytest -m "not kafka" $(ARGS)
+test-fast: $(READY)  ## what needs no broker and no Spark
+	@$(BIN)/python -m pytest -m "not kafka and not spark" $(ARGS)
 
 lint: $(READY)  ## style and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 bench: $(READY)  ## measure; results in reports/bench.json
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python -m tests.bench $(ARGS) && $(BIN)/python -m tests.bench.audit
 
 lock: $(READY)  ## bring requirements.lock up to date with pyproject.toml
 	@$(BIN)/uv --system-certs pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url \
