@@ -1,4 +1,4 @@
-"""Seconds of a broker's death and return, of one cell alone, and of the plain matrix; medians over several rounds."""
+"""Seconds of a broker's death and return, of one cell alone, of the plain matrix, and of a large page; medians of rounds."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from harness.core.scenario import Deployment
 from harness.runner import RunPlan, run
 from harness.saved import write_whole
 from harness.selection import select
+from tests.bench import page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,7 @@ def main() -> None:
         figures["plain matrix, cell seconds by phase"] = _phases(matrix[-1])
         figures["machine"] = matrix[0].info.machine
         figures["versions"] = matrix[0].info.versions
+    figures["page"] = page.measure(rounds=rounds)
     text = json.dumps(figures, indent=1)
     Path("reports").mkdir(exist_ok=True)
     write_whole(Path("reports/bench.json"), text)

@@ -13,8 +13,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from harness.core.waiting import wait_until
+from harness.report import RENDERERS
 from harness.report.matrix import tables
 from harness.report.summary import SIGNS, outcome
+from tests.bench.page import LOST_EACH, large_run
 from tests.browser.conftest import HARMFUL, requests
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-    from tests.browser.conftest import Pages
+from tests.browser.conftest import Pages
 
 pytestmark = pytest.mark.browser
 
@@ -352,3 +354,18 @@ def test_the_list_of_runs_leads_to_each_page(browser: Chrome, pages: Pages) -> N
     assert sorted(links) == sorted([pages.golden, pages.hostile, pages.lively])
     every(browser, "table.runs a")[0].click()
     assert one(browser, "#matrix").is_displayed()
+
+
+def test_a_large_page_opens(browser: Chrome, tmp_path: Path) -> None:
+    """Hundreds of cells and thousands of anomalies: the list shows the first of them, the rest is asked for."""
+    run = large_run(tmp_path, 300, kinds=5)
+    page = tmp_path / "report.html"
+    page.write_text(RENDERERS["html"].render(run), encoding="utf-8")
+    browser.get(page.as_uri())
+    assert js(browser, "performance.getEntriesByType('navigation')[0].loadEventEnd") < 10_000
+    assert len(every(browser, "#list tbody tr")) == 200
+    assert one(browser, "#more").text == "100 more of 100"
+    one(browser, "#more").click()
+    assert len(every(browser, "#list tbody tr")) == 300
+    one(browser, "table.matrix td a").click()
+    assert len(every(browser, "details.path")) >= LOST_EACH

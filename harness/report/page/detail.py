@@ -143,6 +143,12 @@ def path_rows(result: CellResult) -> list[dict[str, Any]]:
         return []
     try:
         paths = Paths(history.events)
-        return [{"cell": result.plan.id, **dataclasses.asdict(paths.of(row))} for row in found]
+        return [{"cell": result.plan.id, **_told_at_length(paths.of(row))} for row in found]
     except Exception as error:  # noqa: BLE001 - a damaged history holds anything
         return [{"cell": result.plan.id, "trouble": f"the history cannot be told: {type(error).__name__}: {error}"}]
+
+
+def _told_at_length(path: RecordPath) -> dict[str, Any]:
+    """Write a path with the names of its fields; of a hop only what there is to say."""
+    hops = [{name: value for name, value in dataclasses.asdict(hop).items() if value or name == "ms"} for hop in path.hops]
+    return dataclasses.asdict(path) | {"hops": hops}
