@@ -29,6 +29,8 @@ RECORDED: Final = "recorded"
 """``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy."""
 ABSORBED: Final = "absorbed"
 """``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
+AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED, ABSORBED)
+"""What is true only of a system at rest: after the drain."""
 
 # --- the ledgers, written by the programs ----------------------------------------------------------------------
 READY: Final = "ready"

@@ -104,14 +104,17 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     select = plan.select | batch_selections(history, plan.target)
     contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
-    as_predicted = contradiction is None and not (proof.objection() or proof.stuck() or _unpredicted(found))
+    unsound = proof.objection() or proof.stuck() or proof.unrest()
+    as_predicted = contradiction is None and not unsound and not _unpredicted(found)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
         (Kind.VOID, proof.objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, proof.stuck),
         (Kind.VOID, lambda: _left_behind(plan, found)),
+        (Kind.VOID, proof.unrest),
         (Kind.BROKEN, lambda: _lost(plan, found)),
+        (Kind.VOID, lambda: _nothing_arrived(plan, found)),
         (Kind.VOID, lambda: _no_sign(plan, found)),
         (Kind.VOID, lambda: contradiction),
     )
@@ -151,6 +154,49 @@ class Proof:
         """Say which stage stopped, where the drain failed."""
         if self.drain and self.drain.get("phase") == "failed":
             return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}"
+        return None
+
+    def unrest(self) -> str | None:
+        """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
+        if self.plan.refused_by_client or self.drain is None:
+            return None
+        checks = (self._asked_too_early, self._source_goes_on, self._log_goes_on, self._unhealthy_after)
+        return next((reason for check in checks if (reason := check())), None)
+
+    def _asked_too_early(self) -> str | None:
+        end = self.drain["t"] if self.drain else 0
+        early = next((e for e in self.history.of(*kinds.AUTHORITIES) if e["t"] < end), None)
+        return f"an authority was asked before the drain had ended ({early['event']})" if early else None
+
+    def _source_goes_on(self) -> str | None:
+        position = max((e["position"] for e in self.history.of(kinds.CURSOR)), default=None)
+        last = max((e["position"] for e in self.history.of(kinds.OFFERED)), default=0)
+        if position is None or position > last:
+            return None
+        return f"the drain is said to have completed, and the source's cursor is at {position} of {last}"
+
+    def _log_goes_on(self) -> str | None:
+        """An open transaction, a visible copy at or above the saved position, or a log that nobody asked for its ends."""
+        said = "the drain is said to have completed, and"
+        logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
+        saved = {e["partition"]: e["offset"] for e in self.history.of(kinds.POSITION)}
+        for name, log in logs.items():
+            if log["stable"] < log["end"]:
+                return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
+        for copy in self.history.of(kinds.STORED):
+            name, offset = _log_of(copy), copy["offset"]
+            if name not in logs:
+                return f"{name} holds copies, and its ends were not asked for"
+            if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
+                return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
+        return None
+
+    def _unhealthy_after(self) -> str | None:
+        for event in self.history.of(kinds.NODE):
+            if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
+                if event.get("status") == 0:
+                    continue
+                return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
 
     def _failure(self) -> str | None:
@@ -293,6 +339,10 @@ def _is_process(event: Event, hit: tuple[str, str, int | None]) -> bool:
     return event.get("node") == name and (pid is None or event.get("pid") == pid)
 
 
+def _log_of(event: Event) -> str:
+    return f"{event.get('topic')}/{event.get('partition')}"
+
+
 def _exit(event: Event) -> str:
     if event.get("signal"):
         return f"ended by signal {event['signal']}"
@@ -326,6 +376,13 @@ def _left_behind(plan: Plan, found: Account) -> str | None:
         return None
     rest = found.counts["left"] + found.counts["stalled"]
     return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
+
+
+def _nothing_arrived(plan: Plan, found: Account) -> str | None:
+    """Where nothing at all arrived, no promise was put to the test."""
+    if plan.refused_by_client or found.counts["recorded"] or not found.counts["offered"]:
+        return None
+    return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
 def _lost(plan: Plan, found: Account) -> str | None:

@@ -174,8 +174,11 @@ def before(story: Story, row: Row, *told: Row) -> None:
 
 def duplicate(story: Story, record: str) -> None:
     """A second copy in log and sink, made by a resend nobody needed."""
-    story.stored(record, place(record)[0], 50, attempt="producer-2.90.1")
-    story.recorded(record, 90, place(record)[0], 50)
+    partition = place(record)[0]
+    story.stored(record, partition, 50, attempt="producer-2.90.1")
+    story.recorded(record, 90, partition, 50)
+    first(story, "log", partition=partition).update(stable=51, end=51, last_data=50)
+    first(story, "position", partition=partition).update(offset=51)
 
 
 def lose(story: Story, record: str, *kinds: str) -> None:

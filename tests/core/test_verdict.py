@@ -554,6 +554,65 @@ def leave_stalled(story: Story) -> None:
     first(story, "log", partition=place(RECORDS[5])[0]).update(stable=2)
 
 
+def second_copy_stalled(story: Story) -> None:
+    """A recorded record has a second copy in an open transaction: a duplicate, once that is committed."""
+    story.stored(RECORDS[1], 0, 3, visible=False, attempt="producer-2.7.1")
+    first(story, "log", partition=0).update(end=4)
+
+
+def second_copy_unread(story: Story) -> None:
+    """A recorded record has a second, visible copy that nobody has read yet."""
+    story.stored(RECORDS[1], 0, 3, attempt="producer-2.7.1")
+    first(story, "log", partition=0).update(stable=4, end=4, last_data=3)
+
+
+def another_to_send(story: Story) -> None:
+    """The source's cursor is not past a record that is recorded: it will be sent again."""
+    first(story, "cursor").update(position=COUNT)
+
+
+def asked_early(story: Story) -> None:
+    """The sink was read before the drain had ended."""
+    first(story, "recorded")["t"] = first(story, "drain", phase="completed")["t"] - 5
+
+
+def died_later(story: Story) -> None:
+    """A consumer crashed by itself after the fault, and another took over."""
+    exit_of(story, "consumer", 1, signal=11)["t"] = first(story, "fault", phase="healed")["t"] + 5
+
+
+UNREST: dict[str, tuple[Callable[[Story], object], str]] = {
+    "stalled copy": (second_copy_stalled, "t/0 has an open transaction: last stable offset 3, end 4"),
+    "unread copy": (second_copy_unread, "t/0 has a record at 3: the saved position is 3"),
+    "position unknown": (lambda s: without(s, lambda r: r["event"] == "position"), "the saved position is none"),
+    "ends unknown": (lambda s: without(s, lambda r: r["event"] == "log"), "its ends were not asked for"),
+    "source": (another_to_send, "the source's cursor is at 6 of 6"),
+    "early": (asked_early, r"before the drain had ended \(recorded\)"),
+    "crashed": (died_later, "consumer was not healthy after the fault: ended by signal 11"),
+}
+
+
+@pytest.mark.parametrize(("disturb", "reason"), list(UNREST.values()), ids=list(UNREST))
+def test_a_drain_that_is_none_keeps_and_convicts_nobody(disturb: Callable[[Story], object], reason: str) -> None:
+    """All records are recorded, and yet something moves: void, for the next duplicate was not waited for."""
+    story = run()
+    disturb(story)
+    check(Kind.VOID, reason, judged(story).verdict)
+    story = run()
+    duplicate(story, TARGET)
+    disturb(story)
+    assert not judged(story, **CONTROL).verdict.green
+
+
+@pytest.mark.parametrize("semantic", Semantic)
+def test_a_pipeline_that_does_nothing_keeps_no_promise(semantic: Semantic) -> None:
+    """Where not one record arrived, at-most-once was not put to the test; the others are broken."""
+    story = run()
+    without(story, lambda row: row["event"] == "recorded")
+    found = judged(story, semantic=semantic, **ANYTHING).verdict
+    assert (found.kind, found.green) == (Kind.VOID if semantic is AMO else Kind.BROKEN, False)
+
+
 def test_a_run_cut_short_while_observing_is_void() -> None:
     """A harness that died between drain and the end of the observation has not seen the whole sink: nothing is lost."""
     story = run()
