@@ -77,6 +77,26 @@ class Inlet:
             raise
         return self._got(data)
 
+    async def read_into(self, view: memoryview) -> int:
+        """Read past the buffer, which must be empty; return how many bytes came, 0 at the end of the stream."""
+        if self.ended:
+            return 0
+        if self._reading is not None:  # begun before: its bytes come first
+            await self.read()
+            data = self.take(len(view))
+            view[: len(data)] = data
+            return len(data)
+        try:
+            count = await self._loop.sock_recv_into(self._sock, view)
+        except OSError:
+            self._end()
+            raise
+        if not count:
+            self._end()
+        self.bytes += count
+        self.reads += 1
+        return count
+
     async def read_unless(self, event: asyncio.Event) -> bool:
         """Like :meth:`read`, but also come back, with true, when the event is set meanwhile."""
         if self.ended:
@@ -109,6 +129,10 @@ class Inlet:
         self.bytes += len(data)
         self.reads += 1
         return not self.ended
+
+    def drop(self, count: int) -> None:
+        """Forget the first ``count`` bytes at hand."""
+        del self.buffer[:count]
 
     def take(self, count: int) -> bytes:
         """Return and forget the first ``count`` bytes at hand (or what there is)."""
@@ -174,7 +198,7 @@ class Lane:
     def _silent(self) -> bool:
         return self.dark or self._wire.is_dark(self._conn, self._direction)
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes | memoryview) -> None:
         await self._conn.gate()
         if self.dark:
             return
@@ -198,15 +222,32 @@ class Lane:
 
     async def _pass(self, size: int, *, keep: bool = True) -> bool:
         """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them went."""
-        left = size
+        inlet, left = self._inlet, size
         while left:
-            if not self._inlet.buffer and not await self._inlet.read():
+            if not inlet.buffer and left >= CHUNK_BYTES:
+                left = await self._stream(left, keep=keep)
+            if left and not inlet.buffer and not await inlet.read():
                 return False
-            data = self._inlet.take(min(left, CHUNK_BYTES))
-            left -= len(data)
-            if keep:
-                await self._send(data)
+            count = min(left, len(inlet.buffer))
+            if keep and count:
+                with memoryview(inlet.buffer) as whole, whole[:count] as part:
+                    await self._send(part)
+            inlet.drop(count)
+            left -= count
         return keep and not self._silent
+
+    async def _stream(self, size: int, *, keep: bool) -> int:
+        """Pass on what lies between two headers without looking at it; return how many bytes are left to pass."""
+        left = size
+        with self._wire.scratch() as scratch:
+            while left >= CHUNK_BYTES:
+                count = await self._inlet.read_into(scratch[:left])
+                if not count:
+                    break
+                left -= count
+                if keep:
+                    await self._send(scratch[:count])
+        return left
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
@@ -231,10 +272,14 @@ class Lane:
         return await self._treat(frame, None)
 
     async def _see_acks(self, frame: Frame, head: frames.RequestHead) -> bool:
-        at = frames.LENGTH_BYTES
-        if not await self._fill(at + min(frame.size, frames.ACKS_PREFIX_BYTES)):
-            return False
-        acks = frames.produce_acks(bytes(self._inlet.buffer[at : at + frames.ACKS_PREFIX_BYTES]), head)
+        at, most = frames.LENGTH_BYTES, min(frame.size, frames.ACKS_PREFIX_BYTES)
+        least = min(most, head.head_bytes + frames.ACKS_USUALLY_WITHIN_BYTES)
+        for count in (least, most):
+            if not await self._fill(at + count):
+                return False
+            acks = frames.produce_acks(bytes(self._inlet.buffer[at : at + count]), head)
+            if acks is not None:
+                break
         frame.unanswered = acks == 0
         return True
 
@@ -315,7 +360,7 @@ class Lane:
             await asyncio.sleep(delay_s)
         if cell is None:
             return await self._forward(frame)
-        await self._conn.gate()  # from here to the verdict nothing waits: what is frozen is not even counted
+        await self._conn.gate()
         cell.seen(frame)
         if pending is not None and pending.swallow is not None:
             cell.settle(frame, reached=False)

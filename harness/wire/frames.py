@@ -26,6 +26,10 @@ ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
 """Client id, header tags, transactional id: in so many bytes of a Produce request its acks must come."""
 
 
+ACKS_USUALLY_WITHIN_BYTES = 256
+"""Behind the client id; more only where a transactional id is long."""
+
+
 class NotAFrameError(ValueError):
     """The bytes at this place are no frame of the Kafka protocol."""
 

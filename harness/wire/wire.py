@@ -22,13 +22,14 @@ from harness.wire.messages import CellSummary, Frozen, Held, Hit, Resolved, Rout
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts, is_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from harness.core.identity import Identity
 
 BY = "wire"
 BACKLOG = 512
+SCRATCH_BYTES = 1 << 18
 BIND_WITHIN_S = 5.0
 PEEK_BYTES = 512
 CONNECT_WITHIN_S = 10.0
@@ -145,6 +146,7 @@ class Wire:
         self._dark: dict[tuple[Selection, Direction], None] = {}
         self._delays: dict[tuple[Selection, Direction], float] = {}
         self._numbers = itertools.count(1)
+        self._blocks: list[memoryview] = []
 
     # -- what connections ask ---------------------------------------------------------------------------------------
 
@@ -204,6 +206,15 @@ class Wire:
         records = tuple(sorted(frame.insight.subject.records))
         hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, record=rule.record, records=records, **fields)
         self._push({"push": "hit", **{name: getattr(hit, name) for name in Hit.__slots__}})
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[memoryview]:
+        """Lend a block of memory for bytes that only pass through; as many exist as were ever lent at once."""
+        block = self._blocks.pop() if self._blocks else memoryview(bytearray(SCRATCH_BYTES))
+        try:
+            yield block
+        finally:
+            self._blocks.append(block)
 
     # -- routes -----------------------------------------------------------------------------------------------------
 

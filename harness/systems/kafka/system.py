@@ -92,7 +92,7 @@ class KafkaDeployed:
         self.runtime: Runtime = ProcessRuntime(directory=directory)
         self._directory = directory
         self._lease = PortLease(3 + 2 * len(WIRE_ROLES))
-        controller, direct, self._toxiproxy_port, *others = self._lease.ports
+        controller, direct, self.toxiproxy_port, *others = self._lease.ports
         half = len(WIRE_ROLES)
         self._ports = Ports(
             controller, direct,
@@ -101,7 +101,7 @@ class KafkaDeployed:
         self.broker = Broker(self.runtime, install, directory, self._ports, name="broker-1")
         self.observer = Observer(self.broker.bootstrap, self.runtime.check)
         self._wire: WireControl | None = None
-        self._wire_node: Node | None = None
+        self.wire_node: Node | None = None
         self._toxiproxy_program = toxiproxy
         self._toxiproxy: ToxiproxyServer | None = None
         self._starting = threading.Lock()
@@ -137,8 +137,8 @@ class KafkaDeployed:
     def check(self) -> None:
         """Raise EnvironmentFailure where guardian, wire or Toxiproxy have died."""
         self.runtime.check()
-        if self._wire_node is not None and self._wire_node.exit is not None:
-            raise EnvironmentFailure(f"the wire ended ({self._wire_node.exit}): {self._wire_node.log_tail(3)}")
+        if self.wire_node is not None and self.wire_node.exit is not None:
+            raise EnvironmentFailure(f"the wire ended ({self.wire_node.exit}): {self.wire_node.log_tail(3)}")
         if self._toxiproxy is not None:
             self._toxiproxy.check()
 
@@ -177,11 +177,11 @@ class KafkaDeployed:
             name="wire", role="wire", log=log, stdin_pipe=True,
             argv=(sys.executable, "-m", "harness.wire", "--history", str(self._directory)),
         )  # fmt: skip
-        self._wire_node = self.runtime.start(spec)
+        self.wire_node = self.runtime.start(spec)
 
         def control_port() -> int | None:
-            if self._wire_node is not None and self._wire_node.exit is not None:
-                raise EnvironmentFailure(f"the wire ended at once: {self._wire_node.log_tail(3)}")
+            if self.wire_node is not None and self.wire_node.exit is not None:
+                raise EnvironmentFailure(f"the wire ended at once: {self.wire_node.log_tail(3)}")
             for line in log.read_text().splitlines() if log.exists() else ():
                 if line.startswith('{"control"'):
                     return int(json.loads(line)["control"])
@@ -201,7 +201,7 @@ class KafkaDeployed:
                 if self._toxiproxy_program is None:
                     raise RuntimeError("prepare_for() comes first")
                 log = self._directory / "toxiproxy.log"
-                server = ToxiproxyServer(self.runtime, self._toxiproxy_program, self._toxiproxy_port, log)
+                server = ToxiproxyServer(self.runtime, self._toxiproxy_program, self.toxiproxy_port, log)
                 server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy

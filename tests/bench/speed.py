@@ -1,0 +1,238 @@
+"""The wire's speed: one producer and one consumer at full speed, directly, through the wire, and through Toxiproxy.
+
+In turn, in one run, several rounds: what else the machine does meanwhile hits all three alike. ``ratio`` is by direct.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import statistics
+import struct
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from confluent_kafka import Consumer, Producer
+
+from harness.core.scenario import Deployment, Role
+from harness.core.waiting import wait_until
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process.runtime import ProcessRuntime
+from harness.setup.cache import cache_root
+from harness.setup.toxiproxy import ensure_toxiproxy
+from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.toxiproxy.server import ToxiproxyServer
+from harness.wire.control import WireControl, argv
+from harness.wire.messages import Route
+
+if TYPE_CHECKING:
+    from harness.runtimes.interface import Node
+
+RECORDS = 400_000
+RECORD_BYTES = 200
+IN_A_CELL = 40_000
+ASKS = 2000
+CONNECTIONS = 200
+LARGE_BYTES = 50 << 20
+LOOPBACK = "127.0.0.1"
+WITHIN_S = 300.0
+KEY = "bench000"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to the broker."""
+
+    name: str
+    bootstrap: str
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """Deploy, measure in turn, return figures."""
+    system = KafkaSystem()
+    system.prepare(print)
+    program = ensure_toxiproxy(cache_root(), print)
+    with tempfile.TemporaryDirectory() as directory:
+        deployed = system.deploy(Deployment.OWN, Path(directory))
+        try:
+            server = ToxiproxyServer(deployed.runtime, program, deployed.toxiproxy_port, Path(directory, "toxiproxy.log"))
+            server.await_ready()
+            return _all(deployed, server, rounds, Path(directory))
+        finally:
+            deployed.close()
+
+
+def _all(deployed: KafkaDeployed, server: ToxiproxyServer, rounds: int, directory: Path) -> dict[str, Any]:
+    ways = (
+        Way("direct", deployed.broker.bootstrap),
+        Way("wire", deployed.bootstrap(Role.PRODUCER)),
+        Way("toxiproxy", _behind_toxiproxy(deployed, server)),
+    )
+    _produce(deployed, ways[0], "warm-up", RECORDS // 4)
+    produced: dict[str, list[float]] = {way.name: [] for way in ways}
+    consumed: dict[str, list[float]] = {way.name: [] for way in ways}
+    proxies = {"wire": deployed.wire_node, "toxiproxy": server.node}
+    since = {name: _cpu_s(node) for name, node in proxies.items()}
+    for number in range(rounds):
+        for way in ways[number % 3 :] + ways[: number % 3]:
+            topic = f"{way.name}-{number}"
+            produced[way.name].append(_produce(deployed, way, topic, RECORDS))
+            consumed[way.name].append(_consume(way, topic, RECORDS))
+    gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
+    cost = {name: round((_cpu_s(node) - since[name]) / gigabytes, 2) for name, node in proxies.items()}
+    deployed.wire.open_cell("bench", KEY, directory / "cell" / "wire.jsonl")
+    in_a_cell = [_produce(deployed, ways[1], f"{KEY}.{n}", IN_A_CELL, client=f"{KEY}.producer.1") for n in range(rounds)]
+    deployed.wire.close_cell("bench")
+    asked = {way.name: [_ask(way, ASKS) for _ in range(rounds)] for way in ways}
+    return {
+        "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
+        "produce, records/s": _rates(produced), "consume, records/s": _rates(consumed),
+        "processor seconds a gigabyte": cost,
+        "produce in a recorded cell, records/s": round(statistics.median(in_a_cell)),
+        "request to answer, us": _latencies(asked),
+        "memory of the wire, MB": _memory(directory),
+    }  # fmt: skip
+
+
+def _cpu_s(node: Node) -> float:
+    times = psutil.Process(node.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def _memory(directory: Path) -> dict[str, float]:
+    """Resident megabytes of a wire of its own: idle, with 200 connections, with a 50 MB frame on its way in each of them.
+
+    Nobody reads behind it, so everything it could keep it would keep.
+    """
+    with ProcessRuntime(directory=directory) as runtime, socket.create_server((LOOPBACK, 0), backlog=512) as nobody:
+        log = directory / "memory" / "wire.log"
+        log.parent.mkdir()
+        node = runtime.start(NodeSpec("memory-wire", "wire", argv(log.parent), log=log, stdin_pipe=True))
+        port = wait_until(lambda: log.exists() and log.read_text().partition("\n")[0], within_s=20, because="the wire to start")
+        with WireControl.connect(json.loads(port)["control"]) as wire:
+            route = wire.add_route(Route("r", "b", "producer", 0, nobody.getsockname()[1]))
+            told = {"idle": _resident_mb(node)}
+            socks = [socket.create_connection((LOOPBACK, route.listen_port), timeout=10) for _ in range(CONNECTIONS)]
+            wait_until(lambda: wire.routes()[0].connections == CONNECTIONS, within_s=20, because="the connections")
+            told[f"{CONNECTIONS} connections"] = _resident_mb(node)
+            for sock in socks:
+                sock.setblocking(False)
+                _offer(sock, LARGE_BYTES)
+            told[f"{CONNECTIONS} connections, {LARGE_BYTES >> 20} MB frames"] = _resident_mb(node)
+            for sock in socks:
+                sock.close()
+        return told
+
+
+def _offer(sock: socket.socket, size: int) -> None:
+    """Begin a frame, and send of it what is taken."""
+    head = struct.pack(">ihhih", size, 0, 9, 1, 5) + b"bench" + bytes(3)
+    block = bytes(1 << 20)
+    try:
+        sock.send(head)
+        while True:
+            sock.send(block)
+    except BlockingIOError:
+        return
+
+
+def _resident_mb(node: Node) -> float:
+    return round(psutil.Process(node.pid).memory_info().rss / (1 << 20), 1)
+
+
+def _behind_toxiproxy(deployed: KafkaDeployed, server: ToxiproxyServer) -> str:
+    """Let Toxiproxy take the wire's place on one listener, whose advertised address is that port."""
+    route = next(route for route in deployed.wire.routes() if route.role == Role.PROCESSOR)
+    deployed.wire.remove_route(route.name)
+    server.client.create("bench", route.upstream_port, listen_port=route.listen_port)
+    return f"127.0.0.1:{route.listen_port}"
+
+
+def _produce(deployed: KafkaDeployed, way: Way, topic: str, count: int, client: str = "bench") -> float:
+    """Produce at full speed; return records a second, the last ack included."""
+    deployed.observer.create_topics({topic: (1, {})})
+    failed: list[object] = []
+    producer = Producer({
+        "bootstrap.servers": way.bootstrap, "client.id": client, "enable.idempotence": True, "linger.ms": 5,
+        "batch.size": 1 << 20, "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20,
+    })  # fmt: skip
+    value = b"v" * RECORD_BYTES
+    since = time.perf_counter()
+    for number in range(count):
+        producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
+        if not number % 1000:
+            producer.poll(0)
+    left = producer.flush(WITHIN_S)
+    seconds = time.perf_counter() - since
+    if left or failed:
+        raise RuntimeError(f"{way.name}: {left} records not acknowledged, {len(failed)} failed")
+    return count / seconds
+
+
+def _consume(way: Way, topic: str, count: int) -> float:
+    """Consume from the beginning at full speed; return records a second, from the first one on."""
+    consumer = Consumer({
+        "bootstrap.servers": way.bootstrap, "client.id": "bench", "group.id": f"bench-{topic}", "auto.offset.reset": "earliest",
+        "enable.auto.commit": False, "fetch.min.bytes": 1 << 16, "queued.max.messages.kbytes": 1 << 17,
+    })  # fmt: skip
+    consumer.subscribe([topic])
+    got, since, deadline = 0, 0.0, time.perf_counter() + WITHIN_S
+    while got < count and time.perf_counter() < deadline:
+        got += len(consumer.consume(10_000, timeout=1.0))
+        if got and not since:
+            since, first = time.perf_counter(), got
+    seconds = time.perf_counter() - since
+    consumer.close()
+    if got < count:
+        raise RuntimeError(f"{way.name}: {got} of {count} records consumed")
+    return (count - first) / seconds
+
+
+def _ask(way: Way, times: int) -> list[float]:
+    """Ask for the API versions over and over, one request in flight; return microseconds, sorted."""
+    host, port = way.bootstrap.split(":")
+    request = struct.pack(">hhih", 18, 0, 1, 5) + b"bench"
+    request = struct.pack(">i", len(request)) + request
+    found = []
+    with socket.create_connection((host, int(port)), timeout=10) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(times):
+            since = time.perf_counter()
+            sock.sendall(request)
+            _frame(sock)
+            found.append(1e6 * (time.perf_counter() - since))
+    return sorted(found)
+
+
+def _frame(sock: socket.socket) -> None:
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
+        more = sock.recv(1 << 16)
+        if not more:
+            raise ConnectionError("the other side has closed")
+        data += more
+
+
+def _rates(found: dict[str, list[float]]) -> dict[str, Any]:
+    """Medians, and ratios: of each round by its own direct run, of which the median."""
+    rates: dict[str, Any] = {name: round(statistics.median(values)) for name, values in found.items()}
+    for name in ("wire", "toxiproxy"):
+        ratios = [one / direct for one, direct in zip(found[name], found["direct"], strict=True)]
+        rates[f"{name} / direct"] = round(statistics.median(ratios), 3)
+    rates["all rounds"] = {name: [round(value) for value in values] for name, values in found.items()}
+    return rates
+
+
+def _latencies(found: dict[str, list[list[float]]]) -> dict[str, Any]:
+    def at(name: str, share: float) -> float:
+        return statistics.median(values[int(share * len(values))] for values in found[name])
+
+    points: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p99", 0.99))
+    told: dict[str, Any] = {name: {word: round(at(name, share)) for word, share in points} for name in found}
+    for name in ("wire", "toxiproxy"):
+        told[f"{name}, added"] = {word: round(at(name, share) - at("direct", share)) for word, share in points}
+    return told
