@@ -155,7 +155,10 @@ def test_a_bad_network_is_a_band_and_a_proof() -> None:
     assert (band.lane, band.start, band.end) == ("a", 10, 20)
     lines = proof_of(golden("kept-after-a-crash").plan, tape.events)
     assert "the producer's network to broker-1 made bad: latency 3000 ms" in lines
-    assert "the producer's network to broker-1 mended; counted meanwhile: sent 400, longest s 3.1" in lines
+    assert (
+        "the producer's network to broker-1 mended; counted meanwhile: bytes sent 400, longest wait for an answer in s 3.1"
+        in lines
+    )
 
 
 @pytest.mark.parametrize("cell", sorted(path.parent.name for path in GOLDEN.glob("*/cell.json")))

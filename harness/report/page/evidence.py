@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 MOST_HITS = 5
 """How many hits of a rule or failpoint are told at length."""
-NETWORK_COUNTS = ("seconds", "sent", "received", "reads", "answers", "opened", "left", "lost", "longest_s", "fastest")
+NETWORK_COUNTS = {
+    "seconds": "seconds", "sent": "bytes sent", "received": "bytes received", "reads": "pieces read", "answers": "answers",
+    "opened": "connections opened", "left": "ended by the client", "lost": "ended from the far side",
+    "longest_s": "longest wait for an answer in s", "fastest": "fastest request in bytes/s",
+}  # fmt: skip
 SIGN_WORDS = {
     "repeated-request": "the client sent the request of this record again, and the wire saw the same attempt twice",
     "taken-again": "a restarted program took this record from the source again",
@@ -34,16 +38,17 @@ SIGN_WORDS = {
 
 
 def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
-    """Return the settings that differ from the semantic's recipe (name, here, there), and all settings by name."""
+    """Return the settings that differ from the semantic's recipe (name, here, there), and all settings by name.
+
+    What the run did not know yet is no difference.
+    """
     here = dict(_flat(plan.settings))
     try:
         baseline = recipe(PipelineKind(plan.pipeline), plan.semantic)
     except ValueError:  # a pipeline that has no recipe in this version
         return [], here
     there = dict(_flat(dataclasses.asdict(baseline)))
-    return [
-        (name, here.get(name, "none"), there.get(name, "none")) for name in {**here, **there} if here.get(name) != there.get(name)
-    ], here
+    return [(name, here[name], there.get(name, "none")) for name in here if here[name] != there.get(name)], here
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -129,8 +134,12 @@ def network_text(event: Event) -> str:
         toxics = event.get("toxics")
         said = ", ".join(map(_toxic, toxics)) if isinstance(toxics, list) and toxics else "no toxic named"
         return f"{whose} made bad: {said}"
-    counted = ", ".join(f"{name.replace('_', ' ')} {event[name]}" for name in NETWORK_COUNTS if event.get(name))
+    counted = ", ".join(f"{words} {_brief(event[name])}" for name, words in NETWORK_COUNTS.items() if event.get(name))
     return f"{whose} mended; counted meanwhile: {counted or 'nothing'}"
+
+
+def _brief(count: object) -> str:
+    return f"{count:.4g}" if isinstance(count, float) else str(count)
 
 
 def _toxic(toxic: object) -> str:

@@ -17,13 +17,13 @@ from harness.report.page.detail import Shared, detail_of, drawn
 from harness.report.summary import WORST, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from harness.report.matrix import Spot
     from harness.report.page.timeline import Timeline
     from harness.saved import CellResult, SavedRun
 
-MAIL_BYTES = 840_000
+MAIL_BYTES = 850_000
 """What the details of all cells may weigh for the whole page to stay below 1 MB, if they can."""
 MESSAGE_BYTES = 21
 LEAST_MESSAGES, MOST_MESSAGES = 40, 300
@@ -81,7 +81,7 @@ def page_of(run: SavedRun) -> Page:
     names = anchors([result.plan.id for result in run.results])
     details = [detail_of(result, shared) for result in run.results]
     bare = sum(len(_detail(words, timeline, 0, shared)) for words, timeline in details)
-    most = messages_each(bare, len(details))
+    most = messages_each(bare, [len(timeline.messages) for _, timeline in details if timeline])
     texts = tuple(_detail(words, timeline, most, shared) for words, timeline in details)
     index = {
         "cells": [_row(result, name) for result, name in zip(run.results, names, strict=True)],
@@ -95,14 +95,16 @@ def _detail(words: dict[str, Any], timeline: Timeline | None, most: int, shared:
     return embedded(words | {"timeline": drawn(timeline.limited(most), shared) if timeline else None})
 
 
-def messages_each(size: int, cells: int) -> int:
-    """Return how many messages each timeline may show, beside ``size`` bytes of other details, for the page to be mailed.
+def messages_each(size: int, counts: Sequence[int]) -> int:
+    """Return how many messages a timeline may show at most, beside ``size`` bytes of other details, for the page to be mailed.
 
-    >>> messages_each(500_000, 108), messages_each(0, 1), messages_each(9_000_000, 5000)
-    (149, 300, 40)
+    >>> messages_each(500_000, [250] * 108), messages_each(0, [5000]), messages_each(9_000_000, [250] * 5000)
+    (150, 300, 40)
     """
-    room = (MAIL_BYTES - size) // MESSAGE_BYTES // max(cells, 1)
-    return max(LEAST_MESSAGES, min(room, MOST_MESSAGES))
+    for most in range(MOST_MESSAGES, LEAST_MESSAGES, -10):
+        if size + MESSAGE_BYTES * sum(min(count, most) for count in counts) <= MAIL_BYTES:
+            return most
+    return LEAST_MESSAGES
 
 
 def anchors(ids: list[str]) -> list[str]:

@@ -145,6 +145,7 @@ class _Drawing:
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
         self.refused: dict[str, tuple[int, int, int]] = {}
         self.fired: int | None = None
+        self.hit: int | None = None
         self.found: dict[str, int] = {}
         self.observed = 0
         self.drained = False
@@ -245,6 +246,7 @@ class _Drawing:
     def _fault(self, t: int, event: Event) -> None:
         phase, name = event.get("phase"), str(event.get("fault"))
         if phase == "fired":
+            t = t if self.hit is None else min(t, self.hit)  # the runner, which says so, learns of it a little later
             self.fired = t if self.fired is None else self.fired
             at = f" at {event['record']}" if event.get("record") else ""
             self._begin("fault", "", t, f"fault: {name}{at}")
@@ -318,6 +320,7 @@ class _Drawing:
         pid = event.get("pid")
         text = f"failpoint {name}, hit {event.get('hit')}, record {record}, pid {pid}: {event.get('action')}"
         live = [lane for (kind, lane), (_, who) in self.open.items() if kind == "life" and who.endswith(f"pid {pid}")]
+        self.hit = t
         self._mark("hit", live[0] if live else self._writer(event), t, text)
 
     def _stopped(self, t: int, event: Event) -> None:
@@ -359,8 +362,8 @@ class _Drawing:
         self._carried({**event, "reached": False}, "request", str(event.get("record")))
 
     def _produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        what = f"{event.get('record')} @{event.get('offset')}"
-        self._carried(event, "response", f"{event.get('record')} error {event['error']}" if event.get("error") else what)
+        said = f"{event.get('record')} error {event['error']}" if event.get("error") else f"@{event.get('offset')}"
+        self._carried(event, "response", said)
 
     def _fetched(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
         message = self.answers.get(event.get("conn"))
@@ -396,6 +399,8 @@ class _Drawing:
                 message.fate = phase
             elif phase in ("released", "delivered"):
                 message.fate = ""
+        if phase == "hit":
+            self.hit = t
         held = _listed(event.get("records"))
         text = f"{phase}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
         self._mark("hit" if phase == "hit" else "rule", self._lane(WIRE, _WIRE), t, text)
