@@ -160,6 +160,30 @@ def _compare(before: Path, after: Path) -> None:
     typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
 
 
+@app.command()
+def account(
+    directories: Annotated[list[Path], typer.Argument(help="Saved runs, or folders that hold many of them.")],
+    *,
+    master: Annotated[str, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of a single run."""
+    from harness.audit.accounts import cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
+    from harness.audit.session import spark_session  # noqa: PLC0415
+
+    for directory in directories:
+        if not any(directory.rglob("history/*.jsonl")):
+            raise HistoryError(f"no history in {directory}")
+    with spark_session(master=master, say=_complain) as spark:
+        rows = [row.asDict() for row in cells_on_spark(spark, directories).orderBy("cell").toLocalIterator()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row.items() if name != "cell" and count)
+        typer.echo(visible(f"{os.path.relpath(row['cell'])}  {counts or 'nothing'}"))
+
+
 @app.command(epilog=EPILOG)
 def audit(
     *,
@@ -177,13 +201,15 @@ def audit(
     jdbc:URL#table=TABLE&id=COLUMN. Everything behind # is described in harness/audit/spec.py.
     """
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
+    from harness.audit.spec import shown  # noqa: PLC0415
 
     judged = None if semantic is None else Semantic(registry.known(semantic, list(Semantic), "semantic"))
     found = auditing.audit(offered, arrived, engine=engine, master=master, jars=jars or (), say=_complain)
     if as_json:
         verdict = None if judged is None else findings.rule(found, judged)
         told = None if verdict is None else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
-        typer.echo(json.dumps({**findings.as_json(found), "verdict": told}, indent=1))
+        sides = {"offered": shown(offered), "arrived": shown(arrived)}
+        typer.echo(json.dumps({"sides": sides, **findings.as_json(found), "verdict": told}, indent=1))
     else:
         for line in findings.as_text(found, judged).splitlines():
             typer.echo(visible(line))

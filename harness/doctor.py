@@ -19,6 +19,7 @@ from harness.setup.cache import cache_root
 from harness.setup.jars import check_jars, read_jar_set
 from harness.setup.java import INSTALL, WANTED, ask, candidates, find_java
 from harness.setup.kafka import VERSION
+from harness.setup.spark import pyspark_version
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import find_toxiproxy, go_candidates
 
@@ -46,7 +47,7 @@ class Finding:
 def diagnose() -> list[Finding]:
     """Look at everything (about a second: every jar's sha256 is compared)."""
     checks: tuple[Callable[[], Finding], ...] = (
-        _packages, _cache, _java, _jars, _archive, _toxiproxy, _disk, _memory, _ports, _open_files, _engine,
+        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _disk, _memory, _ports, _open_files, _engine,
     )  # fmt: skip
     return [_safely(check) for check in checks]
 
@@ -99,6 +100,19 @@ def _jars() -> Finding:
     if check:
         return Finding("jars", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again")
     return Finding("jars", ok=True, detail=f"Kafka {VERSION}: {len(jar_set.sums)} jars, every sha256 right")
+
+
+def _connector() -> Finding:
+    name = f"spark-{pyspark_version()}"
+    directory = cache_root() / "jars" / name
+    if not directory.exists():
+        return Finding("spark connector", ok=True, detail="fetched by the first command that needs Spark (10 MB)")
+    check = check_jars(directory, read_jar_set(name))
+    if check:
+        return Finding(
+            "spark connector", ok=False, detail=str(check), remedy=f"remove {directory}; the next run fetches it again"
+        )
+    return Finding("spark connector", ok=True, detail=f"PySpark {pyspark_version()}, connector to Kafka sound")
 
 
 def _jar_directory() -> Path:

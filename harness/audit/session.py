@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -58,8 +59,8 @@ def spark_session(
     settings = {**SETTINGS, "spark.local.dir": str(folder), "spark.sql.warehouse.dir": str(folder / "warehouse"), **(conf or {})}
     if not local:
         settings["spark.jars"] = ",".join(str(jar) for jar in (*install.connector, *jars))
-        settings["spark.submit.pyFiles"] = str(_zipped(folder))
-    before = dict(os.environ)
+        settings["spark.executorEnv.PYSPARK_PYTHON"] = sys.executable
+    before, path_before = dict(os.environ), list(sys.path)
     try:
         with ProcessRuntime(directory=folder) as runtime:
             gateway = start_gateway(runtime, install, conf={"spark.master": master, **settings}, jars=jars, memory_mb=memory_mb)
@@ -71,6 +72,8 @@ def spark_session(
                     builder = builder.config(name, value)
                 session = builder.getOrCreate()
                 session.sparkContext.setLogLevel("ERROR")
+                if not local:
+                    session.sparkContext.addPyFile(str(_zipped(folder)))
                 yield session
             except (PySparkException, Py4JError) as error:
                 raise EnvironmentFailure(f"Spark on {master}: {one_line(error)}") from error
@@ -79,6 +82,7 @@ def spark_session(
     finally:
         os.environ.clear()
         os.environ.update(before)
+        sys.path[:] = path_before
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import tempfile
@@ -188,12 +189,11 @@ def test_what_is_not_there_is_an_error(auditor: Auditor, folder: Path) -> None:
 def test_no_permission(folder: Path) -> None:
     """A file that may not be read is named."""
     one = ids(folder / "a.parquet", [1])
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
     (folder / "a.parquet").chmod(0)
-    try:
-        (folder / "a.parquet").open("rb").close()
-    except PermissionError:
-        with pytest.raises(AuditError, match="Permission denied"):
-            here("range:1-1", one)
+    with pytest.raises(AuditError, match="Permission denied"):
+        here("range:1-1", one)
 
 
 @pytest.mark.parametrize(("text", "says"), [

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from cluster import standalone
 
 from harness.core.waiting import wait_until
 
@@ -59,6 +62,28 @@ def test_a_session_leaves_nothing_and_another_can_follow() -> None:
     assert program.returncode == 0
     assert not psutil.pid_exists(jvm)
     assert not folder.exists()
+
+
+CLUSTER = """
+import sys
+from harness.audit.auditing import audit
+found = audit("range:0-99999", sys.argv[1], master=sys.argv[2])
+print(found.lost, found.duplicated, found.phantom, flush=True)
+"""
+
+
+def test_on_a_cluster(tmp_path: Path) -> None:
+    """A standalone master with two workers: the counts are right."""
+    pq.write_table(pa.table({"id": [*range(100, 100_000), 500, 100_000]}), tmp_path / "a.parquet")
+    with standalone(tmp_path / "cluster", workers=2) as master:
+        arguments = [f"parquet:{tmp_path}/a.parquet", master]
+        environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        root = str(Path(__file__).parents[2])
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{CLUSTER}", *arguments],
+            capture_output=True, text=True, timeout=300, check=False, env=environ,
+        )  # fmt: skip
+    assert done.stdout == "100 1 1\n", done.stderr[-2000:]
 
 
 def test_a_master_that_is_not_there_is_one_line() -> None:

@@ -1,0 +1,89 @@
+"""`lostack audit` as it is typed: exit codes, output, one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.cli import main
+
+GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+
+
+@pytest.fixture
+def arrived(tmp_path: Path) -> str:
+    """Write ids 1 to 9 but for 5, and 3 twice."""
+    pq.write_table(pa.table({"id": [1, 2, 3, 3, 4, 6, 7, 8, 9]}), tmp_path / "a.parquet")
+    return f"parquet:{tmp_path}/a.parquet"
+
+
+@pytest.mark.parametrize(("offered", "semantic", "code", "says"), [
+    ("range:1-9", "at-least-once", 1, "BROKEN  at-least-once: at-least-once forbids what was found: 1 lost"),
+    ("range:1-9", "at-most-once", 1, "BROKEN  at-most-once: at-most-once forbids what was found: 1 duplicated"),
+    ("range:1-4,6-9", "at-least-once", 0, "KEPT  at-least-once: 8 of 8 arrived; permitted: 1 duplicated"),
+    ("range:1-9", None, 0, "lost        1: 5\n"),
+])  # fmt: skip
+def test_the_exit_code_is_the_verdict(
+    capsys: pytest.CaptureFixture[str], arrived: str, offered: str, semantic: str | None, code: int, says: str
+) -> None:
+    """0 kept, 1 broken, and 0 where nobody asked for a verdict."""
+    judged = [] if semantic is None else ["--semantic", semantic]
+    assert main(["audit", "--offered", offered, "--arrived", arrived, *judged]) == code
+    assert says in capsys.readouterr().out
+
+
+def test_nothing_offered_is_void(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An audit of nothing proves nothing, and is no success."""
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "n.parquet")
+    none = f"parquet:{tmp_path}/n.parquet"
+    assert main(["audit", "--offered", none, "--arrived", none, "--semantic", "exactly-once"]) == 4
+    assert "VOID  exactly-once: nothing was offered" in capsys.readouterr().out
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str], arrived: str) -> None:
+    """Counts, ranges, examples, the verdict, and what was compared."""
+    assert main(["audit", "--offered", "range:1-9", "--arrived", arrived, "--semantic", "exactly-once", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["lost_ranges"] == [{"key": "", "first": 5, "last": 5}]
+    assert (told["offered"], told["arrived"], told["duplicated"], told["reordered"]) == (9, 8, 1, None)
+    assert told["verdict"]["kind"] == "broken"
+    assert told["sides"]["offered"] == "range:1-9"
+
+
+@pytest.mark.parametrize(("words", "code", "says"), [
+    (["--offered", "range:9-1", "--arrived", "parquet:/x"], 2, "does not run upwards"),
+    (["--offered", "range:1-9", "--arrived", "range:1-9"], 2, "cannot be a range"),
+    (["--offered", "range:1-9", "--arrived", "parquet:/nowhere/at/all"], 3, "No such file"),
+    (["--offered", "range:1-9", "--arrived", "parquet:/x", "--semantic", "at-last-once"], 2, "at-least-once"),
+    (["--offered", "range:1-9", "--arrived", "parquet:/x", "--engine", "magic"], 2, "no engine named"),
+    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t"], 3, "no JDBC driver for 'oracle'"),
+    (["--offered", "range:1-9", "--arrived", "jdbc:oracle:thin#table=t", "--jars", "/no.jar"], 3, "there is no jar"),
+    (["--offered", "range:1-9", "--arrived", "kafka:h:1/t", "--engine", "here"], 3, "--engine spark"),
+])  # fmt: skip
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:
+    """No traceback, nothing on standard output."""
+    assert main(["audit", *words]) == code
+    told = capsys.readouterr()
+    assert says in told.err
+    assert told.err.count("\n") == 1
+    assert told.out == ""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_the_accounts_of_many_cells() -> None:
+    """One line per golden history."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.cli", "account", str(GOLDEN), "--master", "local[2]", "--json"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    rows = {Path(row["cell"]).name: row for row in json.loads(done.stdout)}
+    assert rows.keys() == {path.name for path in GOLDEN.iterdir() if (path / "history").exists()}
+    assert rows["broken-ack"]["lost"] == 1
+    assert rows["void-damaged"]["damaged_lines"] > 0
