@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -125,7 +126,7 @@ ENGINES: dict[str, Callable[[Path, int], tuple[int, int, float]]] = {
 
 def measured(arguments: list[str], expected: tuple[int, int]) -> dict[str, Any]:
     """Run one engine in a process of its own; return its figures. Raises where it found something else than was planted."""
-    since = time.monotonic()
+    since, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     program = subprocess.Popen([sys.executable, "-m", "tests.bench.audit", *arguments], stdout=subprocess.PIPE, text=True)
     peak = [0]
     sampler = threading.Thread(target=_sample, args=(program.pid, peak), daemon=True)
@@ -136,8 +137,10 @@ def measured(arguments: list[str], expected: tuple[int, int]) -> dict[str, Any]:
     lost, duplicated, rows, seconds = json.loads(out.splitlines()[-1])
     if (lost, duplicated) != expected:
         raise RuntimeError(f"{arguments} found {lost} lost and {duplicated} duplicated instead of {expected}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
-        "seconds": round(seconds, 2), "with start, s": round(time.monotonic() - since, 2),
+        "CPU s with start": round(cpu, 2), "seconds": round(seconds, 2), "with start, s": round(time.monotonic() - since, 2),
         "million ids/s": round(rows / seconds / 1e6, 2), "peak MB": peak[0] >> 20,
     }  # fmt: skip
 
