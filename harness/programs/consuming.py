@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kafka import ConsumerRebalanceListener, TopicPartition
-from kafka.errors import CommitFailedError, KafkaConnectionError
+from kafka.errors import CommitFailedError, KafkaConnectionError, MetadataEmptyBrokerList
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
@@ -73,7 +73,7 @@ def _poll(consumer: Any, most: int) -> dict[Any, list[Any]]:
     def answered() -> bool:
         try:
             polled.update(consumer.poll(timeout_ms=POLL_MS, max_records=most))
-        except KafkaConnectionError:
+        except (KafkaConnectionError, MetadataEmptyBrokerList):  # nobody there, or back and not registered yet
             return False
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 def produce(stage: Stage, ledger: HistoryWriter) -> None:
     """Send everything from the cursor on."""
+    from kafka.errors import KafkaError  # noqa: PLC0415 - the client is imported here
+
     from harness.programs.clients import make_producer, read_cursor  # noqa: PLC0415 - a refusal belongs into the ledger
     from harness.programs.sending import Sender  # noqa: PLC0415
 
@@ -46,7 +49,8 @@ def produce(stage: Stage, ledger: HistoryWriter) -> None:
     while not _send_from(cursor, stage, sender, outbox, dice):
         # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for ever,
         # or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
-        sender.producer.close(timeout=0)
+        with suppress(KafkaError):  # it says that something was still under way, which the ledger has
+            sender.producer.close(timeout=0)
         sender.producer, cursor = begin()
     sender.producer.close(timeout=20)
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
-from kafka.errors import CommitFailedError
+from kafka.errors import CommitFailedError, KafkaTimeoutError
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from harness import registry
-from harness.core.scenario import Deployment
+from harness.core.scenario import Deployment, Role
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,5 +40,31 @@ def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(tmp_pa
         producer.close()
         positions = deployed.observer.positions("group", "in")
         assert positions == {0: 5, 1: 1}, "mended: Processor._in_transaction can keep its producer now"
+    finally:
+        deployed.close()
+
+
+def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up(tmp_path: Path) -> None:
+    """3.0.12: a delivery time-out with the request on its way, and nothing is sent any more, though the network is well again."""
+    system = registry.system("kafka")
+    system.prepare(print)
+    deployed = system.deploy(Deployment.OWN, tmp_path)
+    impatient = {"bootstrap_servers": deployed.bootstrap(Role.PRODUCER), "enable_idempotence": True,
+                 "request_timeout_ms": 500, "delivery_timeout_ms": 1500, "reconnect_backoff_ms": 20}  # fmt: skip
+    try:
+        deployed.observer.create_topics({"in": (1, {})})
+        producer = KafkaProducer(**impatient)
+        producer.send("in", b"1").get(20)
+        deployed.wire.black_hole(Direction.RESPONSE, on=True, role=str(Role.PRODUCER))
+        with pytest.raises(KafkaTimeoutError):
+            producer.send("in", b"2").get(20)
+        deployed.wire.black_hole(Direction.RESPONSE, on=False, role=str(Role.PRODUCER))
+        with pytest.raises(KafkaTimeoutError):  # where this is mended, produce() can keep its producer
+            producer.send("in", b"3").get(10)
+        with pytest.raises(KafkaTimeoutError):
+            producer.close(timeout=0)
+        successor = KafkaProducer(**impatient)
+        successor.send("in", b"3").get(20)
+        successor.close(timeout=1)
     finally:
         deployed.close()
