@@ -46,6 +46,12 @@ def soon(condition: Callable[[], bool], *, because: str) -> None:
     wait_until(condition, within_s=15, because=because)
 
 
+def shown(driver: Chrome, anchor: str) -> bool:
+    """Wait until the cell of this anchor is shown, and all of it."""
+    soon(lambda: js(driver, "document.getElementById('cell').dataset.shown") == anchor, because=f"{anchor} is shown")
+    return one(driver, "#cell h1").is_displayed()
+
+
 def title(driver: Chrome) -> str:
     """Return the name of the cell that is shown, or nothing."""
     return str(js(driver, "document.querySelector('#cell h1')?.textContent ?? ''"))
@@ -68,7 +74,7 @@ def test_the_page_asks_nobody_for_anything(browser: Chrome, pages: Pages, name: 
     anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
     for anchor in anchors:
         js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
-        assert js(browser, "new Promise(done => setTimeout(() => done(!document.getElementById('cell').hidden)))")
+        assert shown(browser, anchor)
     asked = {urlsplit(address)._replace(fragment="").geturl() for address in requests(browser)}
     assert asked <= {getattr(pages, name), "about:blank"}
 
@@ -84,6 +90,7 @@ def test_every_cell_has_a_link_of_its_own(browser: Chrome, pages: Pages, name: s
         browser.get("about:blank")
         browser.get(f"{getattr(pages, name)}#cell={anchors[number]}")
         result = run.results[number]
+        assert shown(browser, anchors[number])
         text = one(browser, "#cell").text
         assert f"{SIGNS[outcome(result.verdict)]} {outcome(result.verdict)}" in text
         assert result.plan.id.split("/")[0] in one(browser, "#cell h1").text
@@ -236,6 +243,7 @@ def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages)
     browser.get(pages.hostile)
     anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
     browser.get(f"{pages.hostile}#cell={anchors[-1]}")
+    assert shown(browser, anchors[-1])
     for details in every(browser, "details:not([open]) > summary"):
         details.click()
     assert js(browser, "window.hacked === undefined")
@@ -248,6 +256,7 @@ def test_hostile_text_is_shown_and_obeyed_nowhere(browser: Chrome, pages: Pages)
     assert "\u202e" not in text
     for anchor in anchors:
         js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
+        assert shown(browser, anchor)
         assert js(browser, "document.querySelectorAll('img, iframe, object').length") == 0
 
 
@@ -341,6 +350,10 @@ def test_it_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None
         for address in (pages.golden, pages.hostile, f"{pages.lively}#{js_anchor(browser, pages.lively)}"):
             browser.get("about:blank")
             browser.get(address)
+            soon(
+                lambda at=address: js(browser, "Boolean(document.getElementById('cell').dataset.shown)") is ("#" in at),
+                because=address,
+            )
             assert js(browser, "document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -368,4 +381,5 @@ def test_a_large_page_opens(browser: Chrome, tmp_path: Path) -> None:
     one(browser, "#more").click()
     assert len(every(browser, "#list tbody tr")) == 300
     one(browser, "table.matrix td a").click()
+    one(browser, "details.path")
     assert len(every(browser, "details.path")) >= LOST_EACH

@@ -16,7 +16,7 @@ from harness.core.history import read_history
 from harness.core.verdict import Kind, Verdict
 from harness.report.page.detail import Shared, detail_of, path_rows
 from harness.report.page.evidence import SIGN_WORDS, next_step, proof_of, settings_of
-from harness.report.page.model import LEAST_MESSAGES, page_of
+from harness.report.page.model import CHUNK, fold, page_of, unfold
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
@@ -259,12 +259,17 @@ def test_a_page_of_many_cells_stays_small() -> None:
     """Every timeline shows less when there are many; the page's texts are written once however many cells have them."""
     one = golden("kept-after-a-crash")
     small, large = (page_of(replace(run_of(one), results=(one,) * count)) for count in (1, 60))
-    assert len(large.details) == 60
+    assert sum(len(unfold(chunk)) for chunk in large.details) == 60
+    assert len(large.details) == 60 / CHUNK
     assert len(set(large.anchors)) == 60
     assert json.loads(large.index)["texts"] == json.loads(small.index)["texts"]
-    assert len(json.loads(large.details[0])["timeline"]["messages"]) <= max(
-        LEAST_MESSAGES, len(json.loads(small.details[0])["timeline"]["messages"])
-    )
+    assert unfold(large.details[2])[7] == unfold(small.details[0])[0]
+
+
+def test_alike_cells_fold_well() -> None:
+    """Twenty cells that differ little weigh less than two: the page can be mailed."""
+    [detail] = unfold(page_of(run_of(golden("kept-after-a-crash"))).details[0])
+    assert len(fold([detail] * 20)) < 2 * len(fold([detail]))
 
 
 def test_more_anomalies_than_fit_are_counted_and_lie_beside_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +298,7 @@ def test_nonsense_in_a_history_ends_no_page(tmp_path: Path, kind: str, value: ob
     (directory / "history" / "nonsense.jsonl").write_text(f"{json.dumps(line)}\n", encoding="utf-8")
     found = judge_cell(directory)
     page = page_of(run_of(found))
-    assert json.loads(page.details[0])["proof"]
+    assert unfold(page.details[0])[0]["proof"]
     assert path_rows(found) is not None
 
 

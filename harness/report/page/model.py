@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import itertools
 import json
 import re
+import zlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.core.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
@@ -17,15 +19,14 @@ from harness.report.page.detail import Shared, detail_of, drawn
 from harness.report.summary import WORST, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from harness.report.matrix import Spot
-    from harness.report.page.timeline import Timeline
     from harness.saved import CellResult, SavedRun
 
-MAIL_BYTES = 850_000
-"""What the details of all cells may weigh for the whole page to stay below 1 MB, if they can."""
-MESSAGE_BYTES = 21
+CHUNK = 20
+"""How many cells are folded together: alike as they are, they fold well."""
+MESSAGES_PER_PAGE = 120_000
 LEAST_MESSAGES, MOST_MESSAGES = 40, 300
 _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
@@ -66,7 +67,10 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Page:
-    """What the template draws: the matrix; ``index`` about all cells, and ``details``, one text per cell (JSON both)."""
+    """What the template draws: the matrix, and what is unfolded later.
+
+    ``index`` tells of all cells (JSON); each of the ``details`` of :data:`CHUNK` cells (see :func:`unfold`).
+    """
 
     sheets: tuple[Sheet, ...]
     anchors: tuple[str, ...]
@@ -79,32 +83,43 @@ def page_of(run: SavedRun) -> Page:
     """Return the model of a run's page."""
     shared = Shared()
     names = anchors([result.plan.id for result in run.results])
-    details = [detail_of(result, shared) for result in run.results]
-    bare = sum(len(_detail(words, timeline, 0, shared)) for words, timeline in details)
-    most = messages_each(bare, [len(timeline.messages) for _, timeline in details if timeline])
-    texts = tuple(_detail(words, timeline, most, shared) for words, timeline in details)
+    most = messages_each(len(run.results))
+    details = [_detail(result, most, shared) for result in run.results]
+    folded = tuple(fold(details[first : first + CHUNK]) for first in range(0, len(details), CHUNK))
     index = {
         "cells": [_row(result, name) for result, name in zip(run.results, names, strict=True)],
-        "outcomes": list(Outcome), **shared.tables(),
+        "outcomes": list(Outcome), "chunk": CHUNK, **shared.tables(),
     }  # fmt: skip
     places = {id(result): number for number, result in enumerate(run.results)}
-    return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), texts)
+    return Page(tuple(_sheets(run, places, names)), tuple(names), embedded(index), folded)
 
 
-def _detail(words: dict[str, Any], timeline: Timeline | None, most: int, shared: Shared) -> str:
-    return embedded(words | {"timeline": drawn(timeline.limited(most), shared) if timeline else None})
+def _detail(result: CellResult, most: int, shared: Shared) -> dict[str, Any]:
+    words, timeline = detail_of(result, shared)
+    return words | {"timeline": drawn(timeline.limited(most), shared) if timeline else None}
 
 
-def messages_each(size: int, counts: Sequence[int]) -> int:
-    """Return how many messages a timeline may show at most, beside ``size`` bytes of other details, for the page to be mailed.
+def messages_each(cells: int) -> int:
+    """Return how many messages each timeline may show, for the page to stay light.
 
-    >>> messages_each(500_000, [250] * 108), messages_each(0, [5000]), messages_each(9_000_000, [250] * 5000)
-    (150, 300, 40)
+    >>> messages_each(180), messages_each(1000), messages_each(5000)
+    (300, 120, 40)
     """
-    for most in range(MOST_MESSAGES, LEAST_MESSAGES, -10):
-        if size + MESSAGE_BYTES * sum(min(count, most) for count in counts) <= MAIL_BYTES:
-            return most
-    return LEAST_MESSAGES
+    return max(LEAST_MESSAGES, min(MOST_MESSAGES, MESSAGES_PER_PAGE // max(cells, 1)))
+
+
+def fold(details: list[dict[str, Any]]) -> str:
+    r"""Return details in few letters: JSON, deflated, as base64. The page unfolds them when a cell is opened.
+
+    >>> unfold(fold([{"a": "<\n"}]))
+    [{'a': '<\\x0a'}]
+    """
+    return base64.b64encode(zlib.compress(embedded(details).encode(), 9)).decode()
+
+
+def unfold(text: str) -> list[dict[str, Any]]:
+    """Return what :func:`fold` has folded."""
+    return cast("list[dict[str, Any]]", json.loads(zlib.decompress(base64.b64decode(text))))
 
 
 def anchors(ids: list[str]) -> list[str]:

@@ -28,6 +28,17 @@
   const shown = (count) => (count === null ? "?" : String(count));
   const seconds = (t) => `${(t / 10000).toFixed(t < 100000 ? 3 : 2)} s`;
 
+  // --- what is folded: the details of index.chunk cells each, deflated JSON ------------------------------------
+  const unfolded = new Map();
+  const unfold = async (n) => {
+    const chunk = Math.floor(n / index.chunk);
+    if (!unfolded.has(chunk)) {
+      const bytes = Uint8Array.from(atob($(`d${chunk}`).textContent), (letter) => letter.charCodeAt(0));
+      unfolded.set(chunk, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json());
+    }
+    return (await unfolded.get(chunk))[n % index.chunk];
+  };
+
   // --- the list, filter and search ----------------------------------------------------------------------------
   const state = { off: new Set(), words: [], rows: ROWS };
   const fits = (cell) => !state.off.has(cell.outcome) && state.words.every((word) => cell.text.includes(word));
@@ -326,8 +337,7 @@
 
   const brothers = (cell) => cells.filter((other) => other.scenario === cell.scenario && other.semantic === cell.semantic && other.id.split("/s")[0] === cell.id.split("/s")[0]);
 
-  const drawCell = (cell) => {
-    const detail = JSON.parse($(`d${cell.n}`).textContent);
+  const drawCell = (cell, detail) => {
     const same = brothers(cell);
     const most = Math.max(...detail.ribbons.map(([, start, end]) => end - start), 1);
     const open = (path) => path[3] === "lost" || path[3] === "duplicated" || path[0] === detail.target;
@@ -353,14 +363,17 @@
     if (next) location.hash = `cell=${next.anchor}`;
   };
   let place = 0;
-  const route = () => {
+  const route = async () => {
     const cell = current();
+    const drawn = cell ? [drawCell(cell, await unfold(cell.n))].flat(3).filter(Boolean) : [];
+    if (current() !== cell) return; // somebody went on meanwhile
     const before = $("overview").hidden;
     if (cell && !before) place = scrollY;
     $("overview").hidden = Boolean(cell);
     document.querySelector("header").hidden = Boolean(cell);
     $("cell").hidden = !cell;
-    $("cell").replaceChildren(...(cell ? [drawCell(cell)].flat(3).filter(Boolean) : []));
+    $("cell").replaceChildren(...drawn);
+    $("cell").dataset.shown = cell ? cell.anchor : "";
     document.title = cell ? `${signs[cell.outcome]} ${cell.id}` : title;
     if (cell) { scrollTo(0, 0); $("cell").focus({ preventScroll: true }); } else if (before) scrollTo(0, place);
   };
