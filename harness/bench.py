@@ -109,6 +109,15 @@ class Bench(Protocol):
     def settle(self) -> None:
         """Wait until everything that is acknowledged has been recorded, and its position saved."""
 
+    def lose_checkpoint(self) -> None:
+        """Remove the checkpoint of the query, while its driver is down."""
+
+    def stand_in(self, role: Role) -> None:
+        """Start another process of a role in the place of one that is paused, and wait until it is ready."""
+
+    def await_zombie(self, node: Target) -> None:
+        """Wait until a process that was replaced and woken has gone on, or has ended."""
+
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has put out the paused, or cut off, member of a role."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import InProgram
-from harness.core.prediction import Exactly, Select, Zero
-from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
+from harness.bench import InProgram, OnWire
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind
 from harness.core.sign import Sign
-from harness.faults import Kill, NoFault
+from harness.faults import Drop, Forget, Kill, NoFault, Usurp
+from harness.wire.rules import Api, Direction
 from scenarios.plain import ALO, AMO, EOS
 
 DATABASE, FILES, TOPIC = PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC
@@ -113,4 +114,77 @@ TOPIC_POINTS = (
     ),
 )  # fmt: skip
 
-STREAMING = (*DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS)
+PRODUCED = OnWire(Role.DRIVER, Api.PRODUCE, Direction.RESPONSE)
+FETCHED = OnWire(Role.DRIVER, Api.FETCH, Direction.RESPONSE)
+NETWORK_POINTS = (
+    Scenario(
+        id="delivery-lost", failure_point="delivery-lost", pipeline=DATABASE, group="streaming", fault=Drop(FETCHED),
+        because="The fetch response never reaches the query: the task asks again for the same offsets.",
+        expect={semantic: Predicted(sign=Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+    ),
+    Scenario(
+        id="ack-lost", failure_point="ack-lost", pipeline=TOPIC, group="streaming", fault=Drop(PRODUCED),
+        because="Spark's producer is idempotent, as the Java client is by default: the repeated request is recognised. What "
+        "makes the sink at-least-once is the batch that runs again, not the network.",
+        expect={AMO: NO_PLACE, ALO: Predicted(sign=Sign.REPEATED_REQUEST), EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+    ),
+    Scenario(
+        id="request-lost", failure_point="request-lost", pipeline=TOPIC, group="streaming",
+        fault=Drop(replace(PRODUCED, direction=Direction.REQUEST)),
+        because="The request never reaches the broker; the client sends it again.",
+        expect={AMO: NO_PLACE, ALO: Predicted(sign=Sign.REPEATED_REQUEST), EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+    ),
+    Scenario(
+        id="driver-crash-before-ack", failure_point="driver-crash-before-ack", pipeline=TOPIC, group="streaming",
+        fault=Kill(PRODUCED, victims=(Role.DRIVER,)),
+        because="Part of the batch is stored in the sink's topic when the driver dies: the whole batch runs again.",
+        expect={
+            AMO: NO_PLACE,
+            ALO: Predicted(duplicated=AtLeast()),
+            EOS: Predicted(duplicated=AtLeast(), control=True),
+        },
+    ),
+    Scenario(
+        id="broker-crash-before-delivery", failure_point="broker-crash-before-delivery", pipeline=DATABASE, group="streaming",
+        deployment=Deployment.OWN, fault=Kill(FETCHED, victims=(Role.BROKER,)),
+        because="The broker dies during the read: the task waits for it, and reads the same offsets again.",
+        expect={semantic: Predicted(sign=Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+    ),
+    Scenario(
+        id="broker-crash-before-ack", failure_point="broker-crash-before-ack", pipeline=TOPIC, group="streaming",
+        deployment=Deployment.OWN, fault=Kill(PRODUCED, victims=(Role.BROKER,)),
+        because="Stored, and the broker dies before it answers. By theory it knows from its log, back again, what the "
+        "idempotent producer has sent. Measured (kafka-clients 3.9, Kafka 4.3.0): of two requests on their way at once to "
+        "one partition, both stored, the first is answered OUT_OF_ORDER_SEQUENCE_NUMBER when it is repeated; the client "
+        "takes a new epoch and stores both again. How many are on their way is chance, so any number is permitted.",
+        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Permitted(), sign=Sign.REPEATED_REQUEST)},
+    ),
+)  # fmt: skip
+
+LOST_CHECKPOINT = Scenario(
+    id="checkpoint-lost", failure_point="checkpoint-lost", pipeline=DATABASE, group="streaming",
+    fault=Kill(InProgram(Role.DRIVER, "after-commit-log"), victims=(Role.DRIVER,), forget=Forget.CHECKPOINT),
+    because="The checkpoint folder is gone, and with it every position: the query begins at the beginning. Only a sink that "
+    "knows what it has keeps that from showing.",
+    expect={
+        AMO: NotApplicable("the position is not kept in the checkpoint"),
+        ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
+        EOS: Predicted(sign=Sign.ABSORBED),
+    },
+)  # fmt: skip
+ZOMBIE = Scenario(
+    id="zombie-driver", failure_point="zombie-driver", pipeline=DATABASE, group="streaming",
+    fault=Usurp(InProgram(Role.DRIVER, "before-commit-log")),
+    because="The driver is stopped with a recorded batch that is not committed; another one takes over the checkpoint and does "
+    "all there is. Awake again, the first finds its entry of the commit log taken, and ends. With the position outside the "
+    "checkpoint nothing fences it: it goes on to the end, beside the other.",
+    expect={
+        AMO: Predicted(duplicated=Some(), control=True),
+        ALO: Predicted(duplicated=Exactly(Select.BATCH)),
+        EOS: Predicted(sign=Sign.ABSORBED),
+    },
+)  # fmt: skip
+
+STREAMING = (
+    *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
+)  # fmt: skip

@@ -28,7 +28,9 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
     at = next((place for place, record in places.items() if record == target), None)
     ranges = _ranges_with(history, at) if at else {}
     held = sorted(place for place in places if place[0] in ranges and place[1] in ranges[place[0]])
+    through = [place for place in places if place[0] in ranges and place[1] < ranges[place[0]].stop]
     return {
+        Select.THROUGH_BATCH: frozenset(places[place] for place in through),
         Select.BATCH: frozenset(places[place] for place in held),
         Select.BATCH_BEFORE_TARGET: frozenset(places[place] for place in held if at and place < at),
         Select.BATCH_FROM_TARGET: frozenset(places[place] for place in held if at and place >= at),

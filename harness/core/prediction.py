@@ -24,6 +24,8 @@ class Select(StrEnum):
     """All records before the target in the source."""
     BATCH = "batch"
     """All records of the engine's batch that first held the target."""
+    THROUGH_BATCH = "through-batch"
+    """Those of that batch and of all batches before it."""
     BATCH_BEFORE_TARGET = "batch-before-target"
     """Those of that batch that are worked on before the target."""
     BATCH_FROM_TARGET = "batch-from-target"

@@ -7,8 +7,9 @@ from harness.faults.kill import Forget, Kill
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
+from harness.faults.usurp import Usurp
 
-FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Pause, Network)}
+FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Pause, Usurp, Network)}
 """The registry: every fault by its name."""
 
-__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Network", "NoFault", "Pause", "Until"]
+__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Network", "NoFault", "Pause", "Until", "Usurp"]

@@ -21,6 +21,8 @@ class Forget(StrEnum):
     """Case T: the topic's log."""
     ALL = "all"
     """Case A: also ``__consumer_offsets`` and ``__transaction_state``."""
+    CHECKPOINT = "checkpoint"
+    """The checkpoint folder of a streaming query, whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ class Kill:
             raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
         if self.late is not None and self.late not in self.victims:
             raise ValueError(f"the {self.late} cannot come back late: it is no victim")
-        if self.forget is not None and Role.BROKER not in self.victims:
-            raise ValueError("only a broker's files can be forgotten: it must be among the victims")
+        owner = Role.DRIVER if self.forget is Forget.CHECKPOINT else Role.BROKER
+        if self.forget is not None and owner not in self.victims:
+            raise ValueError(f"only files of a dead {owner} can be forgotten: it must be among the victims")
 
     def evidence(self) -> Evidence:
         """The rule or failpoint was hit at the target, and the victims died by SIGKILL."""
@@ -78,13 +81,16 @@ class Kill:
         victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
             bench.settle()
-        if self.forget is not None:
+        power_lost = self.forget in {Forget.TOPIC, Forget.ALL}
+        if power_lost:
             bench.await_flush_known()
         for victim in victims:
             victim.kill()
         bench.say("applied", node=victims[0].name)
         bench.resolve(fired.hold, self.held)
-        if self.forget is not None:
+        if self.forget is Forget.CHECKPOINT:
+            bench.lose_checkpoint()
+        if power_lost:
             bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
         for victim in victims:
             if victim.role is self.late:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from harness.core import events as kinds
-from harness.core.record import ORIGIN_HEADER, decode_id
+from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
 from harness.core.settings import PipelineKind, SavePosition
 from harness.failpoint import failpoint
 from harness.programs.stage import Stage, run_stage
@@ -79,8 +79,12 @@ class Query:
                 out = rows.selectExpr("key", "value", f"{origin} as origin")
                 return out.writeStream.format("parquet").option("path", str(Path(self._stage.sink).parent / "files"))
             case _:
-                headers = f"array(struct('{ORIGIN_HEADER}' as key, cast({origin} as binary) as value)) as headers"
-                out = rows.selectExpr("key", "value", headers)
+                attempt = f"concat('{self._stage.writer}.', partition, '.', offset)"
+                headers = ", ".join(
+                    f"struct('{name}' as key, cast({value} as binary) as value)"
+                    for name, value in ((ORIGIN_HEADER, origin), (ATTEMPT_HEADER, attempt))
+                )
+                out = rows.selectExpr("key", "value", f"array({headers}) as headers")
                 return out.writeStream.format("kafka").options(**_client(self._stage), topic=self._stage.topic_out)
 
     # --- foreachBatch ------------------------------------------------------------------------------------------------

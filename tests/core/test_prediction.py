@@ -79,5 +79,10 @@ def test_selections_name_the_records_they_say(unit: int, at: int) -> None:
     assert selected[Select.UNIT] == {record.id for record in mine}
     assert selected[Select.THROUGH_TARGET] == {f"r-{n}" for n in range(1, at + 1)}
     assert selected[Select.BEFORE_TARGET] == {f"r-{n}" for n in range(1, at)}
-    of_batches = {Select.BATCH, Select.BATCH_BEFORE_TARGET, Select.BATCH_FROM_TARGET}  # known only when the run is over
+    of_batches = {
+        Select.BATCH,
+        Select.THROUGH_BATCH,
+        Select.BATCH_BEFORE_TARGET,
+        Select.BATCH_FROM_TARGET,
+    }  # known only when the run is over
     assert set(selected) == set(Select) - of_batches

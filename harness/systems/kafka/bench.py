@@ -126,6 +126,18 @@ class KafkaBench:
         """Wait until the consuming side is behind everything that is visible now."""
         wait_until(self.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
 
+    def lose_checkpoint(self) -> None:
+        """No query, no checkpoint."""
+        raise NotImplementedError(f"{self.cell.id} has no streaming query")
+
+    def stand_in(self, role: Role) -> None:
+        """Nobody stands in here: groups share the work among the processes they have."""
+        raise NotImplementedError(f"{self.cell.id}: nobody stands in for a {role}")
+
+    def await_zombie(self, node: Target) -> None:
+        """Nobody stands in here."""
+        raise NotImplementedError(f"{self.cell.id}: {node.name} was not replaced")
+
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has one member less than the cell has processes of this role."""
         want = sum(stage.role is role for stage in self.stages) - 1

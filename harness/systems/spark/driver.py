@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import failpoint
@@ -14,8 +15,6 @@ from harness.setup.gateway import start_gateway
 from harness.systems.kafka.nodes import StageNode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.runtimes.interface import Node
     from harness.setup.spark import SparkInstall
 
@@ -71,6 +70,20 @@ class DriverNode(StageNode):
         super().kill()
         if self.front is not None and self.front.alive:
             self.front.kill()
+
+    def resume(self) -> None:
+        """Let it go on, past the failpoint that holds it."""
+        for fired in self.failpoints.glob("*.fired"):
+            failpoint.release(self.failpoints, fired.stem)
+        super().resume()
+
+    def stand_in(self, name: str) -> DriverNode:
+        """Return another driver of the same query."""
+        return replace(self, stage=replace(self.stage, name=name, incarnation=0), node=None, front=None, _told=False)
+
+    def moves(self) -> int:
+        """How much its JVM and its program have written down so far, in bytes."""
+        return sum(file.stat().st_size for file in Path(self.stage.history).glob(f"{self.stage.writer}*{SUFFIX}"))
 
     def stopped_itself(self) -> bool:
         """Whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""

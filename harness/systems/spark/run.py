@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -19,21 +21,61 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.bench import InProgram
+    from harness.bench import InProgram, Target
     from harness.core.record import Record
     from harness.systems.spark.system import SparkDeployed
 
 FILL_S = 60.0
+ZOMBIE_S = 60.0
+CHECKPOINT = "checkpoint"
 
 
+@dataclass
 class SparkBench(KafkaBench):
     """The bench of a cell on Spark: its program is of several processes, so a failpoint holds and the harness acts."""
+
+    replaced: list[DriverNode] = field(default_factory=list)
+    """Drivers that another has taken the place of."""
+    last: dict[int, int] = field(default_factory=dict)
+    """The last visible offset per partition, once the topic is filled."""
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target, wherever it has come to lie in the log."""
         del action  # whatever is to be done is done to the JVM, by the fault itself
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action="hold", cell=self.cell.id,
                       history=self.events / "failpoint.jsonl", place=self._place(self.load.target))  # fmt: skip
+
+    def lose_checkpoint(self) -> None:
+        """Remove the checkpoint, and say how large it was."""
+        folder = self.events.parent / CHECKPOINT
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        shutil.rmtree(folder)
+        self.say("forgot", file=CHECKPOINT, bytes_before=size, bytes_after=0)
+
+    def stand_in(self, role: Role) -> None:
+        """Start another driver on the same checkpoint."""
+        first = self.target(role)
+        if not isinstance(first, DriverNode):
+            raise TypeError(f"nobody stands in for a {role}")
+        second = first.stand_in("stand-in")
+        self.stages = (*(stage for stage in self.stages if stage is not first), second)
+        self.replaced.append(first)
+        second.start()
+        second.await_ready()
+
+    def await_zombie(self, node: Target) -> None:
+        """Wait until the replaced driver has written something down, or has ended."""
+        if not isinstance(node, DriverNode):
+            raise TypeError(f"{node.name} was not replaced")
+        before = node.moves()
+        wait_until(lambda: node.moves() > before or node.trouble(), within_s=ZOMBIE_S, because="the zombie to go on")
+        alone = Checkpoint(self.events.parent / CHECKPOINT / str(node.stage.incarnation))
+
+        def done() -> Any:
+            reached = alone.committed()  # of a checkpoint that nobody else has; a shared one it dies of
+            return node.trouble() or (reached and all(reached[p] > offset for p, offset in self.last.items()))
+
+        wait_until(done, within_s=ZOMBIE_S, because="the zombie to be done", poll_s=0.05)
 
     def _place(self, record: Record) -> tuple[int, int]:
         from harness.core.record import decode_id  # noqa: PLC0415
@@ -49,9 +91,8 @@ class SparkCellRun(KafkaCellRun):
     """The run of one cell."""
 
     deployed: SparkDeployed
-    _last: dict[int, int]
-    """The last visible offset per partition, once the topic is filled."""
     bench_class = SparkBench
+    _bench: SparkBench
 
     def prepare(self) -> None:
         """Topics, outbox, sink and wire. The fault is armed when the target has its place in the log."""
@@ -61,26 +102,35 @@ class SparkCellRun(KafkaCellRun):
         """Fill the topic, arm the fault, start the query."""
         self._producer.start()
         wait_until(super()._exhausted, within_s=FILL_S, because="the topic to be filled")
-        self._last = self.deployed.observer.visible(self._topics.source, {})
+        self._bench.last = self.deployed.observer.visible(self._topics.source, {})
         self._fault.arm(self._bench)
         self._start_consumers()
+
+    def close(self) -> None:
+        """End the drivers, those that were replaced too, and leave the wire."""
+        for stage in (*self._bench.stages, *self._bench.replaced):
+            if stage.started:
+                stage.kill()
+        super().close()
 
     def _exhausted(self) -> bool:
         """Whether the query has nothing left to read: its source is full before it begins."""
         saved = self.saved_positions()
-        return all(saved[partition] > offset for partition, offset in self._last.items())
+        return all(saved[partition] > offset for partition, offset in self._bench.last.items())
 
     def stage_trouble(self) -> str | None:
         """Find no trouble, or raise where the query has ended although it should go on."""
-        for stage in self._consumers:
+        for stage in self._bench.stages:
             if isinstance(stage, DriverNode) and stage.node is not None and (why := stage.trouble()):
                 raise StageEndedError(f"the {stage.name}: {why}")
-        return super().stage_trouble()
+            if stage.started and stage.role is Role.DRIVER and (end := stage.ended()) is not None:
+                raise StageEndedError(f"the {stage.name} ended with {end}")
+        return None
 
     def saved_positions(self) -> dict[int, int]:
         """Return the position per partition: from the checkpoint, or from where it is kept outside of it."""
         outside = self.cell.settings.consumer.position is SavePosition.BEFORE_WORK
-        found = self._database().positions() if outside else Checkpoint(self.directory / "checkpoint").committed()
+        found = self._database().positions() if outside else Checkpoint(self.directory / CHECKPOINT).committed()
         return {p: found.get(p, -1) for p in range(self.cell.settings.topic.partitions)}
 
     def sink_size(self) -> Any:

@@ -1,0 +1,44 @@
+"""Usurp: a process is stopped, a second one takes its place, and the first wakes up and goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, InProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Usurp:
+    """At ``at`` the process is stopped; its stand-in does all the work there is; then the first one goes on."""
+
+    id: ClassVar[str] = "usurp"
+
+    at: InProgram
+
+    def evidence(self) -> Evidence:
+        """The failpoint was hit at the target, and the process was stopped."""
+        return Evidence("failpoint", paused=(self.at.role,))
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the failpoint."""
+        bench.arm_failpoint(self.at, "pause")
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Stop it, start the other, let that one finish, wake the first."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        sleeper = bench.target(self.at.role, fired.node)
+        sleeper.pause()
+        bench.say("applied", node=sleeper.name)
+        bench.stand_in(self.at.role)
+        bench.settle()
+        sleeper.resume()
+        bench.await_zombie(sleeper)
+        bench.say("healed")

@@ -1,0 +1,75 @@
+"""Lies about a streaming query: a driver that was never touched, and one that is said to be dead while its front is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from harness.bench import InProgram
+from harness.core.scenario import Role
+from harness.core.verdict import Kind
+from harness.runner import RunPlan, run
+from harness.selection import select
+from scenarios.streaming import MID_BATCH, killed_at
+from trust.faults import Disarmed
+from trust.test_trust import Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.bench import Bench
+    from harness.core.scenario import Evidence
+    from harness.saved import CellResult
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+
+KILL = killed_at("before-commit-log")
+
+
+@dataclass(frozen=True)
+class Released:
+    """Promises a kill, waits for its failpoint, and lets the driver go on."""
+
+    id: ClassVar[str] = "released"
+
+    def evidence(self) -> Evidence:
+        """What the kill would have shown."""
+        return KILL.evidence()
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the promised failpoint."""
+        KILL.arm(bench)
+
+    def inject(self, bench: Bench) -> None:
+        """Let it go on, and say that it was killed."""
+        fired = bench.await_fired(InProgram(Role.DRIVER, "before-commit-log"))
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        bench.target(Role.DRIVER).resume()
+        bench.say("applied", node="driver")
+        bench.say("healed")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
+    """Run the lies, at-least-once."""
+    lies = [replace(MID_BATCH, id="disarmed", fault=Disarmed(KILL)), replace(MID_BATCH, id="released", fault=Released())]
+    chosen = select(lies, semantics=["at-least-once"], system="spark")
+    plan = RunPlan(chosen.systems(), chosen.cells, (), tmp_path_factory.mktemp("spark"), 2, "test", (1,), chosen.records)
+    return {result.plan.scenario: result for result in run(plan, Silent()).results}
+
+
+def test_a_disarmed_fault_is_void(results: Mapping[str, CellResult]) -> None:
+    """A query that nobody touched proves nothing, however clean the counts are."""
+    verdict = results["disarmed"].verdict
+    assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault did not fire")
+    assert results["disarmed"].judgement.account.counts["recorded"] == results["disarmed"].plan.offered
+
+
+def test_a_driver_that_lives_on_is_void(results: Mapping[str, CellResult]) -> None:
+    """The failpoint was hit and the JVM was not killed: the kernel's word is held against it."""
+    verdict = results["released"].verdict
+    assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault fired, but the driver was not killed")
