@@ -7,7 +7,7 @@ from dataclasses import replace
 from harness.bench import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind
+from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
 from harness.core.sign import Sign
 from harness.faults import Drop, Forget, Kill, NoFault, Usurp
 from harness.wire.rules import Api, Direction
@@ -185,6 +185,35 @@ ZOMBIE = Scenario(
     },
 )  # fmt: skip
 
+
+def on_executors(settings: Settings) -> Settings:
+    """Return the settings with a JVM for the tasks."""
+    return replace(settings, consumer=replace(settings.consumer, executors=1))
+
+
+TASK_RETRIED = Scenario(
+    id="executor-crash-mid-task", failure_point="executor-crash-mid-task", pipeline=TOPIC, group="streaming",
+    fault=Kill(PRODUCED, victims=(Role.EXECUTOR,)),
+    because="The executor dies in the middle of a task that has stored a record. The task runs again, as Spark's tasks do, "
+    "under the same driver and in the same batch, and stores it again.",
+    expect={
+        AMO: NO_PLACE,
+        ALO: Predicted(duplicated=AtLeast(), settings=on_executors(recipe(TOPIC, ALO))),
+        EOS: Predicted(duplicated=AtLeast(), control=True, settings=on_executors(recipe(TOPIC, EOS))),
+    },
+)  # fmt: skip
+TASK_BEFORE_OUTPUT = Scenario(
+    id="executor-crash-before-output", failure_point="executor-crash-before-output", pipeline=DATABASE, group="streaming",
+    fault=Kill(FETCHED, victims=(Role.EXECUTOR,)),
+    because="The executor dies while its task reads. The task runs again on the next one and reads the same offsets; what "
+    "reaches the database comes through the driver, once.",
+    expect={
+        semantic: Predicted(sign=Sign.DELIVERED_AGAIN, settings=on_executors(recipe(DATABASE, semantic)))
+        for semantic in (AMO, ALO, EOS)
+    },
+)  # fmt: skip
+
 STREAMING = (
     *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
+    TASK_RETRIED, TASK_BEFORE_OUTPUT,
 )  # fmt: skip

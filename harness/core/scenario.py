@@ -26,6 +26,8 @@ class Role(StrEnum):
     BROKER = "broker"
     DRIVER = "driver"
     """The JVM that plans and drives the batches of a streaming query."""
+    EXECUTOR = "executor"
+    """The JVM that runs the tasks of a batch, where that is not the driver's own."""
 
 
 @dataclass(frozen=True, slots=True)

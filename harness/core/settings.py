@@ -124,6 +124,8 @@ class ConsumerSettings:
     auto_commit_interval_ms: int = 5000
     request_timeout_ms: int | None = None
     """None: a little longer than the session time-out."""
+    executors: int = 0
+    """JVMs that run the tasks of a streaming query; none: threads of its driver."""
     per_batch: bool = False
     """A batch of a streaming query and its number are recorded in one database transaction, once."""
     listed: bool = False

@@ -17,6 +17,7 @@ from harness.systems.kafka.nodes import StageNode
 if TYPE_CHECKING:
     from harness.runtimes.interface import Node
     from harness.setup.spark import SparkInstall
+    from harness.systems.spark.cluster import Cluster
 
 MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)
@@ -38,6 +39,7 @@ class DriverNode(StageNode):
     install: SparkInstall | None = None
     failpoint_jar: Path | None = None
     front: Node | None = None
+    cluster: Cluster | None = None
     ready_within_s: float = READY_S
 
     def start(self) -> None:
@@ -52,10 +54,10 @@ class DriverNode(StageNode):
             "lostack.cell": self.stage.cell,
             "lostack.by": f"{self.stage.writer}-jvm",
         }
-        gateway = start_gateway(
-            self.runtime, self.install, name=name, conf=CONF, memory_mb=MEMORY_MB, jars=(self.failpoint_jar,),
-            flags=(*FLAGS, *(f"-D{key}={value}" for key, value in marks.items())), log=self.logs / f"{self.name}.log",
-        )  # fmt: skip
+        conf = CONF | (self.cluster.conf if self.cluster else {})
+        flags = (*FLAGS, *(f"-D{key}={value}" for key, value in marks.items()))
+        gateway = start_gateway(self.runtime, self.install, name=name, conf=conf, memory_mb=MEMORY_MB, flags=flags,
+                                jars=(self.failpoint_jar,), log=self.logs / f"{self.name}.log")  # fmt: skip
         self.node = gateway.node
         self._told = False
         self._say("started", pid=self.node.pid)

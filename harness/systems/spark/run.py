@@ -15,6 +15,7 @@ from harness.core.waiting import wait_until
 from harness.sinks.checkpoint import Checkpoint, listed_files, sink_files
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.run import KafkaCellRun, StageEndedError
+from harness.systems.spark.cluster import Cluster
 from harness.systems.spark.driver import DriverNode
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ class SparkBench(KafkaBench):
         del action  # whatever is to be done is done to the JVM, by the fault itself
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action="hold", cell=self.cell.id,
                       history=self.events / "failpoint.jsonl", place=self._place(self.load.target))  # fmt: skip
+
+    cluster: Cluster | None = None
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role; the executor is the cluster's."""
+        if role is Role.EXECUTOR and self.cluster is not None:
+            return self.cluster
+        return super().target(role, node)
 
     def lose_checkpoint(self) -> None:
         """Remove the checkpoint, and say how large it was."""
@@ -96,6 +105,7 @@ class SparkCellRun(KafkaCellRun):
 
     def prepare(self) -> None:
         """Topics, outbox, sink and wire. The fault is armed when the target has its place in the log."""
+        self._bench.cluster = self._cluster
         self.prepare_ground()
 
     def load(self) -> None:
@@ -104,7 +114,11 @@ class SparkCellRun(KafkaCellRun):
         wait_until(super()._exhausted, within_s=FILL_S, because="the topic to be filled")
         self._bench.last = self.deployed.observer.visible(self._topics.source, {})
         self._fault.arm(self._bench)
+        if self._bench.cluster is not None:
+            self._bench.cluster.start()
         self._start_consumers()
+        if self._bench.cluster is not None:
+            self._bench.cluster.await_executor()
 
     def close(self) -> None:
         """End the drivers, those that were replaced too, and leave the wire."""
@@ -112,6 +126,8 @@ class SparkCellRun(KafkaCellRun):
             if stage.started:
                 stage.kill()
         super().close()
+        if self._bench.cluster is not None:
+            self._bench.cluster.close()
 
     def _exhausted(self) -> bool:
         """Whether the query has nothing left to read: its source is full before it begins."""
@@ -156,9 +172,12 @@ class SparkCellRun(KafkaCellRun):
 
     def _consuming_stages(self) -> tuple[DriverNode, ...]:
         stage = self._stage(Role.DRIVER, "driver")
+        self._cluster = None
+        if self.cell.settings.consumer.executors:
+            self._cluster = Cluster(stage.runtime, self.deployed.spark, self.history, self.directory, self.cell.key, stage.logs)
         return (
             DriverNode(
                 stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.logs,
-                stage.failpoints, install=self.deployed.spark, failpoint_jar=self.deployed.failpoint_jar,
+                stage.failpoints, install=self.deployed.spark, failpoint_jar=self.deployed.failpoint_jar, cluster=self._cluster,
             ),
         )  # fmt: skip
