@@ -60,6 +60,21 @@ def test_many_copies_of_one_id_are_all_counted(copies: int) -> None:
     assert counted(tally) == {(0, 7): copies + 1, (0, 5 * PAGE): 1}
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 253, 254, 255, 300])
+def test_runs_of_neighbours_are_counted_like_any_others(rounds: int) -> None:
+    """Two and a half pages of ids that follow one another, again and again, some of them twice in a chunk."""
+    tally = Tally(live_pages=4)
+    run = np.arange(100, 100 + 2 * PAGE + PAGE // 2)
+    for number in range(rounds):
+        assert tally.add_in_order(run).all() == (number == 0)
+    tally.add(np.sort(np.concatenate([run[:5000], run[2000:2010]])))
+    found = counted(tally)
+    assert found[0, 99] == found[0, int(run[-1]) + 1] == 0
+    assert {found[0, int(number)] for number in run[5000:]} == {rounds}
+    assert {found[0, int(number)] for number in run[2000:2010]} == {rounds + 2}
+    assert {found[0, int(number)] for number in (*run[:2000], *run[2010:5000])} == {rounds + 1}
+
+
 def test_tallies_of_several_tasks_add_up() -> None:
     """What two tasks saw of one page is the sum, beyond a byte too."""
     one, other = np.zeros(PAGE, np.uint32), np.zeros(PAGE, np.uint32)
