@@ -191,7 +191,7 @@ def judge_cell(directory: Path) -> CellResult:
     if wrong := misfit(plan, Plan):
         raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
     try:
-        history = read_history(directory / HISTORY)
+        history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
         return CellResult(judge(plan, history), directory, seconds, phases)
     except HistoryError as error:

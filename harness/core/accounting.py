@@ -100,12 +100,18 @@ def flag(sign: Sign) -> str:
     return f"shows {sign}"
 
 
+_TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool}
+
+
 def frame_of(events: Iterable[Event]) -> pd.DataFrame:
-    """Turn events into the tidy frame, ordered by time."""
+    """Turn events into the tidy frame, ordered by time. Raises ``TypeError`` where a field holds what it cannot."""
     rows = [event for event in events if event["event"] in READ]
     data: dict[str, Any] = {}
     for name, kind in COLUMNS.items():
         values = [row.get(name) for row in rows]
+        for row, value in zip(rows, values, strict=True):
+            if not (value is None or (isinstance(value, _TYPES[kind]) and isinstance(value, bool) is (kind == "bool"))):
+                raise TypeError(f"{name} of an event {row['event']} cannot be {value!r:.60}")
         if kind == "int":
             data[name] = np.array([-1 if v is None else v for v in values], dtype="int64")
         elif kind == "bool":

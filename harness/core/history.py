@@ -88,30 +88,32 @@ class History:
     cut_lines: tuple[str, ...] = field(default=())
     """Files whose last line was cut by a crash (normal)."""
     damage: tuple[str, ...] = field(default=())
-    """``file:line`` of lines damaged elsewhere (never normal)."""
+    """``file:line`` of lines damaged elsewhere, told twice, or of another cell (never normal)."""
 
     def of(self, *kinds: str) -> Iterator[Event]:
         """Events of the given kinds, in order of time."""
         return (event for event in self.events if event["event"] in kinds)
 
 
-def read_history(directory: Path) -> History:
+def read_history(directory: Path, cell: str | None = None) -> History:
     """Read every ``*.jsonl`` below ``directory``.
 
-    Raises :class:`HistoryError` when there is no history at all.
+    A line told twice (a copied file: no two writes share a time) counts once, one of another cell than ``cell`` not at all;
+    both are damage. Raises :class:`HistoryError` when there is no history at all.
     """
     files = sorted(directory.rglob(f"*{SUFFIX}"))
     if not files:
         msg = f"no history in {directory}"
         raise HistoryError(msg)
-    return parse_history((file.name, file.read_bytes()) for file in files)
+    return parse_history(((file.name, file.read_bytes()) for file in files), cell)
 
 
-def parse_history(files: Iterable[tuple[str, bytes]]) -> History:
-    """Return what files say, given as (name, content) in the order of their paths."""
+def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
+    """Return what files say about ``cell`` (``None``: whichever), given as (name, content) in the order of their paths."""
     events: list[Event] = []
     cut: list[str] = []
     damage: list[str] = []
+    known: set[bytes] = set()
     for name, content in files:
         lines = content.split(b"\n")
         for number, line in enumerate(lines, start=1):
@@ -119,7 +121,7 @@ def parse_history(files: Iterable[tuple[str, bytes]]) -> History:
                 continue
             try:
                 event = json.loads(line)
-                if not isinstance(event, dict) or not isinstance(event.get("t"), int) or "event" not in event:
+                if not _is_event(event):
                     raise ValueError  # noqa: TRY301 - one path for every kind of damage
             except ValueError:
                 if number == len(lines):  # no newline behind it: the writer was killed inside this line
@@ -127,6 +129,18 @@ def parse_history(files: Iterable[tuple[str, bytes]]) -> History:
                 else:
                     damage.append(f"{name}:{number}")
                 continue
-            events.append(event)
+            if line in known:
+                damage.append(f"{name}:{number} (told twice)")
+            elif cell is not None and event.get("cell") != cell:
+                damage.append(f"{name}:{number} (of another cell)")
+            else:
+                events.append(event)
+            known.add(line)
     events.sort(key=lambda event: event["t"])
     return History(tuple(events), tuple(cut), tuple(damage))
+
+
+def _is_event(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return type(value.get("t")) is int and isinstance(value.get("event"), str)

@@ -168,6 +168,31 @@ def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
     assert history.damage == ()
 
 
+def test_a_line_told_twice_counts_once_and_is_damage(tmp_path: Path) -> None:
+    """A file copied within the folder, or a line copied within a file, would double every count: it is damage, and told once."""
+    write(tmp_path / "a.jsonl", event(1, n=1), event(2, n=2))
+    write(tmp_path / "copy of a.jsonl", event(1, n=1), event(3, n=3), event(3, n=3))
+    history = read_history(tmp_path)
+    assert [row["n"] for row in history.events] == [1, 2, 3]
+    assert history.damage == ("copy of a.jsonl:1 (told twice)", "copy of a.jsonl:3 (told twice)")
+
+
+def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
+    """What was seen of another cell is no evidence about this one; without a cell to ask for, all is read."""
+    write(tmp_path / "a.jsonl", event(1), event(2, cell="d"), {"t": 3, "event": "number"})
+    history = read_history(tmp_path, "c")
+    assert [row["t"] for row in history.events] == [1]
+    assert history.damage == ("a.jsonl:2 (of another cell)", "a.jsonl:3 (of another cell)")
+    assert len(read_history(tmp_path).events) == 3
+
+
+@pytest.mark.parametrize("odd", [{"t": True}, {"t": 1.5}, {"t": "1"}, {"event": None}, {"event": ["number"]}])
+def test_a_line_without_time_or_kind_is_damage(tmp_path: Path, odd: dict[str, object]) -> None:
+    """A time is a whole number and a kind is a word; what else a line says is for the kinds to judge."""
+    write(tmp_path / "a.jsonl", event(1) | odd, event(2))
+    assert read_history(tmp_path).damage == ("a.jsonl:1",)
+
+
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     """Every field comes back as it was; time, cell, writer and kind are added, and times never run backwards."""
     text = "line\nbreak \u00e9 \u4e2d \x00"

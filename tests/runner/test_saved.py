@@ -164,6 +164,40 @@ def test_damage_in_the_middle_is_void_and_says_where(cell: Path, writer: str, da
     assert said in found.verdict.reason
 
 
+def test_a_history_told_twice_is_void_and_doubles_nothing(cell: Path) -> None:
+    """A file copied beside itself is told twice: void, and every count stays as it was."""
+    before = judge_cell(cell)
+    for file in sorted((cell / HISTORY).glob("*.jsonl")):
+        shutil.copy(file, file.with_name(f"{file.stem} (copy).jsonl"))
+    found = judge_cell(cell)
+    assert (found.verdict.kind, found.judgement.account.counts) == (Kind.VOID, before.judgement.account.counts)
+    assert "(told twice)" in found.verdict.reason
+
+
+def test_the_history_of_another_cell_is_void_and_counts_nothing(fresh: SavedRun, cell: Path) -> None:
+    """A cell whose folder holds the files of another as well is void, for its own account stays what it was."""
+    before = judge_cell(cell)
+    other = next(r.directory for r in fresh.results if r.plan.id != before.plan.id)
+    for file in sorted((other / HISTORY).glob("*.jsonl")):
+        shutil.copy(file, cell / HISTORY / f"other-{file.name}")
+    found = judge_cell(cell)
+    assert (found.verdict.kind, found.judgement.account.counts) == (Kind.VOID, before.judgement.account.counts)
+    assert "(of another cell)" in found.verdict.reason
+
+
+@pytest.mark.parametrize(("field", "value"), [("visible", "false"), ("intact", 1), ("offset", 2.9), ("offset", True),
+                                              ("offset", "2"), ("record", 7)])  # fmt: skip
+def test_a_field_of_another_type_is_void(cell: Path, field: str, value: object) -> None:
+    """Nothing is guessed: a truth value in quotes is true to a machine, and half an offset would be cut."""
+    file = cell / HISTORY / "runner.jsonl"
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    next(event for event in events if event["event"] == "stored")[field] = value
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    verdict = judge_cell(cell).verdict
+    assert verdict.kind is Kind.VOID
+    assert f"{field} of an event stored cannot be" in verdict.reason
+
+
 def no_history(folder: Path) -> None:
     """Take the history away."""
     shutil.rmtree(folder)
