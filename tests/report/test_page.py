@@ -143,6 +143,27 @@ def test_a_limited_timeline_keeps_what_tells_most() -> None:
     assert timeline.limited(20) is timeline
 
 
+def test_batches_of_an_engine_are_bars_and_steps_of_a_record() -> None:
+    """What a part of a node wrote is drawn on the node's lane; a batch ends with its commit, or with its program."""
+    tape = Tape()
+    tape.node("driver", "driver", "started")
+    for batch, phase in ((0, "before-offset-log"), (0, "after-commit-log"), (1, "before-offset-log")):
+        for partition in (0, 1):
+            tape.tell(
+                "batch", "driver-1-jvm", phase=phase, batch=batch, partition=partition, offset=5 * batch, position=5 * batch + 5
+            )
+    tape.node("driver", "driver", "exited", status=None, signal=9)
+    tape.tell("stored", hop="topic", topic="t", partition=0, epoch=0, offset=7, record="r", visible=True)
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [lane.name for lane in timeline.lanes] == ["driver"]
+    bars = [(band.text, band.start, band.end) for band in timeline.bands if band.kind == "batch"]
+    assert bars == [("batch 0 committed", 10, 30), ("batch 1: its program died in it", 50, 70)]
+    assert len([mark for mark in timeline.marks if mark.kind == "step"]) == 3
+    row = {"record": "r", "key": "k", "position": 1, "state": "recorded", "recordings": 1, "absorbed": 0}
+    assert [hop.text for hop in Paths(tape.events).of(row).hops if hop.by == "driver-1-jvm"] == ["batch 1: before-offset-log"]
+
+
 def test_a_bad_network_is_a_band_and_a_proof() -> None:
     """What was done to whose network is drawn while it was so, with what was counted meanwhile."""
     tape = Tape()

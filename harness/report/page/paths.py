@@ -57,11 +57,14 @@ class Paths:
         self._by_record: dict[object, list[Event]] = {}
         self._transactions: dict[str, list[Event]] = {}
         self._saved: list[Event] = []
+        self._batches: list[Event] = []
         for event in events:
             for record in _records(event):
                 self._by_record.setdefault(record, []).append(event)
             if event["event"] == kinds.TRANSACTION and event.get("outcome") != "begun":
                 self._transactions.setdefault(str(event.get("transaction")), []).append(event)
+            elif event["event"] == kinds.BATCH:
+                self._batches.append(event)
             elif event["event"] == kinds.COMMITTED and event.get("reached") is not False:
                 self._saved.append(event)
 
@@ -72,6 +75,7 @@ class Paths:
         hops = [self._hop(event, letters) for event in events]
         hops += [self._told(event) for event in self._outcomes(events)]
         hops += [self._passed(event, letter) for event, letter in self._positions(events, letters)]
+        hops += [self._step(event, letter) for event, letter in self._steps(events, letters)]
         timed = sorted((hop for hop in hops if hop and hop.ms is not None), key=lambda hop: hop.ms or 0.0)
         rest = [hop for hop in hops if hop and hop.ms is None]
         first = [hop for hop in rest if hop.by == "source"]
@@ -115,6 +119,20 @@ class Paths:
                 if first is not None:
                     found.append((first, letters.get(_copy(event), "")))
         return found
+
+    def _steps(self, events: Iterable[Event], letters: Mapping[tuple[object, ...], str]) -> list[tuple[Event, str]]:
+        """Return, per log copy in the topic, the steps of the batches that read it."""
+        return [
+            (step, letters.get(_copy(event), ""))
+            for event in events
+            if event["event"] == kinds.STORED and event.get("hop") == "topic"
+            for step in self._batches
+            if step.get("partition") == event.get("partition")
+            and int(step.get("offset") or 0) <= int(event.get("offset") or 0) < int(step.get("position") or 0)
+        ]
+
+    def _step(self, event: Event, letter: str) -> Hop:
+        return Hop(self._ms(event), str(event.get("by")), f"batch {event.get('batch')}: {event.get('phase')}", letter)
 
     def _passed(self, event: Event, letter: str) -> Hop:
         text = f"position saved past it: partition {event.get('partition')} offset {event.get('offset')}"

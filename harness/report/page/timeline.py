@@ -146,6 +146,7 @@ class _Drawing:
         self.refused: dict[str, tuple[int, int, int]] = {}
         self.fired: int | None = None
         self.hit: int | None = None
+        self.step: dict[str, tuple[str, str]] = {}
         self.found: dict[str, int] = {}
         self.observed = 0
         self.drained = False
@@ -195,7 +196,8 @@ class _Drawing:
     def _writer(self, event: Event, rank: int = _OTHER) -> str:
         """Return the lane of the program that wrote an event."""
         by = str(event.get("by"))
-        return self._lane(self.writers.get(by, by), rank)
+        helped = (node for name, node in self.writers.items() if by.startswith(f"{name}-"))  # part of a program: its JVM
+        return self._lane(self.writers.get(by) or next(helped, by), rank)
 
     def _client(self, event: Event) -> str:
         """Return the lane of the program at the client's end of a connection."""
@@ -237,7 +239,8 @@ class _Drawing:
             if self.drained:
                 ended += ", after the drain"
             self._finish("pause", lane, t)
-            self._finish("transaction", lane, t, ": its program died in it")
+            for kind in ("transaction", "batch"):
+                self._finish(kind, lane, t, ": its program died in it")
             if ("life", lane) not in self.open:
                 self._begin("life", lane, 0, who)  # it lived before the cell began
             self._finish("life", lane, t, f": {ended}")
@@ -305,6 +308,18 @@ class _Drawing:
         else:
             error = f" ({event['error']})" if event.get("error") else ""
             self._finish("transaction", lane, t, f" {outcome}{error}")
+
+    def _batch(self, t: int, event: Event) -> None:
+        lane, phase, name = self._writer(event, _RECEIVER), str(event.get("phase")), f"batch {event.get('batch')}"
+        if self.step.get(lane) == (name, phase):
+            return  # one event per partition
+        if self.open.get(("batch", lane), (0, name))[1] != name:
+            self._finish("batch", lane, t, " never ended")
+        self.step[lane] = (name, phase)
+        self._begin("batch", lane, t, name)
+        self._mark("step", lane, t, f"{name}: {phase}")
+        if phase == "after-commit-log":
+            self._finish("batch", lane, t, " committed")
 
     def _refused(self, t: int, event: Event) -> None:
         self._told(t, event, "refused")

@@ -237,8 +237,8 @@
         if (kind === "fault" && inside(start)) back.append(s("line", { class: "fault-edge", x1: x(start), x2: x(start), y1: TOP - 10, y2: bottom }));
         if (size > 40 || kind === "fault") back.append(s("text", { class: "soft", x: Math.min(left + 3, wide - 150), y: kind === "fault" ? 11 : 22 }, words.slice(0, 60)));
       } else {
-        const [top, tall] = { life: [-3, 6], transaction: [-11, 5], pause: [-7, 14], network: [8, 5], refused: [5, 7] }[kind] || [-3, 6];
-        const odd = kind === "transaction" && !words.includes("committed") ? " odd" : "";
+        const [top, tall] = { life: [-3, 6], transaction: [-11, 5], batch: [-11, 5], pause: [-7, 14], network: [8, 5], refused: [5, 7] }[kind] || [-3, 6];
+        const odd = (kind === "transaction" || kind === "batch") && !words.includes("committed") ? " odd" : "";
         back.append(about(s("rect", { class: kind + odd, x: left, y: y(lane) + top, width: size, height: tall, rx: 2 }), event));
       }
     }
