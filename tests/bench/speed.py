@@ -32,7 +32,7 @@ from harness.wire.messages import Route
 if TYPE_CHECKING:
     from harness.runtimes.interface import Node
 
-RECORDS = 400_000
+RECORDS = 200_000
 RECORD_BYTES = 200
 IN_A_CELL = 40_000
 ASKS = 2000
