@@ -200,8 +200,8 @@ def copies(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
 
 
 def transaction_of(attempts: pd.Series[str]) -> pd.Series[str]:
-    """The transaction an attempt id belongs to (``<incarnation>.<transaction>``), or null."""
-    return attempts.astype("object").map(lambda a: a.rsplit(".", 1)[0] if isinstance(a, str) else None)
+    """The transaction an attempt id belongs to (its first two words, ``<incarnation>.<transaction>``), or null."""
+    return attempts.astype("object").map(lambda a: ".".join(a.split(".")[:2]) if isinstance(a, str) else None)
 
 
 def recordings(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
@@ -390,6 +390,15 @@ def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     return spread[spread["min"] != spread["max"]]
 
 
+def phantom(rows: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
+    """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there."""
+    in_sink = rows[~rows["known"]]
+    in_topic = stored[~stored["known"] & (stored["hop"] == "topic")]
+    place = ["cell", *COPY]
+    gone_on = pd.MultiIndex.from_frame(in_topic[place]).isin(pd.MultiIndex.from_frame(in_sink[place]))
+    return pd.concat([in_sink, in_topic[~gone_on]])
+
+
 def reordered(rows: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
     """Records first recorded after a record of their key that stands later in the source."""
     first = rows.sort_values("order", kind="stable").drop_duplicates(RECORD)
@@ -416,7 +425,7 @@ def cell_table(frame: pd.DataFrame, records: pd.DataFrame, names: list[str] | No
     def in_state(*states: State) -> pd.Series[int]:
         return per_cell(records[records["state"].isin(states)])
 
-    phantoms = pd.concat([rows[~rows["known"]], stored[~stored["known"] & (stored["hop"] == "topic")]])
+    phantoms = phantom(rows, stored)
     table = pd.DataFrame({
         "offered": per_cell(base),
         "acked": total("acked"),

@@ -65,7 +65,9 @@ class Verdict:
         """The word for people: ``convicted`` for a control that was."""
         if not self.control:
             return str(self.kind)
-        return "convicted" if self.green else f"not convicted ({self.kind})"
+        if self.kind in (Kind.VOID, Kind.STUCK):  # a run that proves nothing acquits nobody
+            return str(self.kind)
+        return "convicted" if self.green else "not convicted"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ Readings the definitions leave open, decided here:
 - where one thing is told twice (cursor, position, log, outcome) the later line in time holds, and of two lines with
   one time stamp the later line;
 - an origin (partition, epoch, offset) with nulls in it is an origin like any other;
+- a phantom in the topic that went on into the sink is counted there, once for each time it is recorded;
 - a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected nor part of a
   torn transaction;
 - what programs and wire say of a log that is the sink (``hop`` is ``sink``, or the topic is that of a sink's log) is
@@ -258,13 +259,20 @@ def is_unknown(record: str, rows: list[Row]) -> bool:
 def phantoms(rows: list[Row], offered: dict[str, Row]) -> int:
     """Count what is in the topic or the sink and was never offered, or is damaged."""
     count = 0
+    went_on = []
     for row in of(rows, "recorded"):
         if not is_ours(row, offered):
             count += 1
+            went_on.append(copy_of(row))
     for row in of(rows, "stored"):
-        if row["hop"] == "topic" and not is_ours(row, offered):
+        if row["hop"] == "topic" and not is_ours(row, offered) and copy_of(row) not in went_on:
             count += 1
     return count
+
+
+def copy_of(row: Row) -> tuple[int, ...]:
+    """Name the log copy that a row is, or was made from; what is not said is -1."""
+    return tuple(-1 if row.get(name) is None else row[name] for name in ("partition", "epoch", "offset"))
 
 
 def duplicates(rows: list[Row], offered: dict[str, Row]) -> Row:

@@ -187,11 +187,11 @@ def phantom_copy(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 def damaged_only_copy(story: Story, records: tuple[str, ...]) -> Counts:
-    """The only copy and the only row of a record are damaged: two phantoms, and the record is lost."""
+    """The only copy and the only row of a record are damaged: one phantom that went on into the sink, and the record is lost."""
     for kind in ("stored", "recorded"):
         for row in rows_of(story, kind, records):
             row["intact"] = False
-    return {"phantom": 2, "stored": -1, "recorded": -1, "lost": 1}
+    return {"phantom": 1, "stored": -1, "recorded": -1, "lost": 1}
 
 
 def resurrected(story: Story, records: tuple[str, ...]) -> Counts:

@@ -487,7 +487,7 @@ def test_a_control_that_holds_is_red() -> None:
     """A control that shows nothing proves the instrument blind."""
     found = judged(run(), **CONTROL).verdict
     check(Kind.VOID, "without effect", found)
-    assert (found.green, found.label) == (False, "not convicted (void)")
+    assert (found.green, found.label) == (False, "void")
 
 
 def test_a_control_convicted_of_something_else_is_red() -> None:
@@ -635,6 +635,15 @@ def test_a_missing_line_of_the_source_convicts_nobody() -> None:
     story = run()
     without(story, lambda row: about(row, RECORDS[5], "offered"))
     check(Kind.VOID, "5 of 6 records were offered", judged(story).verdict)
+
+
+def test_an_attempt_belongs_to_the_transaction_of_its_first_two_words() -> None:
+    """Whatever follows them: a program may number its attempts in words of its own."""
+    story = run()
+    story.transaction("producer-2.5", "aborted")
+    for name in ("stored", "acked", "sent"):
+        first(story, name, record=RECORDS[4]).update(attempt="producer-2.5.1.retry")
+    assert account(story.events).counts["resurrected"] == 1
 
 
 # --- signs --------------------------------------------------------------------------------------------------
