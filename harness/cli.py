@@ -20,6 +20,7 @@ from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
+from harness.pipelines.declaration import DeclarationError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
@@ -106,6 +107,55 @@ def run(
     if not saved.info.complete:
         _complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def check(
+    file: Annotated[Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")],
+    *,
+    only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
+    reports: Reports = Path("reports"),
+    as_json: AsJson = False,
+) -> None:
+    """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
+    from harness.checking import Check, advice, explanation, last_words, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+    pipeline = read_pipeline(file)
+    pipeline.check_commands()
+    system = DeclaredSystem(keep=True)
+    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
+    asked.plan({}, only or ())  # a wrong name is told before anything is started
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            progress.say("dry run: no fault")
+            dry = asked.dry_run(progress)
+            if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
+                _complain(f"the dry run without a fault proves nothing: {dry.verdict.reason}")
+                for line in last_words(dry):
+                    _complain(line)
+                raise typer.Exit(ExitCode.VOID)
+            seen = seen_in(dry)
+            cells, rest = asked.plan(seen, only or ())
+            for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
+                progress.say(line)
+        if explain:
+            raise typer.Exit
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            saved = asked.faults(cells, rest, progress)
+    finally:
+        system.close()
+    code = _finish(saved, as_json=as_json)
+    if not as_json:
+        for result in saved.results:
+            for line in advice(result):
+                typer.echo(f"  {visible(line)}")
+    if warning := point_latest(saved):
+        _complain(warning)
     raise typer.Exit(code)
 
 
@@ -306,6 +356,7 @@ _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 """The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
 _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
     (SelectionError, ExitCode.USAGE),
+    (DeclarationError, ExitCode.USAGE),
     (UnknownNameError, ExitCode.USAGE),
     (SavedRunError, ExitCode.USAGE),
     (NoRecordError, ExitCode.USAGE),

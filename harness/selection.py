@@ -114,7 +114,7 @@ def not_run(cell: Cell) -> NotRun:
         raise TypeError(f"{cell.id} applies")
     return NotRun(
         id=cell.id, scenario=cell.scenario.id, failure_point=cell.scenario.failure_point,
-        pipeline=cell.scenario.pipeline, system=cell.system, client=cell.client, runtime=cell.runtime,
+        pipeline=cell.pipeline, system=cell.system, client=cell.client, runtime=cell.runtime,
         semantic=cell.semantic, seed=cell.seed, because=expectation.because,
     )  # fmt: skip
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.core.prediction import Select
 from harness.core.record import Record, make_records
@@ -37,9 +38,16 @@ class Cell:
     @property
     def id(self) -> str:
         """The stable, readable id: selects the cell everywhere."""
-        return (
-            f"{self.system}/{self.client}/{self.scenario.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
-        )
+        return f"{self.system}/{self.client}/{self.pipeline}/{self.scenario.id}/{self.semantic}/{self.runtime}/s{self.seed}"
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+        return str(self.scenario.pipeline)
+
+    def saved_settings(self) -> dict[str, Any]:
+        """Return the settings as they are saved with the plan."""
+        return dataclasses.asdict(self.settings)
 
     @property
     def key(self) -> str:

@@ -128,7 +128,7 @@ def plan_of(cell: Cell) -> Plan:
         group=cell.scenario.group,
         system=cell.system,
         client=cell.client,
-        pipeline=cell.scenario.pipeline,
+        pipeline=cell.pipeline,
         failure_point=cell.scenario.failure_point,
         semantic=cell.semantic,
         runtime=cell.runtime,
@@ -143,5 +143,5 @@ def plan_of(cell: Cell) -> Plan:
         refused_by_client=isinstance(expectation, RefusedByClient),
         evidence=cell.scenario.fault.evidence(),
         because=cell.scenario.because,
-        settings=dataclasses.asdict(cell.settings),
+        settings=cell.saved_settings(),
     )

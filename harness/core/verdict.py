@@ -312,8 +312,10 @@ class Proof:
         if self.fired_at is None or self.plan.refused_by_client:
             return None
         # what the fault stands at comes again by itself: that is no load
-        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH)
-                 if e.get("record") != self.plan.target]  # fmt: skip
+        told = any(True for _ in self.history.of(kinds.DELIVERED, kinds.BATCH))
+        seen = () if told else (kinds.FETCHED,)  # a foreign program keeps no ledger: its deliveries are what the wire saw
+        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
+                 if e.get("record") != self.plan.target and e.get("reached") is not False]  # fmt: skip
         if not any(t < self.fired_at for t in moves):
             return "there was no load before the fault"
         if not any(t > self.fired_at for t in moves):

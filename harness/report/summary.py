@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 DEFAULT_SYSTEMS = ("kafka", "spark")
+DECLARED = "declared"
+"""The system that runs the pipelines that users bring."""
 SIMULATED = frozenset({"memory"})
 """Systems that are none: what they show says something about the harness only."""
 
@@ -147,6 +149,8 @@ def summarise(run: SavedRun) -> Summary:
 
 def rerun_line(plan: Plan) -> str:
     """Return the one line that runs exactly this cell again."""
+    if plan.system == DECLARED:
+        return f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only {plan.scenario} --seed {plan.seed}"
     system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"
     only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
     return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}"

@@ -57,6 +57,7 @@ class KafkaBench:
     exhausted: Callable[[], bool]
     """Whether the source has nothing left to give."""
     network: CellNetwork | None = None
+    idle_s: float = IDLE_S
     _rules: list[str] = field(default_factory=list)
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
@@ -73,7 +74,7 @@ class KafkaBench:
 
     def await_fired(self, trigger: Trigger) -> Fired | None:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
-        idle = _Idle(self.progress, self.exhausted)
+        idle = _Idle(self.progress, self.exhausted, self.idle_s)
         try:
             fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
@@ -191,9 +192,10 @@ class KafkaBench:
 class _Idle:
     """Whether everything has been still for IDLE_S with the source exhausted."""
 
-    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> None:
+    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float) -> None:
         self._progress = progress
         self._exhausted = exhausted
+        self._idle_s = idle_s
         self._last: Any = None
         self._since = time.monotonic()
 
@@ -201,4 +203,4 @@ class _Idle:
         now = self._progress()
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > IDLE_S
+        return time.monotonic() - self._since > self._idle_s

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient
+from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.errors import KafkaConfigurationError, KafkaError, TopicAlreadyExistsError
 
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 PROBE_TOPIC = "lostack.probe"
 READY_S = 60.0
@@ -39,6 +39,7 @@ class LogCopy:
     attempt: str | None
     origin: str | None
     visible: bool
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,32 @@ class Observer:
         with self._lock:
             return len(self._admin_client().describe_groups([group])[group]["members"])
 
+    def groups(self) -> tuple[str, ...]:
+        """Return the names of all consumer groups."""
+        with self._lock:
+            return tuple(sorted(group["group_id"] for group in self._admin_client().list_groups()))
+
+    def has(self, topic: str) -> bool:
+        """Whether there is such a topic."""
+        with self._lock:
+            return topic in self._admin_client().list_topics()
+
+    def expel(self, group: str) -> int:
+        """Put every member out of a group, as their session time-outs would; return how many there were."""
+        with self._lock:
+            members = self._admin_client().describe_groups([group])[group]["members"]
+            if members:
+                self._admin_client().remove_group_members(group, [MemberToRemove(member_id=m["member_id"]) for m in members])
+            return len(members)
+
+    def forget(self, topics: Iterable[str], groups: Iterable[str]) -> None:
+        """Delete topics and (empty) groups."""
+        with self._lock:
+            if groups := list(groups):
+                self._admin_client().delete_groups(groups)
+            if topics := list(topics):
+                self._admin_client().delete_topics(topics)
+
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         with self._lock:
@@ -174,8 +201,8 @@ class Observer:
 
 
 def _copy_of(record: Any, visible: bool) -> LogCopy:  # noqa: FBT001 - a plain fact of the copy
-    headers = {name: value.decode("ascii", "replace") for name, value in record.headers}
+    headers = {name: value.decode("ascii", "replace") for name, value in record.headers if value is not None}
     return LogCopy(
         record.partition, record.leader_epoch, record.offset, record.key, record.value,
-        headers.get(ATTEMPT_HEADER), headers.get(ORIGIN_HEADER), visible,
+        headers.get(ATTEMPT_HEADER), headers.get(ORIGIN_HEADER), visible, tuple(record.headers),
     )  # fmt: skip

@@ -1,0 +1,155 @@
+"""Checking a declared pipeline: a dry run, the plan that follows from it, the faults, and what to do about what broke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.history import HistoryError, read_history
+from harness.core.scenario import NotApplicable
+from harness.core.verdict import Kind
+from harness.pipelines.cells import NO_FAULT, cells_of, failure_points
+from harness.pipelines.declaration import DeclarationError, nearest
+from harness.pipelines.fixes import fix_of
+from harness.report.record import record_text
+from harness.report.summary import counted
+from harness.runner import RunPlan, run
+from harness.saved import HISTORY, LOGS
+from harness.selection import not_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.scenario import Scenario
+    from harness.interfaces import System
+    from harness.pipelines.cells import DeclaredCell
+    from harness.pipelines.declaration import Pipeline
+    from harness.runner import Progress
+    from harness.saved import CellResult, SavedRun
+
+DRY_RUNS = "dry-runs"
+LAST_LINES = 5
+_PLUMBING = frozenset({"ApiVersions", "Metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many."""
+
+    clients: tuple[str, ...]
+    connections: int
+    requests: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of one pipeline."""
+
+    pipeline: Pipeline
+    system: System
+    reports: Path
+    command: str
+    seed: int = 1
+
+    def dry_run(self, progress: Progress) -> CellResult:
+        """Run it without a fault. Raises like :func:`harness.runner.run`."""
+        first = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
+        saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)
+        if not saved.results:
+            raise KeyboardInterrupt
+        return saved.results[0]
+
+    def plan(
+        self, seen: Mapping[str, Seen], only: Sequence[str] = ()
+    ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
+        """Return the cells that are to run and those that do not apply. Raises DeclarationError for an unknown name."""
+        points = failure_points(self.pipeline, {role: one.requests for role, one in seen.items()})
+        names = [point.id for point in points]
+        for name in only:
+            if name not in names:
+                raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
+        cells = cells_of(self.pipeline, [point for point in points if not only or point.id in only], seed=self.seed)
+        rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
+        return tuple(cell for cell in cells if cell not in rest), rest
+
+    def faults(self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress) -> SavedRun:
+        """Run the faults."""
+        return self._run(cells, rest, self.reports, progress)
+
+    def _run(self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress) -> SavedRun:
+        plan = RunPlan(
+            systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
+            reports=reports, jobs=1, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
+        )  # fmt: skip
+        return run(plan, progress)
+
+
+def seen_in(result: CellResult) -> dict[str, Seen]:
+    """Return what the wire saw of each stage, by its role."""
+    try:
+        history = read_history(result.directory / HISTORY)
+    except HistoryError:
+        return {}
+    frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
+    return {
+        role: Seen(
+            tuple(sorted({e["client"] for e in frames if e["role"] == role})),
+            len({e["conn"] for e in frames if e["role"] == role}),
+            _counted(e["api"] for e in frames if e["role"] == role),
+        )
+        for role in sorted({e["role"] for e in frames})
+    }
+
+
+def _counted(names: Iterator[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
+    """Yield the plan as lines: what the stages were seen to do, what will be done to them, and what will not and why."""
+    load = f"{counted(pipeline.records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
+    yield f"{pipeline.name} claims {pipeline.claims}: {load}"
+    for role, one in seen.items():
+        asked = ", ".join(f"{name} {count}" for name, count in one.requests.items() if name not in _PLUMBING)
+        yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {asked or 'none'}"
+    yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
+    for scenario in scenarios:
+        expectation = scenario.expect[pipeline.claims]
+        if not isinstance(expectation, NotApplicable):
+            yield f"  {scenario.id}: {scenario.because}"
+    for scenario in scenarios:
+        expectation = scenario.expect[pipeline.claims]
+        if isinstance(expectation, NotApplicable):
+            yield f"  not {scenario.id}: {expectation.because}"
+
+
+def last_words(result: CellResult) -> Iterator[str]:
+    """Yield the last lines of each stage that ended by an error before it was told to."""
+    try:
+        lives = list(read_history(result.directory / HISTORY).of(kinds.NODE))
+    except HistoryError:
+        return
+    for name in dict.fromkeys(str(e["node"]) for e in lives if e.get("phase") == "exited" and e.get("status")):
+        log = result.directory / LOGS / f"{name}.log"
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        yield f"the {name} ended by an error; it last said:"
+        yield from (f"  {line}" for line in lines[-LAST_LINES:])
+
+
+def advice(result: CellResult) -> Iterator[str]:
+    """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
+    if result.verdict.kind is not Kind.BROKEN:
+        return
+    account = result.judgement.account
+    broken = account.records[account.records["record"].isin(account.lost | account.duplicated)]
+    if not broken.empty:
+        first = broken.sort_values("position")["record"].iloc[0]
+        yield f"the path of {first}:"
+        yield from record_text([result], first).splitlines()[1:]
+    if fix := fix_of(result):
+        yield f"what would mend it: {fix}"

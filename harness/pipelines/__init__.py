@@ -1,0 +1,9 @@
+"""Pipelines that users bring: declared in a few lines, run unchanged behind the wire, judged from outside."""
+
+from __future__ import annotations
+
+from harness.pipelines.cells import DeclaredCell, failure_points
+from harness.pipelines.declaration import DeclarationError, Input, Output, Pipeline, Stage
+from harness.pipelines.reading import read_pipeline
+
+__all__ = ["DeclarationError", "DeclaredCell", "Input", "Output", "Pipeline", "Stage", "failure_points", "read_pipeline"]

@@ -1,0 +1,183 @@
+"""The cells of a declared pipeline: one per failure point that applies to it, and the reasons for those that do not."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from harness.bench import OnWire
+from harness.core.cell import Cell, Load, make_load
+from harness.core.identity import Identity
+from harness.core.prediction import Permitted
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.faults import Drop, Kill, NoFault
+from harness.pipelines.declaration import CONSUMING, DeclarationError, fill
+from harness.wire.rules import Api, Direction, How
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from harness.core.record import Record
+    from harness.core.scenario import Fault
+    from harness.pipelines.declaration import Pipeline
+
+SYSTEM = "declared"
+LAST_WORD = "z"
+"""Ends a token, so that one cut short is none."""
+REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCell(Cell):
+    """One failure point of one declared pipeline."""
+
+    declared: Pipeline
+
+    @property
+    def pipeline(self) -> str:
+        """The name that the user gave it."""
+        return self.declared.name
+
+    @property
+    def identity(self) -> Identity:
+        """Where a record's id is found."""
+        return self.declared.id or Identity(rf"{self.key}\.(k\d+-\d+)\.{LAST_WORD}")
+
+    def saved_settings(self) -> dict[str, Any]:
+        """Return the declaration: the settings themselves are the user's and stand in the user's programs."""
+        plain: dict[str, Any] = dataclasses.asdict(self.declared)
+        return plain | {"directory": str(self.declared.directory), "id": dataclasses.asdict(self.identity)}
+
+    def line(self, record: Record) -> str:
+        """Return the line that offers a record, as made before its id is known by what is found in it."""
+        values = {"id": self._token(record), "key": record.key, "position": record.position}
+        return fill(self.declared.input.line, values)
+
+    def lines(self) -> dict[str, str]:
+        """Return the line of each record by its id, in the order of the source."""
+        return {self._found(record): self.line(record) for record in self._drawn().records}
+
+    def load(self) -> Load:
+        """Return the records, named by the id that is found in their lines, and the target."""
+        drawn = self._drawn()
+        records = tuple(replace(record, id=self._found(record)) for record in drawn.records)
+        if len({record.id for record in records}) < len(records):
+            raise DeclarationError(f"id: the same one ({records[0].id!r}) is found in several of the lines that are offered")
+        return replace(drawn, records=records, target=records[drawn.target.position - 1])
+
+    def _drawn(self) -> Load:
+        return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+
+    def _token(self, record: Record) -> str:
+        return f"{self.key}.{record.id}.{LAST_WORD}"
+
+    def _found(self, record: Record) -> str:
+        line = self.line(record)
+        found = self.identity.in_text(line) or replace(self.identity, json="").in_text(self._token(record))
+        if found is None:
+            raise DeclarationError(f"id: nothing is found in a line as it is offered: {line}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A failure point as it looks on the wire. ``{role}`` in ``because`` is the stage's."""
+
+    id: str
+    roles: tuple[Role, ...]
+    api: Api | None
+    direction: Direction
+    act: str
+    because: str
+
+
+_WRITING = (Role.PRODUCER, Role.PROCESSOR)
+_POINTS = (
+    _Point("producer-crash-before-send", _WRITING, Api.PRODUCE, REQUEST, "kill",
+           "The {role} has the record in hand; its request has not left when it is killed."),
+    _Point("producer-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, "kill",
+           "The broker has stored the record; the {role} is killed before it reads the acknowledgement."),
+    _Point("request-lost", _WRITING, Api.PRODUCE, REQUEST, "drop",
+           "The {role}'s request never reaches the broker, and the connection is cut."),
+    _Point("ack-lost", _WRITING, Api.PRODUCE, RESPONSE, "drop",
+           "The broker has stored the record; its acknowledgement never reaches the {role}, and the connection is cut."),
+    _Point("broker-crash-before-append", _WRITING, Api.PRODUCE, REQUEST, "broker",
+           "The broker is killed with the {role}'s request not yet seen, and comes back."),
+    _Point("broker-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, "broker",
+           "The broker has stored the record and is killed before it answers the {role}; it comes back."),
+    _Point("delivery-lost", CONSUMING, Api.FETCH, RESPONSE, "drop",
+           "The record is on its way to the {role} and never arrives: the connection is cut."),
+    _Point("commit-lost", CONSUMING, Api.OFFSET_COMMIT, REQUEST, "kill",
+           "The {role} has asked to save its position behind the record and is killed; the request never arrives."),
+    _Point("commit-ack-lost", CONSUMING, Api.OFFSET_COMMIT, RESPONSE, "kill",
+           "The position behind the record is saved, and the {role} is killed before it learns so."),
+    _Point("broker-crash-before-position", CONSUMING, Api.OFFSET_COMMIT, REQUEST, "broker",
+           "The broker is killed before it has stored the {role}'s position, and comes back."),
+    _Point("transaction-crash-before-commit", _WRITING, Api.END_TXN, REQUEST, "kill",
+           "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
+    _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, "kill",
+           "The record's transaction is ended, and the {role} is killed before it learns so."),
+)  # fmt: skip
+NO_FAULT = "none"
+
+
+def failure_points(pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None = None) -> tuple[Scenario, ...]:
+    """Return every failure point as a scenario of this pipeline; what does not apply says why.
+
+    ``requests``: which APIs each role was seen to use (by the dry run); without it only roles decide.
+    """
+    found = [_scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)]
+    for point in _POINTS:
+        present = [role for role in point.roles if pipeline.stage(role)]
+        for role in present or point.roles[:1]:
+            name = point.id if len(present) < 2 else f"{role}-{point.id}"  # noqa: PLR2004 - two stages have this point
+            name = name.replace("producer-producer-", "producer-").replace("processor-producer-", "processor-")
+            reason = _reason(point, role, pipeline, requests)
+            scenario = _scenario(pipeline, name, _fault(point, role), point.because.format(role=role), reason)
+            found.append(replace(scenario, failure_point=point.id))
+    return tuple(found)
+
+
+def cells_of(
+    pipeline: Pipeline, scenarios: Iterable[Scenario], *, seed: int = 1, records: int | None = None
+) -> tuple[DeclaredCell, ...]:
+    """Return the cells of scenarios made by :func:`failure_points`."""
+    return tuple(
+        DeclaredCell(
+            scenario=scenario, semantic=pipeline.claims, system=SYSTEM, client=pipeline.name, runtime="process", seed=seed,
+            records=records or pipeline.records, declared=pipeline,
+        )
+        for scenario in scenarios
+    )  # fmt: skip
+
+
+def _fault(point: _Point, role: Role) -> Fault:
+    if point.api is None:
+        raise ValueError(point.id)
+    at = OnWire(role, point.api, point.direction)
+    match point.act:
+        case "drop":
+            return Drop(at)
+        case "kill":
+            return Kill(at, (role,), held=How.DISCARD)
+        case _:
+            return Kill(at, (Role.BROKER,), held=How.DISCARD)
+
+
+def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
+    if pipeline.stage(role) is None:
+        return f"the pipeline has no {' or '.join(point.roles)}"
+    if requests is not None and point.api is not None and point.api.label not in requests.get(role, ()):
+        return f"the dry run saw no {point.api.label} request of the {role}"
+    return None
+
+
+def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None) -> Scenario:
+    anything = Predicted(lost=Permitted(), duplicated=Permitted())
+    broker = Role.BROKER in fault.evidence().killed
+    return Scenario(
+        id=name, failure_point=name, fault=fault, because=because, group=pipeline.name,
+        expect={pipeline.claims: NotApplicable(reason) if reason else anything},
+        deployment=Deployment.OWN if broker else Deployment.SHARED,
+    )  # fmt: skip

@@ -1,0 +1,251 @@
+"""The declaration of a user's pipeline: frozen dataclasses with clear defaults, checked when they are made."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+import sys
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.core.cell import LEAST_RECORDS, MOST_RECORDS
+from harness.core.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
+from harness.core.scenario import Role
+from harness.core.semantics import Semantic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
+"""What lostack offers, one line a record, where the declaration has no ``line`` of its own."""
+ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
+CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
+DECLARED_RECORDS = 48
+LINES = ("id", "key", "position")
+"""What may stand in braces in an input line."""
+PLACES = ("bootstrap", "work", "input", "topic", "python", "here")
+"""What may stand in braces in a command, its environment, and an output."""
+
+
+class DeclarationError(ValueError):
+    """A pipeline cannot be run as declared; one line, with what to do."""
+
+
+class InputKind(StrEnum):
+    """How the records are offered."""
+
+    STDIN = "stdin"
+    """Lines, one a record, to the producer's standard input, at a steady rate."""
+    FILE = "file"
+    """A file of lines, whole from the start, whose path is ``{input}``."""
+    TOPIC = "topic"
+    """lostack produces them into a topic: for a pipeline that begins with a consumer."""
+
+
+class OutputKind(StrEnum):
+    """Where the results land."""
+
+    TOPIC = "topic"
+    SQLITE = "sqlite"
+    """A SQLite ``file`` and a ``query``; every row is a result."""
+    LINES = "lines"
+    """Text files by a glob in ``file`` (JSON lines, CSV, a log); every line that has an id is a result."""
+    PARQUET = "parquet"
+    """Parquet files by a glob in ``file``; every row is a result."""
+    STDOUT = "stdout"
+    """What the last stage prints; every line that has an id is a result."""
+    COMMAND = "command"
+    """What a ``command`` prints (psql, mongoexport, …); every line that has an id is a result."""
+
+
+class Resend(StrEnum):
+    """What standard input gives a restarted producer."""
+
+    UNACKNOWLEDGED = "unacknowledged"
+    """Every line again that it was given and that the broker had not acknowledged to it, then the rest."""
+    NONE = "none"
+    """The rest: what was in its hands is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One program: started by a plain command, all its processes in one group, which is what a crash ends.
+
+    ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
+    when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
+    started again, as a supervisor would. ``position`` says where a consuming stage keeps it: ``group`` (Kafka's consumer
+    group) or ``elsewhere`` (then lostack cannot tell what it has skipped from what it has yet to read).
+    """
+
+    role: Role
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ready: str = ""
+    ready_within_s: float = 60.0
+    restart: bool = True
+    position: str = "group"
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
+        if not self.command:
+            raise DeclarationError(f"the {self.role} has no command")
+        choice("position", self.position, ("group", "elsewhere"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """How records are offered. ``rate`` is lines a second (stdin, topic); ``line`` has {id}, {key} and {position} in it."""
+
+    kind: InputKind = InputKind.STDIN
+    line: str = DEFAULT_LINE
+    rate: float = 50.0
+    resend: Resend | None = None
+    """None: unacknowledged, but for a pipeline that claims at-most-once."""
+    topic: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0:
+            raise DeclarationError("input: rate is records a second, above 0")
+        if "\n" in self.line or ("{id}" not in self.line and "{position}" not in self.line):
+            raise DeclarationError(
+                "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where results land; ``quiet_s`` is how long it must not change for the run to be over."""
+
+    kind: OutputKind
+    topic: str = ""
+    file: str = ""
+    query: str = ""
+    command: tuple[str, ...] = ()
+    quiet_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        needs = {
+            OutputKind.TOPIC: ("topic",), OutputKind.SQLITE: ("file", "query"), OutputKind.LINES: ("file",),
+            OutputKind.PARQUET: ("file",), OutputKind.STDOUT: (), OutputKind.COMMAND: ("command",),
+        }[self.kind]  # fmt: skip
+        for name in needs:
+            if not getattr(self, name):
+                raise DeclarationError(f"output: kind {self.kind} needs {name}")
+        for name in ("topic", "file", "query", "command"):
+            if getattr(self, name) and name not in needs:
+                raise DeclarationError(f"output: {name} means nothing for kind {self.kind}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A user's pipeline. ``topics`` are created for it; the first is the one between producer and consumer.
+
+    ``id`` says where a record's id is found in topics and results; without it lostack looks for its own token, anywhere.
+    ``directory`` is where its commands are run (the declaration's own folder).
+    """
+
+    name: str
+    claims: Semantic
+    stages: tuple[Stage, ...]
+    topics: tuple[str, ...]
+    output: Output
+    input: Input = field(default_factory=Input)
+    id: Identity | None = None
+    records: int = DECLARED_RECORDS
+    partitions: int = 3
+    drain_s: float = 90.0
+    directory: Path = field(default_factory=Path.cwd)
+    file: str = ""
+    """The TOML file it was read from, if any."""
+
+    def __post_init__(self) -> None:
+        if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
+            raise DeclarationError(f"name: {self.name!r} is part of every cell's id: letters, digits, - and _ only")
+        if not self.topics:
+            raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
+        if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
+            raise DeclarationError(f"records: {self.records}; a run needs {LEAST_RECORDS} to {MOST_RECORDS}")
+        self._check_stages()
+        for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
+            if topic and topic not in self.topics:
+                raise DeclarationError(f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}")
+
+    def _check_stages(self) -> None:
+        roles = [stage.role for stage in self.stages]
+        if not roles:
+            raise DeclarationError("a pipeline needs a [[stage]]: role and command")
+        if twice := next((role for role in roles if roles.count(role) > 1), None):
+            raise DeclarationError(
+                f"two stages are a {twice}; a run can tell one {twice} from other roles, not from another {twice}: "
+                "start both by one command"
+            )
+        if self.input.kind is InputKind.TOPIC:
+            if Role.PRODUCER in roles:
+                raise DeclarationError("input: kind topic replaces the producer: take away one of the two")
+            if not self.input.topic:
+                raise DeclarationError("input: kind topic needs topic")
+        elif Role.PRODUCER not in roles:
+            raise DeclarationError(f"input: kind {self.input.kind} needs a stage that is a producer; or let kind be topic")
+        if self.input.kind is not InputKind.TOPIC and self.input.topic:
+            raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
+
+    @property
+    def topic(self) -> str:
+        """The topic between producer and consumer."""
+        return self.input.topic or self.topics[0]
+
+    @property
+    def resend(self) -> Resend:
+        """What a restarted producer is given on standard input."""
+        if self.input.resend is not None:
+            return self.input.resend
+        return Resend.NONE if self.claims is Semantic.AT_MOST_ONCE else Resend.UNACKNOWLEDGED
+
+    def stage(self, role: Role) -> Stage | None:
+        """Return the stage of a role."""
+        return next((stage for stage in self.stages if stage.role is role), None)
+
+    def check_commands(self) -> None:
+        """Raise :class:`DeclarationError` where a command is not there."""
+        for stage in self.stages:
+            program = fill(stage.command[0], {"python": sys.executable, "here": str(self.directory)})
+            beside = self.directory / program
+            if "{" in program or shutil.which(program) or (beside.is_file() and shutil.which(str(beside))):
+                continue
+            hint = (
+                f"{beside} is not executable" if beside.is_file() else "it is neither on the PATH nor in " + str(self.directory)
+            )
+            raise DeclarationError(f"the {stage.role}'s command {program!r} cannot be started: {hint}")
+
+
+def fill(text: str, values: Mapping[str, object]) -> str:
+    """Put values where their names stand in braces; every other brace is left alone.
+
+    >>> fill('{"id": "{id}"}', {"id": 7})
+    '{"id": "7"}'
+    """
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Say which name was probably meant.
+
+    >>> nearest("comand", ["command", "role"])
+    'did you mean command?'
+    """
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+
+
+def choice(where: str, value: str, names: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``names``; raise :class:`DeclarationError` with the nearest where it is none."""
+    names = [str(name) for name in names]
+    if value not in names:
+        raise DeclarationError(f"{where}: {value!r} is none; {nearest(str(value), names)}")
+    return value

@@ -1,0 +1,151 @@
+"""Reading a pipeline from TOML: every wrong field is named, with the nearest right one."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from harness.core.identity import Identity, IdentityError
+from harness.core.scenario import Role
+from harness.core.semantics import Semantic
+from harness.pipelines.declaration import (
+    ROLES,
+    DeclarationError,
+    Input,
+    InputKind,
+    Output,
+    OutputKind,
+    Pipeline,
+    Resend,
+    Stage,
+    choice,
+    nearest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_TABLES = {"stage": "stages"}
+_HIDDEN = {"directory", "file"}
+
+
+def read_pipeline(file: Path) -> Pipeline:
+    """Read a declaration. Raises :class:`DeclarationError` with one line that names the file."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DeclarationError(f"{file} is no TOML: {error}") from error
+    try:
+        return _pipeline(data, file)
+    except (DeclarationError, IdentityError) as error:
+        raise DeclarationError(f"{file}: {error}") from error
+
+
+def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
+    data = {"name": file.resolve().parent.name, **data}
+    if "topic" in data and "topics" not in data:
+        data["topics"] = [data.pop("topic")]
+    read: dict[str, Callable[[Any], Any]] = {
+        "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
+        "stage": _stages, "input": _input, "output": _output, "id": _identity, "records": _whole("records"),
+        "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
+    }  # fmt: skip
+    values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
+    values["stages"] = values.pop("stage")
+    return Pipeline(**values, directory=file.resolve().parent, file=str(file))
+
+
+def _stages(value: Any) -> tuple[Stage, ...]:
+    if not isinstance(value, list):
+        raise DeclarationError("stage: write [[stage]], once for each stage")
+    return tuple(_stage(entry, number) for number, entry in enumerate(value, start=1))
+
+
+def _stage(data: Any, number: int) -> Stage:
+    where = f"stage {number}"
+    read: dict[str, Callable[[Any], Any]] = {
+        "role": lambda v: Role(choice(f"{where}: role", v, ROLES)), "command": _command(f"{where}: command"),
+        "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
+        "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
+        "position": _text(f"{where}: position"),
+    }  # fmt: skip
+    return Stage(**_values(where, data, read, needed=("role", "command")))
+
+
+def _input(data: Any) -> Input:
+    read: dict[str, Callable[[Any], Any]] = {
+        "kind": lambda v: InputKind(choice("input: kind", v, InputKind)), "line": _text("input: line"),
+        "rate": _number("input: rate"), "resend": lambda v: Resend(choice("input: resend", v, Resend)),
+        "topic": _text("input: topic"),
+    }  # fmt: skip
+    return Input(**_values("input", data, read))
+
+
+def _output(data: Any) -> Output:
+    read: dict[str, Callable[[Any], Any]] = {
+        "kind": lambda v: OutputKind(choice("output: kind", v, OutputKind)), "topic": _text("output: topic"),
+        "file": _text("output: file"), "query": _text("output: query"), "command": _command("output: command"),
+        "quiet_s": _number("output: quiet_s"),
+    }  # fmt: skip
+    return Output(**_values("output", data, read, needed=("kind",)))
+
+
+def _identity(data: Any) -> Identity:
+    known = [f.name for f in fields(Identity)]
+    return Identity(**_values("id", data, {name: _text(f"id: {name}") for name in known}))
+
+
+def _values(where: str, data: Any, read: Mapping[str, Callable[[Any], Any]], needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Read a table field by field; raise where one is unknown, missing, or of a wrong kind."""
+    at = f"{where}: " if where else ""
+    if not isinstance(data, dict):
+        raise DeclarationError(f"{at}is a table, not {data!r}")
+    for name in data:
+        if name not in read:
+            raise DeclarationError(f"{at}there is no field {name}; {nearest(name, read)}")
+    for name in needed:
+        if name not in data:
+            raise DeclarationError(f"{at}{name} is missing")
+    return {name: read[name](value) for name, value in data.items()}
+
+
+def _typed(where: str, what: str, *kinds: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise DeclarationError(f"{where}: {value!r} is no {what}")
+        return value
+
+    return read
+
+
+def _text(where: str) -> Callable[[Any], Any]:
+    return _typed(where, "text", str)
+
+
+def _whole(where: str) -> Callable[[Any], Any]:
+    return _typed(where, "whole number", int)
+
+
+def _number(where: str) -> Callable[[Any], Any]:
+    return _typed(where, "number", int, float)
+
+
+def _flag(where: str) -> Callable[[Any], Any]:
+    return _typed(where, "true or false", bool)
+
+
+def _texts(where: str) -> Callable[[Any], Any]:
+    return lambda value: tuple(_text(where)(each) for each in _typed(where, "list", list)(value))
+
+
+def _command(where: str) -> Callable[[Any], Any]:
+    return lambda value: tuple(shlex.split(value)) if isinstance(value, str) else _texts(where)(value)
+
+
+def _mapping(where: str) -> Callable[[Any], Any]:
+    return lambda value: {name: _text(f"{where}: {name}")(each) for name, each in _typed(where, "table", dict)(value).items()}

@@ -1,0 +1,1 @@
+"""Pipelines that users declare, run on our Kafka behind the wire."""

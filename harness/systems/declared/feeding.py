@@ -1,0 +1,190 @@
+"""Offering the records to a pipeline: by standard input, as a file, or into a topic. What was offered is written down."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from kafka import KafkaProducer
+
+from harness.core import events as kinds
+from harness.pipelines.declaration import Resend
+from harness.runtimes.interface import NodeStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.core.history import Event, HistoryWriter
+    from harness.systems.declared.nodes import CommandNode
+
+
+class Feeder(Protocol):
+    """Offers the records."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def exhausted(self) -> bool:
+        """Whether everything has been offered, and nothing is to be offered again."""
+
+    def trouble(self) -> str | None:
+        """What went wrong, if anything did."""
+
+    def close(self) -> None:
+        """End, wherever it is."""
+
+
+def acknowledged(events: tuple[Event, ...]) -> set[str]:
+    """Return the records that a producer knows to be stored: answered without error, and their transactions committed.
+
+    Seen from the wire: an answer counts when it reached the client.
+    """
+    told = {e["record"] for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] == 0 and e["reached"]}
+    ends = {e["request"]: e for e in events if e["event"] == kinds.END_TXN and e["commit"]}
+    answers = {e["request"] for e in events if e["event"] == kinds.END_TXN_ANSWER and e["error"] == 0 and e["reached"]}
+    sent = [e for e in events if e["event"] == kinds.SENT and e["transactional"]]
+    committed = {
+        e["record"]
+        for e in sent
+        for request, end in ends.items()
+        if request in answers and end["producer_id"] == e["producer_id"] and end["t"] > e["t"]
+    }
+    return told - {e["record"] for e in sent} | (told & committed)
+
+
+class StdinFeeder:
+    """Lines to the producer's standard input; closed behind the last. A restarted producer is given lines again, or not."""
+
+    def __init__(
+        self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
+        seen: Callable[[], tuple[Event, ...]],
+    ) -> None:  # fmt: skip
+        self._node = node
+        self._lines = dict(lines)
+        self._pause_s = 1 / rate
+        self._resend = resend
+        self._history = history
+        self._seen = seen
+        self._stop = threading.Event()
+        self._todo = list(self._lines)
+        self._given: list[str] = []
+        self._life = 0
+        self._done_life = 0
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._life = self._node.incarnation
+        self._thread.start()
+
+    def exhausted(self) -> bool:
+        """Whether the producer that lives now has been given everything."""
+        return self._done_life == self._node.incarnation
+
+    def trouble(self) -> str | None:
+        """Nothing goes wrong here that the producer's end does not tell."""
+        return None
+
+    def close(self) -> None:
+        """End."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause_s):
+            life, node = self._node.incarnation, self._node.node
+            if life != self._life:
+                self._life = life
+                self._begin_again()
+            if node is None or self._done_life == life:
+                continue
+            if not self._todo:
+                node.close_stdin()
+                self._done_life = life
+                continue
+            record = self._todo[0]
+            try:
+                node.write_stdin(self._lines[record].encode() + b"\n")
+            except NodeStateError:  # it is dead or does not read: its successor, or a later turn, gets the line
+                continue
+            self._todo.pop(0)
+            self._given.append(record)
+            self._history.write(kinds.TAKEN, record=record)
+
+    def _begin_again(self) -> None:
+        if self._resend is Resend.UNACKNOWLEDGED:
+            known = acknowledged(self._seen())
+            self._todo = [record for record in self._given if record not in known] + self._todo
+            self._given = [record for record in self._given if record in known]
+
+
+class FileFeeder:
+    """A file of all lines, there before the producer starts; what it has read of it, it must know itself."""
+
+    def __init__(self, file: Path, lines: Mapping[str, str]) -> None:
+        file.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
+
+    def start(self) -> None:
+        """Everything is there."""
+
+    def exhausted(self) -> bool:
+        """Everything is there."""
+        return True
+
+    def trouble(self) -> str | None:
+        """Nothing can go wrong any more."""
+        return None
+
+    def close(self) -> None:
+        """Leave the file where it is."""
+
+
+class TopicFeeder:
+    """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._lines = lines
+        self._pause_s = 1 / rate
+        self._history = history
+        self._stop = threading.Event()
+        self._done = threading.Event()
+        self._trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def exhausted(self) -> bool:
+        """Whether everything is in the topic."""
+        return self._done.is_set()
+
+    def trouble(self) -> str | None:
+        """What went wrong, if anything did."""
+        return self._trouble
+
+    def close(self) -> None:
+        """End."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", metrics_enabled=False)
+        try:
+            for record, (key, line) in self._lines.items():
+                if self._stop.wait(self._pause_s):
+                    return
+                producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=60)
+                self._history.write(kinds.TAKEN, record=record)
+            self._done.set()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run proves nothing and says so
+            self._trouble = f"a record could not be put into {self._topic}: {type(error).__name__}: {error}"
+        finally:
+            producer.close(timeout=1)

@@ -1,0 +1,172 @@
+"""The stages of a declared pipeline as nodes: a plain command, its processes one group, its lives written down."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness import failpoint
+from harness.core import events as kinds
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.declaration import CONSUMING, fill
+from harness.runtimes.interface import NodeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.core.history import HistoryWriter
+    from harness.core.scenario import Role
+    from harness.pipelines.declaration import Stage
+    from harness.runtimes.interface import Exit, Node, Runtime
+
+LIVES = 6
+"""How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
+TAIL = 5
+"""Lines of a stage's output that are shown where it fails."""
+
+
+class StageError(Exception):
+    """A stage cannot do its work; one line with the last lines of its log."""
+
+
+@dataclass
+class CommandNode:
+    """One stage over its incarnations. Implements :class:`harness.bench.Target`."""
+
+    stage: Stage
+    values: Mapping[str, object]
+    runtime: Runtime
+    history: HistoryWriter
+    cell_key: str
+    directory: Path
+    log: Path
+    failpoints: Path
+    fetches: Callable[[int], bool]
+    """Whether the stage has fetched since a time (monotonic ns), as the wire saw it."""
+    stdin: bool
+    hint: Callable[[], str]
+    """What the wire saw that may be the reason where the stage does not become ready."""
+    buried: Callable[[], object] = lambda: None
+    """Called when the stage has died, before it is started again."""
+    incarnation: int = 0
+    node: Node | None = None
+    _since: int = 0
+    _told: bool = field(default=False)
+
+    @property
+    def role(self) -> Role:
+        """What it does."""
+        return self.stage.role
+
+    @property
+    def name(self) -> str:
+        """A run has one stage of each role: its name is the role's."""
+        return str(self.stage.role)
+
+    def start(self) -> None:
+        """Start the next incarnation; does not wait."""
+        self.incarnation += 1
+        bootstrap = str(self.values["bootstrap"])
+        spec = NodeSpec(
+            name=f"{self.cell_key}-{self.name}", role=self.name, cwd=self.directory, log=self.log, stdin_pipe=self.stdin,
+            argv=tuple(fill(word, self.values) for word in self.stage.command),
+            env={
+                "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "PYTHONUNBUFFERED": "1",
+                "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
+                **{name: fill(value, self.values) for name, value in self.stage.environment.items()},
+            },
+        )  # fmt: skip
+        self._since = time.monotonic_ns()
+        self.node = self.runtime.start(spec)
+        self._told = False
+        self._say("started", pid=self.node.pid)
+
+    def await_ready(self) -> None:
+        """Wait until it does its work. Raises :class:`StageError` where it ends before, or never does."""
+        within_s = self.stage.ready_within_s
+        try:
+            wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
+        except WaitTimeoutError as error:
+            wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else "it never fetched from its topic"
+            raise self._error(f"was not ready within {within_s:g} s: {wanted}") from error
+        end = self.ended()
+        if end is not None and not (end.status == 0 and self.role not in CONSUMING):
+            raise self._error(f"ended with {end} before it was ready")
+        self._say("ready", pid=self._alive().pid)
+
+    def _is_ready(self) -> bool:
+        if self.stage.ready:
+            return re.search(self.stage.ready, self._alive().log_tail(1000)) is not None
+        return self.role not in CONSUMING or self.fetches(self._since)
+
+    def _error(self, what: str) -> StageError:
+        tail = " | ".join(line for line in self._alive().log_tail(TAIL).splitlines() if line.strip())
+        said = f"; it last said: {tail}" if tail else "; it printed nothing"
+        hint = self.hint()
+        return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}")
+
+    def failure(self) -> str:
+        """Say how it ended, with the last lines of its log."""
+        return str(self._error(f"ended with {self.ended()}"))
+
+    def ended(self) -> Exit | None:
+        """How this incarnation ended, if it has; written down once."""
+        self.runtime.check()
+        end = self._alive().exit
+        if end is not None and not self._told:
+            self._told = True
+            self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+        return end
+
+    @property
+    def started(self) -> bool:
+        """Whether it was ever started."""
+        return self.node is not None
+
+    def stopped_itself(self) -> bool:
+        """Whether this incarnation has ended by itself."""
+        return self.node is not None and self.ended() is not None
+
+    def kill(self) -> None:
+        """SIGKILL all of its processes, and wait until they are reaped."""
+        if self.ended() is None:
+            self._alive().kill()
+            self.ended()
+
+    def pause(self) -> None:
+        """Stop it."""
+        self._alive().pause()
+        self._say("paused", pid=self._alive().pid)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._alive().resume()
+        self._say("resumed", pid=self._alive().pid)
+
+    def restart(self) -> None:
+        """Start it again and wait until it is ready."""
+        self.buried()
+        self.start()
+        self.await_ready()
+
+    def supervise(self) -> str | None:
+        """Start again what has ended and should go on; say what is wrong with it, or ``None``."""
+        end = self.ended()
+        if end is None or (end.status == 0 and self.role not in CONSUMING):
+            return None
+        if not self.stage.restart or self.incarnation >= LIVES:
+            return self.failure()
+        self.buried()
+        self.start()
+        return f"the {self.name} ended with {end} and was started again"
+
+    def _alive(self) -> Node:
+        if self.node is None:
+            raise RuntimeError(f"the {self.name} was never started")
+        return self.node
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self.history.write(kinds.NODE, node=self.name, role=self.name, incarnation=self.incarnation, phase=phase, **fields)

@@ -1,0 +1,153 @@
+"""Reading a pipeline's results at rest: every row as text, in its order. A reader never changes what it reads."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness.pipelines.declaration import DeclarationError, OutputKind, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.pipelines.declaration import Output
+
+COMMAND_S = 60.0
+
+
+class OutputError(Exception):
+    """An output cannot be read; one line."""
+
+
+class Results(Protocol):
+    """The results of a pipeline."""
+
+    def size(self) -> Any:
+        """Return a value that changes while results arrive."""
+
+    def rows(self) -> Sequence[str]:
+        """Return every result as text. Raises :class:`OutputError`."""
+
+
+def results_of(output: Output, values: Mapping[str, object], directory: Path, log: Path) -> Results:
+    """Return the reader of an output that is no topic; ``log`` is what the last stage prints."""
+    at = fill(output.file, values)
+    path = str(Path(at) if Path(at).is_absolute() else directory / at) if at else ""
+    match output.kind:
+        case OutputKind.SQLITE:
+            return Sqlite(Path(path), output.query)
+        case OutputKind.LINES:
+            return Lines(path)
+        case OutputKind.PARQUET:
+            return Parquet(path)
+        case OutputKind.STDOUT:
+            return Lines(glob.escape(str(log)))
+        case OutputKind.COMMAND:
+            return Command(tuple(fill(word, values) for word in output.command), directory)
+        case OutputKind.TOPIC:
+            raise DeclarationError("a topic is read by the observer")
+
+
+class Files:
+    """Files by a glob."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def files(self) -> list[Path]:
+        """Return them, in the order of their names."""
+        return [Path(name) for name in sorted(glob.glob(self._pattern, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+
+    def size(self) -> Any:
+        """Names, sizes and times of change."""
+        found = []
+        for file in self.files():
+            with contextlib.suppress(FileNotFoundError):  # a journal, or a part that has just been renamed
+                stat = file.stat()
+                found.append((str(file), stat.st_size, stat.st_mtime_ns))
+        return tuple(found)
+
+
+class Lines(Files):
+    """Every line of text files."""
+
+    def rows(self) -> Sequence[str]:
+        """Return them."""
+        return [line for file in self.files() for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+
+
+class Parquet(Files):
+    """Every row of Parquet files."""
+
+    def rows(self) -> Sequence[str]:
+        """Return the columns of each, joined."""
+        return list(self._rows())
+
+    def _rows(self) -> Iterator[str]:
+        import pyarrow as pa  # noqa: PLC0415 - heavy, and needed by no other output
+        from pyarrow import parquet  # noqa: PLC0415
+
+        for file in self.files():
+            try:
+                table = parquet.ParquetFile(file).read()
+            except (OSError, pa.ArrowInvalid) as error:
+                raise OutputError(f"cannot read {file}: {error}") from error
+            yield from (_joined(row.values()) for row in table.to_pylist())
+
+
+class Sqlite:
+    """Every row of a query, over a connection that cannot write."""
+
+    def __init__(self, file: Path, query: str) -> None:
+        self._file = file
+        self._query = query
+
+    def size(self) -> Any:
+        """Size and time of the database and of its journals."""
+        return Files(f"{glob.escape(str(self._file))}*").size()
+
+    def rows(self) -> Sequence[str]:
+        """Return the columns of each row, joined."""
+        if not self._file.exists():
+            raise OutputError(f"the output {self._file} was never made")
+        try:
+            connection = sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
+            try:
+                return [_joined(row) for row in connection.execute(self._query)]
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise OutputError(f"cannot read {self._file}: {error}; the query is: {self._query}") from error
+
+
+class Command:
+    """Every line that a command prints."""
+
+    def __init__(self, argv: tuple[str, ...], directory: Path) -> None:
+        self._argv = argv
+        self._directory = directory
+
+    def size(self) -> Any:
+        """What it prints."""
+        return tuple(self.rows())
+
+    def rows(self) -> Sequence[str]:
+        """Return them."""
+        try:
+            done = subprocess.run(
+                self._argv, cwd=self._directory, capture_output=True, text=True, errors="replace", timeout=COMMAND_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise OutputError(f"the output's command {self._argv[0]!r} did not run: {error}") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise OutputError(f"the output's command {self._argv[0]!r} ended with status {done.returncode}: {' '.join(said)}")
+        return done.stdout.splitlines()
+
+
+def _joined(values: Any) -> str:
+    return " ".join(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values)

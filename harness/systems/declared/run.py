@@ -1,0 +1,445 @@
+"""One cell of a declared pipeline, step by step. Implements :class:`harness.interfaces.CellRun`.
+
+Nothing in the user's programs is changed: what was sent, acknowledged and fetched is what the wire saw, what is stored is
+what the logs say, and what is recorded is what the output holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from kafka.errors import KafkaError
+
+from harness.bench import Fired, OnWire, Trigger
+from harness.core import events as kinds
+from harness.core.scenario import Deployment, Role
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.saved import HISTORY, LOGS
+from harness.systems.declared.feeding import FileFeeder, StdinFeeder, TopicFeeder
+from harness.systems.declared.nodes import CommandNode, StageError
+from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.wirelog import WireLog
+from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.nodes import BrokerNode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.history import Event, HistoryWriter
+    from harness.pipelines.cells import DeclaredCell
+    from harness.pipelines.declaration import Stage
+    from harness.systems.declared.feeding import Feeder
+    from harness.systems.declared.outputs import Results
+    from harness.systems.kafka.observer import LogCopy
+    from harness.systems.kafka.system import KafkaDeployed
+
+SASL_HANDSHAKE = "api-17"
+FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
+"""Outputs that hold other lines than results: those without an id are none."""
+UNFINISHED_S = 3.0
+"""A producer that does not end is done when it has tried every record and the wire has been still for this long."""
+CLEAN_S = 20.0
+IDLE_S = 8.0
+"""Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
+
+
+class DeclaredBench(KafkaBench):
+    """What the faults see: of a foreign program the wire knows the route, and the route is the stage."""
+
+    def _fired(self, trigger: Trigger) -> Fired | None:
+        if isinstance(trigger, OnWire):
+            hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
+            return None if hit is None else Fired(hit.record, hit.role, hit.held)
+        return super()._fired(trigger)
+
+
+class DeclaredRun:
+    """The run of one cell."""
+
+    def __init__(self, deployed: KafkaDeployed, cell: DeclaredCell, directory: Path, history: HistoryWriter) -> None:
+        self.deployed = deployed
+        self.cell = cell
+        self.history = history
+        self.directory = directory.resolve()
+        self._fault: Any = cell.scenario.fault
+        self._load = cell.load()
+        self._known = {record.id: record for record in self._load.records}
+        self._work = self.directory / "work"
+        self._log = self.directory / LOGS
+        self._pipeline = cell.declared
+        self._nodes = {stage.role: self._node(stage) for stage in cell.declared.stages}
+        self._results = self._reader()
+        self._feeder: Feeder | None = None
+        self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
+        self._on_wire = False
+        self._closed = False
+        own = cell.scenario.deployment is Deployment.OWN
+        self._bench = DeclaredBench(
+            deployed=deployed, cell=cell, load=self._load, history=history, events=self.directory / HISTORY,
+            failpoints=self.directory / "failpoints", topics=(self._pipeline.topic,), group="",
+            stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
+            broker=BrokerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
+            idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
+        )  # fmt: skip
+
+    # --- the steps ---------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Topics, wire, and the consuming stages, ready; then the fault, armed."""
+        for folder in (self._work, self._log, self.directory / "failpoints"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._clean()
+        self.deployed.observer.create_topics({topic: (self._pipeline.partitions, {}) for topic in self._pipeline.topics})
+        routes = [str(role) for role in self._nodes]
+        self.deployed.wire.open_cell(self.cell.id, self.cell.key, self._wire_log.file, routes=routes, identity=self.cell.identity)
+        self._on_wire = True
+        consuming = [node for role, node in self._nodes.items() if role in CONSUMING]
+        for node in consuming:
+            node.start()
+        for node in consuming:
+            node.await_ready()
+        self._fault.arm(self._bench)
+
+    def load(self) -> None:
+        """Start the producer and offer it the records, or put them into the topic."""
+        self._feeder = self._make_feeder()
+        if producer := self._nodes.get(Role.PRODUCER):
+            producer.start()
+            producer.await_ready()
+        self._feeder.start()
+
+    def inject(self) -> None:
+        """Let the fault do its work."""
+        self._fault.inject(self._bench)
+
+    def drain(self) -> None:
+        """Wait until everything is at rest."""
+        self.history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        self._bench.disarm()
+        waiting = _Drain(self)
+        try:
+            wait_until(waiting.at_rest, within_s=self._pipeline.drain_s, because="the drain", poll_s=0.1)
+        except WaitTimeoutError:
+            self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=waiting.because)
+        except StageError as error:
+            self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=str(error))
+        else:
+            self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None)
+
+    def observe(self) -> None:
+        """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded."""
+        for record in self._load.records:
+            self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
+        self.history.write(kinds.CURSOR, position=len(self._load.records) + 1, where=str(self._pipeline.input.kind))
+        self._observe_acks()
+        copies = self._observe_log("topic", self._pipeline.topic)
+        self._observe_positions()
+        if self._pipeline.output.kind is OutputKind.TOPIC:
+            found = [
+                (self._id_of(copy), copy.offset) for copy in self._sorted(self._observe_log("sink", self._pipeline.output.topic))
+            ]
+        else:
+            rows = self._rows()
+            found = [(self._id_in(row), order) for order, row in enumerate(rows, start=1)]
+            self._check_ids("row of the output", found, rows)
+        self._observe_results(found, copies)
+
+    def close(self) -> None:
+        """End the processes, leave the wire, and leave nothing behind on the broker."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._feeder:
+            self._feeder.close()
+        for node in self._nodes.values():
+            if node.started:
+                node.kill()
+        if self._on_wire:
+            self.deployed.wire.close_cell(self.cell.id)
+
+    # --- what the drain asks -----------------------------------------------------------------------------------------
+
+    def source_trouble(self) -> str | None:
+        """Why not everything has been sent yet, or ``None``."""
+        if self._feeder is None:
+            return "nothing has been offered yet"
+        if trouble := self._feeder.trouble():
+            raise StageError(trouble)
+        if not self._feeder.exhausted():
+            return "not everything has been offered yet"
+        producer = self._nodes.get(Role.PRODUCER)
+        if producer is None or producer.ended() is not None:
+            return None
+        tried = {e["record"] for e in self._events() if e["event"] in {kinds.SENT, kinds.UNSENT}}
+        if missing := len(self._known.keys() - tried):
+            return f"the producer has not ended, and {missing} records of {len(self._known)} were never sent"
+        return None if self._still() else "the producer is still at work"
+
+    def stage_trouble(self) -> str | None:
+        """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain."""
+        for node in self._nodes.values():
+            trouble = node.supervise()
+            if trouble is not None:
+                if node.ended() is not None:
+                    raise StageError(trouble)
+                return trouble
+        return None
+
+    def log_trouble(self) -> str | None:
+        """Which partition has an open transaction, or ``None``."""
+        for topic in self._pipeline.topics:
+            for partition, ends in self.deployed.observer.ends(topic).items():
+                if ends.stable != ends.end:
+                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+        return None
+
+    def _position_trouble(self) -> str | None:
+        if not self._keeps_position():
+            return None
+        saved = self._positions()
+        last = self.deployed.observer.visible(self._pipeline.topic, {p: max(o - 1, 0) for p, o in saved.items()})
+        for partition, offset in last.items():
+            if saved.get(partition, -1) <= offset:
+                return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
+        return None
+
+    def position_trouble(self) -> str | None:
+        """Which partition has visible records at or above the position of its group, or ``None``."""
+        return self._position_trouble()
+
+    def size(self) -> Any:
+        """Return a value that changes while results arrive."""
+        if self._results is not None:
+            return self._results.size()
+        return tuple(self.deployed.observer.ends(self._pipeline.output.topic).items())
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _values(self, role: Role) -> dict[str, object]:
+        return {
+            "bootstrap": self.deployed.bootstrap(role), "work": self._work, "input": self._work / "input.txt",
+            "topic": self._pipeline.topic, "python": sys.executable, "here": self._pipeline.directory,
+        }  # fmt: skip
+
+    def _node(self, stage: Stage) -> CommandNode:
+        feeds = stage.role is Role.PRODUCER and self._pipeline.input.kind is InputKind.STDIN
+        return CommandNode(
+            stage=stage, values=self._values(stage.role), runtime=self.deployed.runtime, history=self.history,
+            cell_key=self.cell.key, directory=self._pipeline.directory, log=self._log / f"{stage.role}.log",
+            failpoints=self.directory / "failpoints", stdin=feeds, hint=lambda: self._hint(stage.role),
+            fetches=lambda since: self._fetched(stage.role, since), buried=lambda: self._expel(stage.role),
+        )  # fmt: skip
+
+    def _reader(self) -> Results | None:
+        if self._pipeline.output.kind is OutputKind.TOPIC:
+            return None
+        last = self._pipeline.stages[-1].role
+        return results_of(self._pipeline.output, self._values(last), self._pipeline.directory, self._log / f"{last}.log")
+
+    def _make_feeder(self) -> Feeder:
+        given, lines = self._pipeline.input, self.cell.lines()
+        match given.kind:
+            case InputKind.STDIN:
+                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=given.rate, resend=self._pipeline.resend,
+                                   history=self.history, seen=self._events)  # fmt: skip
+            case InputKind.FILE:
+                return FileFeeder(self._work / "input.txt", lines)
+            case InputKind.TOPIC:
+                keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
+                return TopicFeeder(self.deployed.broker.bootstrap, given.topic, keyed, rate=given.rate, history=self.history)
+
+    def _clean(self) -> None:
+        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+        observer = self.deployed.observer
+        groups = observer.groups()
+        for group in groups:
+            observer.expel(group)
+        observer.forget([topic for topic in self._pipeline.topics if observer.has(topic)], groups)
+        gone = f"{', '.join(self._pipeline.topics)} of the cell before to be gone"
+        wait_until(lambda: not any(observer.has(t) for t in self._pipeline.topics), within_s=CLEAN_S, because=gone, poll_s=0.05)
+
+    def _events(self) -> tuple[Event, ...]:
+        """What the wire has seen so far."""
+        return self._wire_log.events()
+
+    def _fetched(self, role: Role, since: int) -> bool:
+        return any(
+            e["t"] > since and e["role"] == role and e["api"] == "Fetch" and e["dir"] == "response"
+            for e in self._events() if e["event"] == kinds.FRAME
+        )  # fmt: skip
+
+    def _hint(self, role: Role) -> str:
+        """Say what the wire saw that may keep a stage from its work."""
+        seen = [e for e in self._events() if e.get("role") == role]
+        if any(e["event"] == kinds.CONN and e.get("phase") == "opaque" for e in seen):
+            return "it speaks no plaintext Kafka: a run's listeners have no TLS, let it use security.protocol=PLAINTEXT"
+        if any(e["event"] == kinds.FRAME and e["api"] == SASL_HANDSHAKE for e in seen):
+            return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
+        if not any(e["event"] in {kinds.FRAME, kinds.CONN} for e in seen):
+            return f"it never connected to {self.deployed.bootstrap(role)}: give it {{bootstrap}} by argument or environment"
+        return ""
+
+    def _expel(self, role: Role) -> None:
+        """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
+        if role not in CONSUMING:
+            return
+        events = self._events()
+        conns = {e["conn"] for e in events if e["event"] == kinds.FRAME and e["role"] == role}
+        mine = {e["group"] for e in events if e["event"] == kinds.COMMITTED and int(e["request"].split(":")[0]) in conns}
+        alone = sum(each in CONSUMING for each in self._nodes) == 1
+        for group in self.deployed.observer.groups() if alone else sorted(mine):
+            if count := self.deployed.observer.expel(group):
+                self.history.write("expelled", group=group, members=count, role=role)
+
+    def _keeps_position(self) -> bool:
+        reader = next((n.stage for r, n in self._nodes.items() if r in CONSUMING), None)
+        return reader is not None and reader.position == "group"
+
+    def _positions(self) -> dict[int, int]:
+        """Return the lowest saved position of any group that has one in the topic; -1 where there is none."""
+        found: dict[int, int] = {}
+        for group in self.deployed.observer.groups():
+            for partition, offset in self.deployed.observer.positions(group, self._pipeline.topic).items():
+                found[partition] = min(offset, found.get(partition, offset))
+        return {p: found.get(p, -1) for p in range(self._pipeline.partitions)}
+
+    def _exhausted(self) -> bool:
+        return self._feeder is not None and self._feeder.exhausted()
+
+    def _progress(self) -> Any:
+        return self._last_of_wire(), self._results.size() if self._results else None
+
+    def _last_of_wire(self) -> int:
+        """When the wire last saw something that is about records (monotonic ns); 0: never."""
+        about = {kinds.SENT, kinds.UNSENT, kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.COMMITTED, kinds.END_TXN}
+        return max((e["t"] for e in self._events() if e["event"] in about), default=0)
+
+    def _still(self) -> bool:
+        return time.monotonic_ns() - self._last_of_wire() > UNFINISHED_S * 1e9
+
+    # --- what the authorities say ------------------------------------------------------------------------------------
+
+    def _id_of(self, copy: LogCopy) -> str | None:
+        return self.cell.identity.find(copy.key, copy.value, copy.headers)
+
+    def _id_in(self, row: str) -> str | None:
+        identity = self.cell.identity
+        found = identity.in_text(row)
+        if found is None and self._pipeline.output.kind not in FREE_TEXT:
+            return dataclasses.replace(identity, json="").in_text(row)
+        return found
+
+    def _rows(self) -> Sequence[str]:
+        if self._results is None:
+            return ()
+        rows = self._results.rows()
+        return [row for row in rows if self._id_in(row) is not None] if self._pipeline.output.kind in FREE_TEXT else rows
+
+    def _check_ids(self, what: str, found: Sequence[tuple[str | None, object]], seen: Sequence[str]) -> None:
+        """Raise StageError where nothing of what was found carries an id that was offered."""
+        if seen and not any(record in self._known for record, _ in found):
+            raise StageError(
+                f"no {what} carries the id of a record: the pattern {self.cell.identity.pattern!r}"
+                f"{f' at {self.cell.identity.json}' if self.cell.identity.json else ''} in {self.cell.identity.where} "
+                f"finds {found[0][0]!r} in {seen[0][:120]!r}, and what was offered is {next(iter(self._known))!r}; "
+                "say in [id] where it is"
+            )
+
+    def _observe_acks(self) -> None:
+        """Write what the wire saw as what the programs were told, at the time when it saw it."""
+        events = self._events()
+        sent = {(e["request"], e["record"]): e for e in events if e["event"] == kinds.SENT}
+        for event in events:
+            of = sent.get((event.get("request"), event.get("record")))
+            if of and event["event"] == kinds.PRODUCE_ANSWER and event["error"] == 0 and event["reached"]:
+                hop = "topic" if of["topic"] == self._pipeline.topic else "sink"
+                self.history.write(
+                    kinds.ACKED, t=event["t"], w=event["w"], hop=hop, record=event["record"], attempt=None,
+                    partition=of["partition"], offset=event["offset"],
+                )  # fmt: skip
+
+    def _observe_log(self, hop: str, topic: str) -> list[LogCopy]:
+        copies = self.deployed.observer.copies(topic)
+        ids = [(self._id_of(copy), copy) for copy in copies]
+        self._check_ids(f"record of topic {topic}", ids, [(copy.value or b"").decode("utf-8", "replace") for copy in copies])
+        for record, copy in ids:
+            if record is None and self._pipeline.id is None:
+                continue  # something else that its programs write; a lost token is a lost record
+            self.history.write(
+                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset, record=record,
+                key=(copy.key or b"").decode("utf-8", "replace"), intact=record is not None, visible=copy.visible, attempt=None,
+            )  # fmt: skip
+        for partition, ends in self.deployed.observer.ends(topic).items():
+            last = max((c.offset for c in copies if c.partition == partition and c.visible), default=-1)
+            self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
+                               end=ends.end, last_data=last)  # fmt: skip
+        return copies
+
+    def _observe_positions(self) -> None:
+        if self._keeps_position():
+            saved, where = self._positions(), "group"
+        else:  # nobody can ask: the declaration says that it keeps it elsewhere, and the drain that it is quiet
+            ends = self.deployed.observer.ends(self._pipeline.topic)
+            saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
+        for partition, offset in saved.items():
+            self.history.write(kinds.POSITION, partition=partition, offset=offset, where=where)
+
+    def _sorted(self, copies: Sequence[LogCopy]) -> list[LogCopy]:
+        return sorted((copy for copy in copies if copy.visible), key=lambda copy: (copy.offset, copy.partition))
+
+    def _observe_results(self, found: Sequence[tuple[str | None, int]], copies: Sequence[LogCopy]) -> None:
+        """Write every result. An output does not say which log copy it is made of: the n-th is taken to be of the n-th."""
+        origins: Mapping[str | None, list[LogCopy]] = defaultdict(list)
+        for copy in self._sorted(copies):
+            origins[self._id_of(copy)].append(copy)
+        seen: dict[str | None, int] = defaultdict(int)
+        for record, order in found:
+            if record is None and self._pipeline.id is None:
+                continue
+            of = origins[record]
+            origin = of[min(seen[record], len(of) - 1)] if of else None
+            seen[record] += 1
+            self.history.write(
+                kinds.RECORDED, record=record, key=self._known[record].key if record in self._known else None, order=order,
+                intact=record is not None, attempt=None, partition=origin.partition if origin else -1,
+                epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1,
+            )  # fmt: skip
+
+
+class _Drain:
+    """Goes through the conditions of the drain in order, and remembers the first that does not hold."""
+
+    def __init__(self, run: DeclaredRun) -> None:
+        self._run = run
+        self.stage = "source"
+        self.because = ""
+        self._size: Any = None
+        self._since = time.monotonic()
+
+    def at_rest(self) -> bool:
+        checks = (
+            ("stage", self._run.stage_trouble), ("source", self._run.source_trouble), ("topic", self._run.log_trouble),
+            ("position", self._run.position_trouble),
+        )  # fmt: skip
+        for self.stage, check in checks:
+            try:
+                trouble = check()
+            except (KafkaError, WaitTimeoutError) as error:
+                trouble = f"the observer was not answered: {error}"
+            if trouble:
+                self.because, self._since = trouble, time.monotonic()
+                return False
+        self.stage, self.because = "output", "the output is not quiet"
+        try:
+            size = self._run.size()
+        except OutputError as error:
+            self.because, size = str(error), None
+        if size != self._size or size is None:
+            self._size, self._since = size, time.monotonic()
+        return time.monotonic() - self._since >= self._run.cell.declared.output.quiet_s
