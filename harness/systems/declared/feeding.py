@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from kafka import KafkaProducer
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event, HistoryWriter
     from harness.systems.declared.nodes import CommandNode
+
+
+WINDOW = 2
+"""Lines a program may have in hand before the next one waits."""
+STARTS_S = 15.0
+"""How long the next line waits where the program has sent nothing yet."""
+COLLECTS_S = 0.5
+"""How long it waits where the program has sent something."""
 
 
 class Feeder(Protocol):
@@ -71,11 +80,15 @@ class StdinFeeder:
         self._given: list[str] = []
         self._life = 0
         self._done_life = 0
+        self._since = 0
+        self._now: list[str] = []
+        self._last = 0.0
         self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._life = self._node.incarnation
+        self._last = time.monotonic()
         self._thread.start()
 
     def exhausted(self) -> bool:
@@ -97,12 +110,15 @@ class StdinFeeder:
             life, node = self._node.incarnation, self._node.node
             if life != self._life:
                 self._life = life
+                self._since, self._now, self._last = time.monotonic_ns(), [], time.monotonic()
                 self._begin_again()
             if node is None or self._done_life == life:
                 continue
             if not self._todo:
                 node.close_stdin()
                 self._done_life = life
+                continue
+            if self._is_behind():
                 continue
             record = self._todo[0]
             try:
@@ -111,7 +127,20 @@ class StdinFeeder:
                 continue
             self._todo.pop(0)
             self._given.append(record)
+            self._now.append(record)
+            self._last = time.monotonic()
             self._history.write(kinds.TAKEN, record=record)
+
+    def _is_behind(self) -> bool:
+        """Whether the program has enough in hand: lines wait for it, so that there is load before the fault and after it.
+
+        A program that collects lines before it sends any is given the next one all the same, only later.
+        """
+        tried = {e["record"] for e in self._seen() if e["event"] in {kinds.SENT, kinds.UNSENT} and e["t"] > self._since}
+        in_hand = len([record for record in self._now if record not in tried])
+        if in_hand < WINDOW:
+            return False
+        return time.monotonic() - self._last < (COLLECTS_S if tried else STARTS_S)
 
     def _begin_again(self) -> None:
         if self._resend is Resend.UNACKNOWLEDGED:
