@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.core import events as kinds
 from harness.core.history import HistoryError, read_history
 from harness.core.scenario import NotApplicable
+from harness.core.semantics import PROMISES, Anomaly
 from harness.core.verdict import Kind
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points
 from harness.pipelines.declaration import DeclarationError, nearest
@@ -145,8 +146,10 @@ def advice(result: CellResult) -> Iterator[str]:
     """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
     if result.verdict.kind is not Kind.BROKEN:
         return
-    account = result.judgement.account
-    broken = account.records[account.records["record"].isin(account.lost | account.duplicated)]
+    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
+    lost = account.lost if Anomaly.LOST in promises else frozenset()
+    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
+    broken = account.records[account.records["record"].isin(lost | duplicated)]
     if not broken.empty:
         first = broken.sort_values("position")["record"].iloc[0]
         yield f"the path of {first}:"
