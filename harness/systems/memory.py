@@ -123,6 +123,7 @@ class MemoryCellRun:
         self._numbers: Counter[str] = Counter()
         self._log = _Log()
         self._rows: list[_Copy] = []
+        self._absorbed_copies: list[_Copy] = []
         self._cursor = 1
         self._cast = Cast()
         load = cell.load()
@@ -352,7 +353,7 @@ class MemoryCellRun:
         self._tell(self._reading, kinds.DELIVERED, **_place_of(copy))
 
     def _absorbed(self, copy: _Copy) -> None:
-        self._observed(kinds.ABSORBED, **_place_of(copy))
+        self._absorbed_copies.append(copy)
 
     def _resumed(self, position: int) -> None:
         self._tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
@@ -371,6 +372,8 @@ class MemoryCellRun:
             self._observed(kinds.POSITION, partition=partition, offset=saved, where="group")
 
     def _observe_sink(self) -> None:
+        for copy in self._absorbed_copies:
+            self._observed(kinds.ABSORBED, **_place_of(copy))
         rows = list(self._rows)
         place = {copy.record: number for number, copy in enumerate(rows)}
         for one, other in self._cast.swapped:
