@@ -64,7 +64,7 @@ def test_a_session_is_one_run(folder: Path) -> None:
     assert "broken: exactly-once forbids loss: 2 lost" in done.stdout
     assert "again: lostack run --only 'memory/kafka-python/plain/loses/exactly-once/process/s1' --seed 1" in done.stdout
     assert "Traceback" not in done.stdout
-    [run] = [path for path in (folder / "reports").iterdir() if not path.is_symlink()]
+    [run] = [path for path in (folder / "reports").iterdir() if path.is_dir() and not path.is_symlink()]
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     assert (report["summary"]["planned"], report["summary"]["ran"], report["summary"]["not_applicable"]) == (8, 8, 1)
     assert (folder / "reports" / "latest").resolve() == run
