@@ -80,7 +80,7 @@ def _run(system: KafkaSystem, reports: Path, only: Sequence[str], group: str | N
     scenarios = [scenario for scenario in registry.scenarios() if group in (None, scenario.group)]
     chosen = select(scenarios, only=only)
     return run(
-        RunPlan(system, chosen.cells, chosen.not_applicable, reports, JOBS, "bench", chosen.seeds, chosen.records), _Silent()
+        RunPlan((system,), chosen.cells, chosen.not_applicable, reports, JOBS, "bench", chosen.seeds, chosen.records), _Silent()
     )
 
 
