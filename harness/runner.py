@@ -314,6 +314,7 @@ class _Thread(threading.Thread):
     def start(self) -> None:
         """Start it."""
         self.over = threading.Event()
+        self.daemon = True  # after a second Ctrl-C the interpreter waits for nobody either
         super().start()
 
     def run(self) -> None:

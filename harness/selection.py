@@ -96,13 +96,13 @@ def choose(
 
 
 def matches(cell_id: str, pattern: str) -> bool:
-    """Whether a pattern means a cell: its whole id, a glob over it, or whole words of it.
+    """Whether a pattern means a cell: its whole id, a glob over it or over its end from any ``/`` on, or whole words of it.
 
     >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
-    >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "ack")]
-    [True, True, True, False]
+    >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "plain/*", "ack", "lain/*")]
+    [True, True, True, True, False, False]
     """
-    if fnmatch.fnmatchcase(cell_id, pattern):
+    if any(fnmatch.fnmatchcase(cell_id, glob) for glob in (pattern, f"*/{pattern}")):
         return True
     return f"/{pattern}/" in f"/{cell_id}/"
 

@@ -29,8 +29,8 @@ RECORDED: Final = "recorded"
 """``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy."""
 ABSORBED: Final = "absorbed"
 """``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
-AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED, ABSORBED)
-"""What is true only of a system at rest: after the drain."""
+AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED)
+"""What is true only of a system at rest: after the drain. (What was absorbed stays absorbed, whenever it was seen.)"""
 
 # --- the ledgers, written by the programs ----------------------------------------------------------------------
 READY: Final = "ready"

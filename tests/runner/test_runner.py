@@ -100,6 +100,35 @@ def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
     assert not RunInfo.load(only_run(tmp_path)).complete
 
 
+SECOND_CTRL_C = """
+import os, signal, sys, threading
+from pathlib import Path
+from troubled import named, run_troubled
+from harness.core.waiting import wait_until
+
+def interrupt(at, scenario):
+    if at in ("inject", "close"):
+        os.kill(os.getpid(), signal.SIGINT)
+    if at == "inject":
+        wait_until(lambda: None, within_s=60, because="the interrupt")
+    if at == "close":
+        threading.Event().wait(600)
+
+try:
+    run_troubled(named(2), Path(sys.argv[1]), interrupt)
+except KeyboardInterrupt:
+    print("out")
+"""
+
+
+def test_a_second_ctrl_c_ends_the_process_too(tmp_path: Path) -> None:
+    """The interpreter does not wait for the cells under way either, once the run is given up."""
+    ran = subprocess.run([sys.executable, "-c", SECOND_CTRL_C, str(tmp_path)], env=os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert (ran.stdout, ran.returncode) == ("out\n", 0), ran.stderr
+
+
 # --- a cell that fails -----------------------------------------------------------------------------------------
 
 
