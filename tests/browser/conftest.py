@@ -15,10 +15,9 @@ from tests.browser.chromium import chromium
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from hostile import NASTY, hostile_run, run_of
-from lively import lively
+from lively import golden, lively
 
 from harness.report import write_reports
-from harness.saved import judge_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +61,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
 
 def _golden(directory: Path) -> CellResult:
     """Judge a golden cell under a name of its own."""
-    found = judge_cell(directory)
+    found = golden(directory.name)
     plan = found.plan
     named = replace(plan, scenario=directory.name, id=plan.id.replace(plan.scenario, directory.name))
     return replace(found, judgement=replace(found.judgement, plan=named))

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hostile import ACK_LOST, ALO
 
 from harness.core.cell import Cell
-from harness.core.plan import plan_of
-from harness.saved import judge_cell
+from harness.core.history import read_history
+from harness.core.plan import Plan, plan_of
+from harness.core.verdict import judge
+from harness.saved import CellResult, judge_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-
-    from harness.saved import CellResult
 
 STEP_NS = 3_700_000
+
+
+def golden(name: str) -> CellResult:
+    """Judge a golden cell (its history bears no cell's id, which a run that is read back must)."""
+    directory = Path(__file__).parents[1] / "core" / "golden" / name
+    return CellResult(judge(Plan.load(directory), read_history(directory / "history")), directory, 0.0, {})
 
 
 class _Told:
     """Events one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, cell: str) -> None:
+        self.cell = cell
         self.lines: list[str] = []
 
     def __call__(self, event: str, by: str = "runner", **fields: Any) -> None:
         t = len(self.lines) * STEP_NS
-        self.lines.append(json.dumps({"t": t, "w": t, "cell": "c", "by": by, "event": event, **fields}))
+        self.lines.append(json.dumps({"t": t, "w": t, "cell": self.cell, "by": by, "event": event, **fields}))
 
 
 def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, scenario: str = "ack-lost") -> CellResult:
@@ -42,13 +49,13 @@ def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, 
     directory.mkdir(parents=True)
     (directory / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     (directory / "history").mkdir()
-    lines = _tell(plan.target, [name(record) for record in records], name)
+    lines = _tell(plan.id, plan.target, [name(record) for record in records], name)
     (directory / "history" / "all.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return judge_cell(directory)
 
 
-def _tell(target: str, records: list[str], name: Callable[[str], str]) -> list[str]:
-    tell = _Told()
+def _tell(cell: str, target: str, records: list[str], name: Callable[[str], str]) -> list[str]:
+    tell = _Told(cell)
     tell("cell", phase="begun")
     for node in ("consumer", "producer"):
         tell("node", node=name(node), role=node, incarnation=1, phase="started", pid=100)

@@ -6,10 +6,11 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hostile import ACK_LOST, ALO, hostile_run, result, run_of
+from lively import golden
 
 from harness.core.accounting import account
 from harness.core.history import read_history
@@ -21,9 +22,6 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
-
-if TYPE_CHECKING:
-    from harness.saved import CellResult
 
 GOLDEN = Path(__file__).parents[1] / "core" / "golden"
 Row = dict[str, Any]
@@ -49,11 +47,6 @@ class Tape:
         """The wire saw a frame."""
         self.tell("frame", "wire", conn=1, role="client", node="broker-1", client=client, dir=direction, api=api, version=9,
                   corr=corr, size=9)  # fmt: skip
-
-
-def golden(name: str) -> CellResult:
-    """Return a golden cell, judged."""
-    return judge_cell(GOLDEN / name)
 
 
 def test_lanes_are_found_in_the_data() -> None:

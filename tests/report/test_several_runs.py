@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+from lively import golden, lively
 
 from harness.cli import main
 from harness.core.verdict import Kind, Verdict
@@ -16,12 +16,12 @@ from harness.report import write_reports
 from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index
 from harness.report.record import NoRecordError, record_text
-from harness.saved import judge_cell
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.saved import SavedRun
 
-GOLDEN = Path(__file__).parents[1] / "core" / "golden"
 KEPT = Verdict(Kind.KEPT, "kept", fired=1)
 BROKEN = Verdict(Kind.BROKEN, f"lost {NASTY}", fired=1)
 
@@ -112,7 +112,7 @@ def test_the_list_of_runs_has_the_newest_first_and_links_what_is_there(tmp_path:
 
 def test_a_record_can_be_followed_in_a_terminal() -> None:
     """Every hop stands on a line of its own, with its time; the sentence on top says what became of it."""
-    found = judge_cell(GOLDEN / "lost-at-every-hop")
+    found = golden("lost-at-every-hop")
     record = min(found.judgement.account.lost)
     text = record_text([found], record)
     assert f"{record}" in text
@@ -123,7 +123,7 @@ def test_a_record_can_be_followed_in_a_terminal() -> None:
 
 def test_a_record_that_is_not_there_is_one_clear_line() -> None:
     """The message names a record that there is."""
-    found = judge_cell(GOLDEN / "lost-at-every-hop")
+    found = golden("lost-at-every-hop")
     with pytest.raises(NoRecordError, match=f"none of 1 cell has a record 'x'; one is called {found.plan.target}"):
         record_text([found], "x")
     with pytest.raises(NoRecordError, match="none of 0 cells"):
@@ -132,11 +132,8 @@ def test_a_record_that_is_not_there_is_one_clear_line() -> None:
 
 def test_following_a_record_is_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``--record`` prints its path in the cells that ``--only`` means; what fits nothing exits with wrong use."""
-    found = judge_cell(GOLDEN / "kept-after-a-crash")
+    found = lively(tmp_path / "one" / "cells" / "x")
     run = _named(run_of(found), "one", tmp_path / "one")
-    cell = run.directory / "cells" / "x"
-    cell.parent.mkdir(parents=True)
-    cell.symlink_to(GOLDEN / "kept-after-a-crash")
     run.info.save(run.directory)
     words = ["report", str(run.directory), "--record", found.plan.target]
     assert main(words) == 0
