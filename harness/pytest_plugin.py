@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack_delivery
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from harness.core.cell import Cell
     from harness.saved import CellResult
 
+__all__ = ["lostack_deliveries", "lostack_delivery"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
 
@@ -45,12 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "memory: needs nothing (the in-memory system)",
         "control: a cell that must be convicted",
         "semantic(name): the delivery semantic of a cell",
+        f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
         config.addinivalue_line("markers", line)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One case per cell, n/a ones among them: those are skipped with their reason."""
+    generate(metafunc)
     if _CELL in metafunc.fixturenames:
         cells = [_param(cell) for cell in _cells(metafunc.config)]
         metafunc.parametrize(_CELL, cells)

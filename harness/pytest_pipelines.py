@@ -1,0 +1,137 @@
+"""The pytest side of declared pipelines: one test per failure point of a project's own pipeline.
+
+In a project's test file, beside its ``pipeline.toml`` (or with a :class:`harness.pipelines.Pipeline`)::
+
+    @pytest.mark.lostack_pipeline("pipeline.toml")
+    def test_delivery(lostack_delivery):
+        lostack_delivery()
+
+One broker serves the whole session (each worker's, under pytest-xdist). The first case of a pipeline brings a dry run; a case
+is skipped, with the reason, where it shows that the pipeline makes no such request.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.checking import Check, Seen
+    from harness.pipelines import Pipeline
+    from harness.saved import CellResult
+
+MARK = "lostack_pipeline"
+FIXTURE = "lostack_delivery"
+
+
+def generate(metafunc: pytest.Metafunc) -> None:
+    """One case per failure point that the pipeline's roles have."""
+    if FIXTURE not in metafunc.fixturenames:
+        return
+    from harness.pipelines import failure_points  # noqa: PLC0415 - only for those who use it
+
+    pipeline = _declared(metafunc.definition)
+    points = [point for point in failure_points(pipeline) if not _reason(pipeline, point)]
+    marks = [pytest.mark.kafka, pytest.mark.semantic(str(pipeline.claims)), pytest.mark.timeout(0)]
+    cases = [pytest.param((pipeline, point.id), id=f"{pipeline.name}/{point.id}", marks=marks) for point in points]
+    metafunc.parametrize(FIXTURE, cases, indirect=True)
+
+
+def _declared(item: Any) -> Pipeline:
+    from harness.pipelines import DeclarationError, Pipeline, read_pipeline  # noqa: PLC0415
+
+    mark = item.get_closest_marker(MARK)
+    if mark is None or len(mark.args) != 1:
+        raise pytest.Collector.CollectError(
+            f"lostack: {item.name} takes {FIXTURE}: say of which pipeline, @pytest.mark.{MARK}(file)"
+        )
+    try:
+        found = mark.args[0] if isinstance(mark.args[0], Pipeline) else read_pipeline(Path(item.path).parent / mark.args[0])
+        found.check_commands()
+    except DeclarationError as error:
+        raise pytest.Collector.CollectError(f"lostack: {error}") from error
+    return found
+
+
+def _reason(pipeline: Pipeline, point: Any) -> str | None:
+    return getattr(point.expect[pipeline.claims], "because", None)
+
+
+class Deliveries:
+    """The pipelines of a session: one broker, and one dry run of each."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+        self.system = DeclaredSystem(keep=True)
+        self._config = config
+        self._seen: dict[str, Mapping[str, Seen]] = {}
+
+    def run(self, pipeline: Pipeline, point: str) -> CellResult:
+        """Run a pipeline at one failure point. Skips the case that does not apply, fails where nothing can be said."""
+        from harness.checking import Check, last_words, seen_in  # noqa: PLC0415
+        from harness.core.verdict import Kind  # noqa: PLC0415
+
+        seed = (self._config.getoption("--lostack-seed") or [1])[0]
+        check = Check(pipeline, self.system, self._config.getoption("--lostack-reports"), "pytest", seed)
+        if pipeline.name not in self._seen:
+            dry = self._played(check.dry_run)
+            if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
+                pytest.fail("\n".join((f"the dry run proves nothing: {dry.verdict.reason}", *last_words(dry))), pytrace=False)
+            self._seen[pipeline.name] = seen_in(dry)
+        return self._at(check, point, self._seen[pipeline.name])
+
+    def _at(self, check: Check, point: str, seen: Mapping[str, Seen]) -> CellResult:
+        cells, rest = check.plan(seen, (point,))
+        if rest:
+            pytest.skip(f"n/a: {_reason(check.pipeline, rest[0].scenario)}")
+        result: CellResult = self._played(lambda progress: check.faults(cells, rest, progress)).results[0]
+        return result
+
+    def _played(self, act: Callable[[Any], Any]) -> Any:
+        from harness.core.history import HistoryError  # noqa: PLC0415
+        from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
+        from harness.progress import make_progress  # noqa: PLC0415
+
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        try:
+            with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
+                return act(progress)
+        except (EnvironmentFailure, HistoryError) as error:
+            pytest.exit(f"lostack: {error}", returncode=3)
+
+
+@pytest.fixture(scope="session")
+def lostack_deliveries(request: pytest.FixtureRequest) -> Iterator[Deliveries]:
+    """Keep one broker for all pipelines of the session."""
+    found = Deliveries(request.config)
+    yield found
+    found.system.close()
+
+
+@pytest.fixture
+def lostack_delivery(
+    lostack_deliveries: Deliveries, request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Callable[[], CellResult]:
+    """Return a function that runs the pipeline at this case's failure point and fails where its promise is not kept."""
+    pipeline, point = request.param
+
+    def check() -> CellResult:
+        from harness.checking import advice  # noqa: PLC0415
+        from harness.report.escaping import visible  # noqa: PLC0415
+
+        result = lostack_deliveries.run(pipeline, point)
+        for name, value in result.row().items():
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                record_property(name, value)
+        if not result.verdict.green:
+            lines = (f"{result.verdict.label}: {result.verdict.reason}", *advice(result), f"saved: {result.directory}")
+            pytest.fail("\n".join(visible(line) for line in lines), pytrace=False)
+        return result
+
+    return check

@@ -1,0 +1,123 @@
+"""Real pipelines on a real broker: the right one is kept, each wrong one is convicted, of exactly what it does wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.checking import Check, advice, seen_in
+from harness.core.prediction import Select
+from harness.core.verdict import Kind
+from harness.pipelines import read_pipeline
+from harness.progress import make_progress
+from harness.systems.declared.system import DeclaredSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.saved import CellResult
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One broker for all of them."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+class _Silent:
+    def write(self, _: str) -> int:
+        return 0
+
+    def flush(self) -> None:
+        pass
+
+
+def check(system: DeclaredSystem, reports: Path, file: Path, *only: str) -> dict[str, CellResult]:
+    """Run a pipeline dry, then at these failure points."""
+    asked = Check(read_pipeline(file), system, reports, "pytest")
+    with make_progress(_Silent()) as progress:  # type: ignore[arg-type]
+        dry = asked.dry_run(progress)
+        if dry.verdict.kind is not Kind.KEPT or not only:
+            return {"none": dry}
+        cells, rest = asked.plan(seen_in(dry), only)
+        assert not rest
+        saved = asked.faults(cells, rest, progress)
+    return {result.plan.scenario: result for result in saved.results}
+
+
+def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Work first, position after; the producer resends: nothing is lost, and only what may be is duplicated."""
+    points = ("producer-crash-before-ack", "request-lost", "commit-lost", "commit-ack-lost")
+    found = check(system, tmp_path, EXAMPLES / "orders" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    assert all(result.verdict.fired == 1 for result in found.values())
+    target = found["producer-crash-before-ack"]
+    assert target.judgement.account.duplicated == {target.plan.target}
+    twice = found["commit-lost"]
+    assert twice.judgement.account.duplicated == {twice.plan.target}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("commit-before-work", "commit-ack-lost", Select.TARGET, None),
+        ("one-ack-no-retries", "request-lost", Select.TARGET, None),
+        ("no-cursor", "producer-crash-before-ack", None, Select.THROUGH_TARGET),
+    ],
+)
+def test_a_mistake_is_convicted(
+    system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, Select | None, Select | None]
+) -> None:
+    """Of exactly these records, with the path of one of them and what would mend it."""
+    name, point, lost, duplicated = case
+    found = check(system, tmp_path, EXAMPLES / "mistakes" / name / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.judgement.account.lost == (found.plan.select[lost] if lost else frozenset())
+    assert found.judgement.account.duplicated == (found.plan.select[duplicated] if duplicated else frozenset())
+    said = "\n".join(advice(found))
+    assert "the path of" in said
+    assert f"It works: lostack run --only {point}/{found.plan.semantic}" in said
+
+
+def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Everything recorded since the last commit is recorded again, the target among it."""
+    found = check(system, tmp_path, EXAMPLES / "mistakes" / "auto-commit" / "pipeline.toml", "commit-lost")["commit-lost"]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.plan.target in found.judgement.account.duplicated
+    assert not found.judgement.account.lost
+
+
+ORDERS = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"{python} consumer.py {work}/orders.db"', '"{python} -c \'raise SystemExit(\\"no licence\\")\'"',
+         "the consumer ended with status 1 before it was ready (it never connected to 127.0.0.1:"),
+        ('"{python} consumer.py {work}/orders.db"', '"{python} -c \'import time; time.sleep(60)\'"\nready_within_s = 2',
+         "the consumer was not ready within 2 s: it never fetched from its topic (it never connected"),
+        ('"SELECT number FROM orders ORDER BY rowid"', '"SELECT customer FROM orders"',
+         "no row of the output carries the id of a record"),
+        ('"SELECT number FROM orders ORDER BY rowid"', '"SELECT number FROM ordrs"', "no such table: ordrs"),
+    ],
+)  # fmt: skip
+def test_what_proves_nothing_is_void_and_says_why(system: DeclaredSystem, tmp_path: Path, old: str, new: str, said: str) -> None:
+    """A stage that dies at once, one that is never ready, an output without ids or that cannot be read."""
+    assert old in ORDERS
+    for program in ("producer.py", "consumer.py"):
+        (tmp_path / program).write_text((EXAMPLES / "orders" / program).read_text(encoding="utf-8"), encoding="utf-8")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(ORDERS.replace(old, new), encoding="utf-8")
+    found = check(system, tmp_path / "reports", file)["none"]
+    assert found.verdict.kind is Kind.VOID
+    assert said in found.verdict.reason

@@ -1,0 +1,132 @@
+"""A declaration: its defaults, and that every mistake in it is one line that says what was probably meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.core.scenario import NotApplicable
+from harness.pipelines import DeclarationError, failure_points, read_pipeline
+from harness.pipelines.cells import cells_of
+from harness.systems.declared.feeding import acknowledged
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+name = "mine"
+claims = "at-least-once"
+topics = ["orders"]
+[[stage]]
+role = "producer"
+command = "cat"
+[[stage]]
+role = "consumer"
+command = ["cat", "{bootstrap}"]
+[output]
+kind = "lines"
+file = "{work}/*.jsonl"
+"""
+
+
+def declared(folder: Path, text: str) -> Path:
+    """Write a declaration."""
+    file = folder / "pipeline.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_ten_lines_are_enough(tmp_path: Path) -> None:
+    """Everything else has a default, and the id is found in what is offered."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD))
+    assert (pipeline.name, pipeline.topic, pipeline.directory) == ("mine", "orders", tmp_path)
+    [cell] = cells_of(pipeline, failure_points(pipeline)[:1])
+    load = cell.load()
+    assert len(load.records) == pipeline.records
+    assert [cell.identity.in_text(line) for line in cell.lines().values()] == [record.id for record in load.records]
+    assert cell.identity.in_text(cell.line(load.records[0]).partition(".z")[0]) is None, "a token cut short is none"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("claims =", "claim ="), "there is no field claim; did you mean claims?"),
+        (("at-least-once", "at-last-once"), "claims: 'at-last-once' is none; did you mean at-least-once?"),
+        (('command = "cat"', 'comand = "cat"'), "stage 1: there is no field comand; did you mean command?"),
+        (('role = "producer"', 'role = "producr"'), "stage 1: role: 'producr' is none; did you mean producer?"),
+        (('kind = "lines"', 'kind = "line"'), "output: kind: 'line' is none; did you mean lines?"),
+        (('file = "{work}/*.jsonl"', ""), "output: kind lines needs file"),
+        (('role = "consumer"', 'role = "producer"'), "two stages are a producer"),
+        (('role = "producer"', 'role = "processor"'), "needs a stage that is a producer"),
+        (('"mine"', '"mi ne"'), "letters, digits, - and _ only"),
+        (("[output]", '[input]\nkind = "topic"\n[output]'), "kind topic replaces the producer"),
+        (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
+        (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
+        (("claims", "records = 3\nclaims"), "records: 3; a run needs 12"),
+        (("[output]", "[output"), "is no TOML"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    """With the nearest right word, in one line that begins with the file."""
+    file = declared(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(DeclarationError) as told:
+        read_pipeline(file)
+    assert said in str(told.value)
+    assert str(file) in str(told.value)
+    assert "\n" not in str(told.value).rstrip()
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    """Said before anything is started."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace('"cat"', '"no-such-program --x"', 1)))
+    with pytest.raises(DeclarationError, match="the producer's command 'no-such-program' cannot be started"):
+        pipeline.check_commands()
+
+
+def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:
+    """A pattern that finds nothing, and one that finds the same everywhere."""
+    for pattern, said in (("id=(x+)", "nothing is found in a line"), ("(key)", "the same one")):
+        text = GOOD.replace("[output]", f'[id]\npattern = "{pattern}"\n[output]')
+        pipeline = read_pipeline(declared(tmp_path, text))
+        with pytest.raises(DeclarationError, match=said):
+            cells_of(pipeline, failure_points(pipeline)[:1])[0].load()
+
+
+def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
+    """What does not apply says why: no such stage, or no such request in the dry run."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD))
+    seen = {"producer": {"Produce"}, "consumer": {"Fetch"}}
+    reasons = {
+        scenario.id: expectation.because
+        for scenario in failure_points(pipeline, seen)
+        if isinstance(expectation := scenario.expect[pipeline.claims], NotApplicable)
+    }
+    assert reasons["transaction-crash-before-commit"] == "the dry run saw no EndTxn request of the producer"
+    assert reasons["commit-lost"] == "the dry run saw no OffsetCommit request of the consumer"
+    assert "ack-lost" not in reasons
+    assert "delivery-lost" not in reasons
+
+
+def test_what_a_producer_knows_to_be_stored() -> None:
+    """An answer counts when it reached the client; in a transaction, when the transaction's end did."""
+    events = (
+        {"t": 1, "event": "sent", "record": "a", "request": "1:1", "transactional": False, "producer_id": -1},
+        {"t": 2, "event": "produce_answer", "record": "a", "error": 0, "reached": True, "request": "1:1"},
+        {"t": 3, "event": "produce_answer", "record": "b", "error": 0, "reached": False, "request": "1:2"},
+        {"t": 4, "event": "produce_answer", "record": "c", "error": 7, "reached": True, "request": "1:3"},
+        {"t": 5, "event": "sent", "record": "d", "request": "1:4", "transactional": True, "producer_id": 9},
+        {"t": 6, "event": "produce_answer", "record": "d", "error": 0, "reached": True, "request": "1:4"},
+    )
+    assert acknowledged(events) == {"a"}
+    ended = (
+        {"t": 7, "event": "end_txn", "request": "1:5", "producer_id": 9, "commit": True},
+        {"t": 8, "event": "end_txn_answer", "request": "1:5", "error": 0, "reached": True},
+    )
+    assert acknowledged((*events, *ended)) == {"a", "d"}
+
+
+def test_the_examples_are_declared_rightly() -> None:
+    """Every one of them is read, and its commands are there."""
+    files = sorted((ROOT / "examples").rglob("pipeline.toml"))
+    assert len(files) >= 5
+    for file in files:
+        read_pipeline(file).check_commands()
