@@ -12,6 +12,7 @@ from harness.core.prediction import Select
 from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
+from harness.setup.kafka import ensure_kafka
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -66,6 +67,19 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
     assert twice.judgement.account.duplicated == {twice.plan.target}
 
 
+def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java's client is idempotent unless told otherwise: a repeated request is absorbed, a restarted producer is not."""
+    monkeypatch.setenv("CLASSPATH", ensure_kafka(lambda _: None).classpath)
+    points = ("ack-lost", "producer-crash-before-ack")
+    found = check(system, tmp_path, EXAMPLES / "java" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    assert not found["ack-lost"].judgement.account.duplicated
+    crashed = found["producer-crash-before-ack"]
+    assert crashed.judgement.account.duplicated == {crashed.plan.target}
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -103,9 +117,9 @@ ORDERS = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
     ("old", "new", "said"),
     [
         ('"{python} consumer.py {work}/orders.db"', '"{python} -c \'raise SystemExit(\\"no licence\\")\'"',
-         "the consumer ended with status 1 before it was ready (it never connected to 127.0.0.1:"),
+         "the consumer ended with status 1 before it was ready (it never sent a request to 127.0.0.1:"),
         ('"{python} consumer.py {work}/orders.db"', '"{python} -c \'import time; time.sleep(60)\'"\nready_within_s = 2',
-         "the consumer was not ready within 2 s: it never fetched from its topic (it never connected"),
+         "the consumer was not ready within 2 s: it never fetched from its topic (it never sent a request"),
         ('"SELECT number FROM orders ORDER BY rowid"', '"SELECT customer FROM orders"',
          "no row of the output carries the id of a record"),
         ('"SELECT number FROM orders ORDER BY rowid"', '"SELECT number FROM ordrs"', "no such table: ordrs"),
@@ -118,6 +132,23 @@ def test_what_proves_nothing_is_void_and_says_why(system: DeclaredSystem, tmp_pa
         (tmp_path / program).write_text((EXAMPLES / "orders" / program).read_text(encoding="utf-8"), encoding="utf-8")
     file = tmp_path / "pipeline.toml"
     file.write_text(ORDERS.replace(old, new), encoding="utf-8")
+    found = check(system, tmp_path / "reports", file)["none"]
+    assert found.verdict.kind is Kind.VOID
+    assert said in found.verdict.reason
+
+
+@pytest.mark.parametrize(("setting", "said"), [
+    ('security_protocol="SSL"', "a run's listeners have no TLS"),
+    ('security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_plain_username="a", sasl_plain_password="b"',
+     "it wants SASL: a run's listeners have none"),
+])  # fmt: skip
+def test_security_that_a_run_does_not_have_is_named(system: DeclaredSystem, tmp_path: Path, setting: str, said: str) -> None:
+    """Not a time-out without a reason."""
+    for program in ("producer.py", "consumer.py"):
+        text = (EXAMPLES / "orders" / program).read_text(encoding="utf-8")
+        (tmp_path / program).write_text(text.replace('group_id="billing",', f'group_id="billing", {setting},'), encoding="utf-8")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(ORDERS.replace('role = "consumer"', 'role = "consumer"\nready_within_s = 6'), encoding="utf-8")
     found = check(system, tmp_path / "reports", file)["none"]
     assert found.verdict.kind is Kind.VOID
     assert said in found.verdict.reason

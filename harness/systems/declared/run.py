@@ -277,12 +277,12 @@ class DeclaredRun:
     def _hint(self, role: Role) -> str:
         """Say what the wire saw that may keep a stage from its work."""
         seen = [e for e in self._events() if e.get("role") == role]
-        if any(e["event"] == kinds.CONN and e.get("phase") == "opaque" for e in seen):
+        if any(e["event"] == kinds.UNDECODABLE and e["api"] == "unknown" for e in seen):
             return "it speaks no plaintext Kafka: a run's listeners have no TLS, let it use security.protocol=PLAINTEXT"
         if any(e["event"] == kinds.FRAME and e["api"] == SASL_HANDSHAKE for e in seen):
             return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
         if not any(e["event"] in {kinds.FRAME, kinds.CONN} for e in seen):
-            return f"it never connected to {self.deployed.bootstrap(role)}: give it {{bootstrap}} by argument or environment"
+            return f"it never sent a request to {self.deployed.bootstrap(role)}: give it {{bootstrap}} by argument or environment"
         return ""
 
     def _expel(self, role: Role) -> None:
