@@ -95,7 +95,10 @@ UNDECODABLE: Final = "undecodable"
 CELL: Final = "cell"
 """``phase``: begun, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
-"""``node, role, incarnation, phase, pid, status, signal``: phase is started, ready, killed, paused, resumed or exited."""
+"""``node, role, incarnation, phase, pid, status, signal``: phase is started, ready, killed, paused, resumed or exited.
+
+``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
+"""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
 NETWORK: Final = "network"

@@ -196,10 +196,15 @@ class Proof:
     def _unhealthy_after(self) -> str | None:
         for event in self.history.of(kinds.NODE):
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
-                if event.get("status") == 0:
+                if event.get("status") == 0 or self._supervised(event):
                     continue
                 return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
+
+    def _supervised(self, end: Event) -> bool:
+        """Whether a process that ended by itself was started again by a supervisor that the pipeline declares."""
+        lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] > end["t"])
+        return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
 
     def _failure(self) -> str | None:
         return next((f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None)

@@ -604,6 +604,18 @@ def test_a_drain_that_is_none_keeps_and_convicts_nobody(disturb: Callable[[Story
     assert not judged(story, **CONTROL).verdict.green
 
 
+@pytest.mark.parametrize("supervised", [True, False])
+def test_a_declared_supervisor_is_no_ill_health(supervised: bool) -> None:
+    """Who ended by itself and was started again by the pipeline's own supervisor is judged on; by nobody else's."""
+    story = run()
+    died_later(story)
+    again = story.tell("node", by="runner", node="consumer", role="consumer", incarnation=2, phase="started", pid=9,
+                       supervised=supervised)  # fmt: skip
+    again["t"] = first(story, "fault", phase="healed")["t"] + 6
+    found = judged(story).verdict
+    assert found.kind is (Kind.KEPT if supervised else Kind.VOID), found
+
+
 @pytest.mark.parametrize("semantic", Semantic)
 def test_a_pipeline_that_does_nothing_keeps_no_promise(semantic: Semantic) -> None:
     """Where not one record arrived, at-most-once was not put to the test; the others are broken."""

@@ -67,6 +67,14 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
     assert twice.judgement.account.duplicated == {twice.plan.target}
 
 
+def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_path: Path) -> None:
+    """The consumer gives up where its commit fails; a supervisor starts it, and its promise is judged over both lives."""
+    point = "broker-crash-before-position"
+    found = check(system, tmp_path, EXAMPLES / "orders" / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert not found.judgement.account.lost
+
+
 def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Java's client is idempotent unless told otherwise: a repeated request is absorbed, a restarted producer is not."""
     monkeypatch.setenv("CLASSPATH", ensure_kafka(lambda _: None).classpath)

@@ -66,8 +66,8 @@ class CommandNode:
         """A run has one stage of each role: its name is the role's."""
         return str(self.stage.role)
 
-    def start(self) -> None:
-        """Start the next incarnation; does not wait."""
+    def start(self, *, supervised: bool = False) -> None:
+        """Start the next incarnation; does not wait. ``supervised``: because the one before has ended by itself."""
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
@@ -82,7 +82,7 @@ class CommandNode:
         self._since = time.monotonic_ns()
         self.node = self.runtime.start(spec)
         self._told = False
-        self._say("started", pid=self.node.pid)
+        self._say("started", pid=self.node.pid, supervised=supervised)
 
     def await_ready(self) -> None:
         """Wait until it does its work. Raises :class:`StageError` where it ends before, or never does."""
@@ -160,7 +160,7 @@ class CommandNode:
         if not self.stage.restart or self.incarnation >= LIVES:
             return self.failure()
         self.buried()
-        self.start()
+        self.start(supervised=True)
         return f"the {self.name} ended with {end} and was started again"
 
     def _alive(self) -> Node:
