@@ -54,6 +54,8 @@ PROCESSOR = Scenario(
 
 LATE_METADATA = replace(
     PROCESSOR, id="control-group-metadata-at-commit",
+    # woken while there is work left: what it commits takes a position back, and with nothing left nobody would move it again
+    fault=Pause(InProgram(Role.PROCESSOR, "before-recording"), others_finish=False),
     because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced, "
     "and its results are committed beside those of the member that took over; whatever else is in hand at a rebalance "
     "may go the same way.",

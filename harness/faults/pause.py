@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened."""
+    """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened.
+
+    ``others_finish``: first, those that took over do all the work there is.
+    """
 
     id: ClassVar[str] = "pause"
 
     at: Trigger
+    others_finish: bool = True
 
     def evidence(self) -> Evidence:
         """The trigger was hit at the target, and the process was stopped."""
@@ -35,7 +39,7 @@ class Pause:
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
-        """Stop it, wait for its expulsion, wake it."""
+        """Stop it, wait for its expulsion and for whoever took over, wake it."""
         fired = bench.await_fired(self.at)
         if fired is None:
             return
@@ -44,6 +48,9 @@ class Pause:
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
         bench.await_session_expired(self.at.role)
+        if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
+            bench.await_exhausted()
+            bench.settle()
         sleeper.resume()
         bench.resolve(fired.hold, How.RELEASE)
         bench.say("healed")
