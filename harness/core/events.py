@@ -95,8 +95,9 @@ UNDECODABLE: Final = "undecodable"
 CELL: Final = "cell"
 """``phase``: begun, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
-"""``node, role, incarnation, phase, pid, status, signal``: phase is started, ready, killed, paused, resumed or exited.
+"""``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, paused, resumed or exited.
 
+``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """
 FAULT: Final = "fault"

@@ -291,6 +291,7 @@ class Proof:
         name = next((e.get("node") for e in self.history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
         pid = next((e.get("pid") for e in self.hits if e["event"] == kinds.FAILPOINT), None)
         lives = [e for e in self.history.of(kinds.NODE) if e.get("node") == name]
+        pid = next((e.get("of") for e in lives if e.get("phase") == "joined" and e.get("pid") == pid), pid)
         return (str(lives[0].get("role")), str(name), pid) if name is not None and lives else None
 
     def _healed(self) -> str | None:

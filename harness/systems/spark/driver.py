@@ -66,6 +66,7 @@ class DriverNode(StageNode):
             log=self.logs / f"{self.name}-front.log",
             env={**self.install.env, **gateway.env, **self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
         ))  # fmt: skip
+        self._say("joined", pid=self.front.pid, of=self.node.pid)
 
     def kill(self) -> None:
         """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before."""
@@ -89,7 +90,8 @@ class DriverNode(StageNode):
 
     def stopped_itself(self) -> bool:
         """Whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
-        return self.node is not None and any(self.failpoints.glob("*.fired"))
+        told = (Path(self.stage.history, f"{name}{SUFFIX}") for name in ("failpoint", f"{self.stage.writer}-jvm"))
+        return any(file.exists() and b'"event":"failpoint"' in file.read_bytes() for file in told)
 
     def trouble(self) -> str | None:
         """Why the program in front has ended, if it has."""
