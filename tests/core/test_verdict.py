@@ -399,6 +399,15 @@ def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
     check(Kind.KEPT, "", judged(story, **BY_FAILPOINT).verdict)
 
 
+def test_a_process_that_belongs_to_the_one_that_died_is_its_own() -> None:
+    """The front of a driver hits the failpoint and its JVM is killed; of another JVM it would prove nothing."""
+    for of, kind, reason in ((101, Kind.KEPT, ""), (102, Kind.VOID, "another producer was killed")):
+        story = run()
+        by_failpoint(story, 999)
+        story.tell("node", "runner", node="producer", role="producer", incarnation=1, phase="joined", pid=999, of=of)["t"] = 1
+        check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
+
+
 def test_who_was_paused_after_the_hit_and_woke_up_was_paused() -> None:
     """A pause with its end, after the trigger, is what a zombie needs."""
     story = run()
