@@ -156,7 +156,7 @@ def test_security_that_a_run_does_not_have_is_named(system: DeclaredSystem, tmp_
         text = (EXAMPLES / "orders" / program).read_text(encoding="utf-8")
         (tmp_path / program).write_text(text.replace('group_id="billing",', f'group_id="billing", {setting},'), encoding="utf-8")
     file = tmp_path / "pipeline.toml"
-    file.write_text(ORDERS.replace('role = "consumer"', 'role = "consumer"\nready_within_s = 6'), encoding="utf-8")
+    file.write_text(ORDERS.replace('role = "consumer"', 'role = "consumer"\nready_within_s = 15'), encoding="utf-8")
     found = check(system, tmp_path / "reports", file)["none"]
     assert found.verdict.kind is Kind.VOID
     assert said in found.verdict.reason
