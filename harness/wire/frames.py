@@ -10,8 +10,11 @@ import struct
 from dataclasses import dataclass
 
 LENGTH_BYTES = 4
-MAX_FRAME_BYTES = 1 << 30
-"""More than any broker accepts (``socket.request.max.bytes`` is 100 MB by default): what claims more is no frame."""
+MAX_FRAME_BYTES = 1 << 28
+"""More than brokers accept (``socket.request.max.bytes`` is 100 MB by default): what claims more is no frame.
+
+Less than what a TLS record claims when it is taken for one (its first bytes, 0x1603, are 369 MB at least).
+"""
 MAX_API = 1023
 MAX_VERSION = 127
 MAX_CLIENT_BYTES = 0x7FFF
