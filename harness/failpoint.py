@@ -20,15 +20,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 from harness.core.events import FAILPOINT
 from harness.core.history import HistoryWriter
+from harness.core.waiting import wait_until
 
 VARIABLE = "LOSTACK_FAILPOINTS"
 _ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "hold": None}
-_LOOK_S = 0.01
+HELD_S = 600.0
+"""Longer than a harness that lives lets anybody be held."""
 _hits: dict[str, int] = {}
 
 
@@ -60,8 +61,7 @@ def failpoint(name: str, record: str | None = None) -> None:
     if act is not None:
         os.kill(os.getpid(), act)
         return
-    while not file.with_suffix(".go").exists():
-        time.sleep(_LOOK_S)
+    wait_until(file.with_suffix(".go").exists, within_s=HELD_S, because=f"the harness to act on {name}")
 
 
 def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def batch_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on the first batch that held ``target``; all empty where none did.
+    """Return the selections that depend on the first batch that held ``target``; none where no batch did.
 
     Inside a batch, records are worked on in the order of partition and offset.
     """
@@ -27,6 +27,8 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
     }
     at = next((place for place, record in places.items() if record == target), None)
     ranges = _ranges_with(history, at) if at else {}
+    if not ranges:
+        return {}
     held = sorted(place for place in places if place[0] in ranges and place[1] in ranges[place[0]])
     through = [place for place in places if place[0] in ranges and place[1] < ranges[place[0]].stop]
     return {

@@ -16,7 +16,7 @@ from harness.core import events as kinds
 from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
-from harness.core.prediction import Select, examples
+from harness.core.prediction import Prediction, Select, examples
 from harness.core.semantics import PROMISES, Anomaly
 
 if TYPE_CHECKING:
@@ -404,7 +404,7 @@ def _lost(plan: Plan, found: Account) -> str | None:
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     for name, prediction, seen in (("lost", plan.lost, found.lost), ("duplicated", plan.duplicated, found.duplicated)):
         # in a batch that began with the target, "those before it" are none: the sign has to speak then
-        if prediction.must_show() and not seen and prediction.contradiction(seen, select):
+        if prediction.must_show() and not seen and _against(prediction, seen, select):
             return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
     return None
 
@@ -421,11 +421,19 @@ def _no_sign(plan: Plan, found: Account) -> str | None:
 
 def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     parts = (
-        ("lost", plan.lost.contradiction(found.lost, select)),
-        ("duplicated", plan.duplicated.contradiction(found.duplicated, select)),
+        ("lost", _against(plan.lost, found.lost, select)),
+        ("duplicated", _against(plan.duplicated, found.duplicated, select)),
     )
     said = [f"{name}: {text}" for name, text in parts if text]
     return "the prediction is contradicted: " + "; ".join(said) if said else None
+
+
+def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
+    """Say how the records seen contradict a prediction; one about a set that the history does not tell is contradicted."""
+    about = getattr(prediction, "select", None)
+    if about is not None and about not in select:
+        return f"predicted {prediction.text()}, and nothing says which records those are"
+    return prediction.contradiction(seen, select)
 
 
 def _losses(found: Account) -> str:

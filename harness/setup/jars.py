@@ -194,7 +194,7 @@ def ivy_jar() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
             return jar
-    raise EnvironmentFailure("PySpark is not installed as it should be (no Ivy in it); run: make setup")
+    raise EnvironmentFailure("PySpark is not installed as it should be (no Ivy in it); run: make clean run")
 
 
 def ivy_module(jar_set: JarSet) -> str:

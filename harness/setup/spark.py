@@ -74,7 +74,7 @@ def pyspark_home() -> Path:
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if any(Path(place).glob("jars/spark-core_*.jar")):
             return Path(place)
-    raise EnvironmentFailure("PySpark is not installed as it should be (no jars in it); run: make setup")
+    raise EnvironmentFailure("PySpark is not installed as it should be (no jars in it); run: make clean run")
 
 
 def pyspark_version() -> str:
@@ -82,7 +82,7 @@ def pyspark_version() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise EnvironmentFailure("PySpark is not installed; run: make setup") from None
+        raise EnvironmentFailure("PySpark is not installed; run: make clean run") from None
 
 
 def ensure_spark(progress: Callable[[str], None]) -> SparkInstall:
@@ -141,7 +141,7 @@ def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tupl
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=OPTIONS_WITHIN_S, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
-        raise EnvironmentFailure("Spark's launcher does not run; is PySpark whole? run: make setup") from None
+        raise EnvironmentFailure("Spark's launcher does not run; is PySpark whole? run: make clean run") from None
     words = [word for word in done.stdout.strip("\n\0").split("\0") if word]
     inner = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
     options = tuple(word for word in inner if not word.startswith("-Xmx"))

@@ -53,6 +53,8 @@ def test_a_batch_is_what_the_offset_log_says(target: str, before: set[str], rest
     found = selected(story(), target)
     assert found[Select.BATCH] == before | rest
     assert found[Select.BATCH_BEFORE_TARGET] == before
+    last = max(int(record[2:]) for record in before | rest)
+    assert found[Select.THROUGH_BATCH] == {record for record in PLACES if int(record[2:]) <= last}
     assert found[Select.BATCH_FROM_TARGET] == rest
 
 
@@ -60,5 +62,5 @@ def test_no_batch_selects_nothing() -> None:
     """A target that no batch held, or that is in no log, selects nothing: a prediction about it then contradicts."""
     told = story()
     told.events = [event for event in told.events if event["event"] != "batch"]
-    assert not any(selected(told, "a-3").values())
-    assert not any(selected(story(), "z-9").values())
+    assert selected(told, "a-3") == {}
+    assert selected(story(), "z-9") == {}

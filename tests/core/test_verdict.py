@@ -331,6 +331,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "drain begun": (lambda s: cut_short(s, "begun"), {}, "cut short"),
     "no loss": (nothing, {"semantic": AMO, "lost": Exactly()},
                 "without effect: lost predicted exactly target, saw none"),
+    "no batch": (nothing, {"duplicated": Exactly(Select.BATCH)}, "without effect: duplicated predicted exactly batch, saw none"),
     "no duplicate": (nothing, {"duplicated": Some()},
                      "without effect: duplicated predicted at least 1, saw none"),
     "no duplicate of the target": (nothing, {"duplicated": AtLeast()}, "without effect: duplicated predicted"),

@@ -100,8 +100,8 @@ class Cluster:
 
     def close(self) -> None:
         """End worker and master; the executor is of the worker's group."""
-        for node in reversed(self._nodes):
-            node.kill()
+        while self._nodes:
+            self._nodes.pop().kill()
         self._lease.close()
 
     def _start(self, role: str, main: str, *words: str) -> Path:

@@ -39,14 +39,14 @@ class SparkBench(KafkaBench):
     """Drivers that another has taken the place of."""
     last: dict[int, int] = field(default_factory=dict)
     """The last visible offset per partition, once the topic is filled."""
+    cluster: Cluster | None = None
+    """What runs the tasks, where that is not the driver."""
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target, wherever it has come to lie in the log."""
         del action  # whatever is to be done is done to the JVM, by the fault itself
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action="hold", cell=self.cell.id,
                       history=self.events / "failpoint.jsonl", place=self._place(self.load.target))  # fmt: skip
-
-    cluster: Cluster | None = None
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role; the executor is the cluster's."""
@@ -126,8 +126,8 @@ class SparkCellRun(KafkaCellRun):
             if stage.started:
                 stage.kill()
         super().close()
-        if self._bench.cluster is not None:
-            self._bench.cluster.close()
+        if self._cluster is not None:
+            self._cluster.close()
 
     def _exhausted(self) -> bool:
         """Whether the query has nothing left to read: its source is full before it begins."""
