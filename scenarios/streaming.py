@@ -14,6 +14,7 @@ from harness.wire.rules import Api, Direction
 from scenarios.plain import ALO, AMO, EOS
 
 DATABASE, FILES, TOPIC = PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC
+STATE = PipelineKind.STREAM_TO_STATE
 NO_PLACE = NotApplicable("the sink is Spark's own: there is no place before it where a position could be saved")
 
 
@@ -213,7 +214,49 @@ TASK_BEFORE_OUTPUT = Scenario(
     },
 )  # fmt: skip
 
+STATE_POINTS = (
+    Scenario(
+        id="none", failure_point="none", pipeline=STATE, group="streaming", fault=NoFault(),
+        because="The baseline of the query with state: of each key it keeps every copy that it has seen.",
+        expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    Scenario(
+        id="driver-crash-mid-batch", failure_point="driver-crash-mid-batch", pipeline=STATE, group="streaming",
+        fault=killed_at("before-recording"),
+        because="State and offsets go back together to the last committed batch, and the batch runs again on the state that it "
+        "began with. Results that take the place of older ones show nothing of it; results that are added show a part twice. "
+        "Without a checkpoint the state is gone with its driver.",
+        expect={
+            AMO: Predicted(lost=AtLeast()),
+            ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=Sign.DELIVERED_AGAIN),
+            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+        },
+    ),
+    Scenario(
+        id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=STATE, group="streaming",
+        fault=killed_at("before-commit-log"),
+        because="The state of the batch is written and not committed: it goes back with the offsets, so that no record counts "
+        "twice in it. Without a checkpoint the state begins empty beside a position that goes on, and each result that it "
+        "replaces loses what was counted before.",
+        expect={
+            AMO: Predicted(lost=Some()),
+            ALO: Predicted(duplicated=Exactly(Select.BATCH)),
+            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+        },
+    ),
+    replace(
+        LOST_CHECKPOINT, pipeline=STATE,
+        because="The state is gone with the offsets: the query begins at the beginning, and builds it again from the log, as "
+        "long as the log has it.",
+        expect={
+            AMO: NotApplicable("neither position nor state is kept in a checkpoint"),
+            ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
+            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+        },
+    ),
+)  # fmt: skip
+
 STREAMING = (
     *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
-    TASK_RETRIED, TASK_BEFORE_OUTPUT,
+    TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS,
 )  # fmt: skip

@@ -60,6 +60,11 @@ BATCH: Final = "batch"
 ``phase`` is the place in the engine's own order: before-offset-log, after-offset-log, before-sink-log, after-sink-log,
 before-commit-log, after-commit-log.
 """
+STATE: Final = "state"
+"""``batch, key, records, news``: what the state of a key holds after a batch that touched it, and what of that the batch added.
+
+A key that no batch touched is in no batch's state, and has not changed.
+"""
 FAILPOINT: Final = "failpoint"
 """``name, record, hit, action, pid``: written by the program right before it acts on itself."""
 STOPPED: Final = "stopped"

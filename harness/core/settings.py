@@ -29,11 +29,13 @@ class PipelineKind(StrEnum):
     """outbox → producer → topic → streaming query → Parquet files."""
     STREAM_TO_TOPIC = "stream-to-topic"
     """outbox → producer → topic → streaming query → topic."""
+    STREAM_TO_STATE = "stream-to-state"
+    """outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch in update mode."""
 
     @property
     def streaming(self) -> bool:
         """Whether a streaming engine does the work."""
-        return self in {PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC}
+        return self.value.startswith("stream-")
 
 
 class SaveCursor(StrEnum):
@@ -113,7 +115,8 @@ class ConsumerSettings:
 
     position: SavePosition
     idempotent: bool = False
-    """Ids already recorded are absorbed, in the result's own database transaction."""
+    """Ids already recorded are absorbed, in the result's own database transaction; of a query with state, the result of
+    a key takes the place of the one before."""
     isolation: Literal["read_committed", "read_uncommitted"] = "read_uncommitted"
     unit: int = 1
     count: int = 1
@@ -203,13 +206,17 @@ def recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
             return EXACTLY_ONCE_IN_TRANSACTION if pipeline is PipelineKind.TOPIC_TO_TOPIC else EXACTLY_ONCE
 
 
+_BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_STATE})
+
+
 def _stream_recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
     match semantic:
         case Semantic.AT_MOST_ONCE:
-            return STREAM_AT_MOST_ONCE
+            replaces = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=pipeline is PipelineKind.STREAM_TO_STATE)
+            return replace(STREAM_AT_MOST_ONCE, consumer=replaces)
         case Semantic.AT_LEAST_ONCE:
             listed = replace(STREAM_AT_LEAST_ONCE.consumer, listed=pipeline is PipelineKind.STREAM_TO_FILES)
             return replace(STREAM_AT_LEAST_ONCE, consumer=listed)
         case Semantic.EXACTLY_ONCE:
-            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline is PipelineKind.STREAM_TO_DATABASE)
+            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline in _BY_FOREACH_BATCH)
             return replace(STREAM_EXACTLY_ONCE, consumer=absorbs)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from harness.core import events as kinds
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
@@ -23,6 +24,7 @@ from harness.sinks.database import Copy, DatabaseSink
 if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
 
+BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_STATE})
 UNKNOWN_EPOCH = -1
 """Spark hands out no leader epochs."""
 
@@ -37,19 +39,19 @@ class Query:
         self._settings = stage.settings.consumer
         self._outside = self._settings.position is SavePosition.BEFORE_WORK
         self._checkpoint = Checkpoint(Path(stage.sink).parent / "checkpoint")
-        self._sink = DatabaseSink(Path(stage.sink)) if stage.pipeline is PipelineKind.STREAM_TO_DATABASE else None
+        self._begun: dict[int, int] = {}
+        self._sink = DatabaseSink(Path(stage.sink)) if stage.pipeline in BY_FOREACH_BATCH else None
 
     def start(self) -> Any:
         """Start it, from wherever its position is kept."""
-        begins = self._begins()
+        begins = self._begun = self._begins()
         for partition, position in begins.items():
             self._ledger.write(kinds.RESUMED, where="query", partition=partition, position=position)
         rows = self._source(begins)
-        where = self._checkpoint.directory
         if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
-            where = where / str(self._stage.incarnation)
+            self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
             self._spark._jvm.System.setProperty("lostack.begins", _json(begins))  # noqa: SLF001 - PySpark's own way in
-        query = self._to_sink(rows).option("checkpointLocation", str(where)).start()
+        query = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory)).start()
         self._ledger.write(kinds.READY, role="driver")
         return query
 
@@ -75,6 +77,9 @@ class Query:
         match self._stage.pipeline:
             case PipelineKind.STREAM_TO_DATABASE:
                 return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
+            case PipelineKind.STREAM_TO_STATE:
+                copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias("copies")
+                return rows.groupBy("key").agg(copies).writeStream.outputMode("update").foreachBatch(self._states)
             case PipelineKind.STREAM_TO_FILES:
                 out = rows.selectExpr("key", "value", f"{origin} as origin")
                 return out.writeStream.format("parquet").option("path", str(Path(self._stage.sink).parent / "files"))
@@ -90,7 +95,32 @@ class Query:
     # --- foreachBatch ------------------------------------------------------------------------------------------------
 
     def _batch(self, frame: Any, number: int) -> None:
-        rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
+        rows = sorted(frame.collect(), key=_place)
+        self._take(rows)
+        if self._settings.per_batch:
+            self._record_together(rows, number)
+        else:
+            self._record_each(rows)
+
+    def _states(self, frame: Any, number: int) -> None:
+        """Take the state of each key that the batch has touched: every copy the key ever had, those of this batch among them.
+
+        Which are of this batch the engine's offset log says. A sink that replaces is given the state, one that adds what is new.
+        """
+        since = self._checkpoint.ends(number - 1) if number else self._begun if self._outside else {}
+        states = sorted((_text(row.key) or "", sorted(row.copies, key=_place)) for row in frame.collect())
+        news = sorted((row for _, rows in states for row in rows if row.offset >= since.get(row.partition, 0)), key=_place)
+        self._take(news)
+        for key, rows in states:
+            self._ledger.write(kinds.STATE, batch=number, key=key, records=[decode_id(bytes(row.value)) for row in rows],
+                               news=[decode_id(bytes(row.value)) for row in rows if row in news])  # fmt: skip
+        if self._settings.idempotent:
+            self._replace(states)
+        else:
+            self._record_each(news)
+
+    def _take(self, rows: list[Any]) -> None:
+        """Say what was delivered, and save the position first where it is kept outside."""
         for row in rows:
             self._ledger.write(kinds.DELIVERED, record=decode_id(bytes(row.value)), partition=row.partition,
                                epoch=UNKNOWN_EPOCH, offset=row.offset)  # fmt: skip
@@ -102,10 +132,6 @@ class Query:
             for row in rows:
                 self._ledger.write(kinds.SAVED, partition=row.partition, offset=row.offset + 1, error=None)
         _pass("before-processing", rows)
-        if self._settings.per_batch:
-            self._record_together(rows, number)
-        else:
-            self._record_each(rows)
 
     def _record_each(self, rows: list[Any]) -> None:
         """Record row by row, as an append does: what is recorded stays, whatever becomes of the batch."""
@@ -118,6 +144,18 @@ class Query:
                 sink.record(bytes(row.value), _text(row.key), _copy(row))
             sink.commit()
             failpoint("after-recording", record)
+
+    def _replace(self, states: list[tuple[str, list[Any]]]) -> None:
+        """Put each key's state in the place of the one before, key by key."""
+        sink = self._database()
+        for key, rows in states:
+            _pass("before-recording", rows)
+            sink.begin()
+            sink.forget_key(key)
+            for row in rows:
+                sink.record(bytes(row.value), key, _copy(row))
+            sink.commit()
+            _pass("after-recording", rows)
 
     def _record_together(self, rows: list[Any], number: int) -> None:
         """Record the whole batch and its number in one transaction, unless it is there already."""
@@ -154,6 +192,10 @@ def _client(stage: Stage) -> dict[str, str]:
 def _pass(name: str, rows: list[Any]) -> None:
     for row in rows:
         failpoint(name, decode_id(bytes(row.value)))
+
+
+def _place(row: Any) -> tuple[int, int]:
+    return row.partition, row.offset
 
 
 def _copy(row: Any) -> Copy:

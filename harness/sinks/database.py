@@ -61,6 +61,10 @@ class DatabaseSink:
         self._db.execute("INSERT INTO results (value, key, partition, epoch, offset) VALUES (?, ?, ?, ?, ?)",
                          (value, key, copy.partition, copy.epoch, copy.offset))  # fmt: skip
 
+    def forget_key(self, key: str) -> None:
+        """Remove every result of a key."""
+        self._db.execute("DELETE FROM results WHERE key = ?", (key,))
+
     def absorb(self, record: str, copy: Copy) -> bool:
         """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
         known = self._db.execute("INSERT OR IGNORE INTO processed VALUES (?)", (record,)).rowcount == 0
