@@ -164,9 +164,16 @@ class CellResult:
             "because": plan.because,
             "lost_ids": sorted(self.judgement.account.lost)[:200],
             "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
+            "rollback": self._rollback(),
             "seconds": round(self.seconds, 3),
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
         }
+
+    def _rollback(self) -> dict[str, Any] | None:
+        found = self.judgement.rollback
+        if found is None:
+            return None
+        return {"snapshots": [snapshot.row() for snapshot in found.snapshots], "torn": list(found.torn)}
 
 
 @dataclass(frozen=True)

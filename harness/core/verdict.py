@@ -17,6 +17,7 @@ from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
 from harness.core.prediction import Prediction, Select, examples
+from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Judgement:
     plan: Plan
     account: Account
     verdict: Verdict
+    rollback: Rollback | None = None
+    """What became of the state of a streaming query, where it has one and its driver was replaced."""
 
 
 def merge(verdicts: list[Kind]) -> Kind:
@@ -96,7 +99,7 @@ def unjudged(plan: Plan, because: str) -> Judgement:
 def judge(plan: Plan, history: History) -> Judgement:
     """Account for a history and judge it."""
     found = account(history.events)
-    return Judgement(plan, found, verdict_of(plan, history, found))
+    return Judgement(plan, found, verdict_of(plan, history, found), rollback_of(history))
 
 
 def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:

@@ -227,6 +227,23 @@ def test_a_duplicate_is_shown_both_ways(browser: Chrome, pages: Pages) -> None:
     assert "D " in one(browser, ".ribbon:nth-of-type(2) p, .ribbon p").text
 
 
+def test_a_rolled_back_checkpoint_is_drawn(browser: Chrome, pages: Pages) -> None:
+    """State and offsets at three moments: what the crash undid is drawn where it went back, and nowhere else."""
+    browser.get(pages.golden)
+    anchors = js(browser, "JSON.parse(document.getElementById('index').textContent).cells.map(cell => cell[0])")
+    anchor = next(anchor for anchor in anchors if "kept-by-rolling-back" in anchor)
+    js(browser, "location.hash = 'cell=' + arguments[0]", anchor)
+    assert shown(browser, anchor)
+    figure = one(browser, ".rollback svg")
+    told = figure.get_attribute("aria-label")
+    assert "before the crash: 17 records in the state, batches 0 to 7, offsets 0: 9, 1: 8, 2: 16" in told
+    assert "after the rollback: 15 records in the state, batches 0 to 6, offsets 0: 8, 1: 7, 2: 14" in told
+    assert "at the end: 24 records in the state, batches 0 to 10" in told
+    assert [gone.get_attribute("textContent") for gone in browser.find_elements(By.CSS_SELECTOR, ".rollback .gone")] == [
+        "k1: 1 rolled back", "k2: 1 rolled back",
+    ]  # fmt: skip
+
+
 def test_seeds_of_one_square_are_at_hand(browser: Chrome, pages: Pages) -> None:
     """A square of several seeds counts them, and each has its link on the cell's page."""
     browser.get(pages.lively)

@@ -77,7 +77,7 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
         return words | told, timeline
     except Exception as error:  # noqa: BLE001 - a damaged history holds anything; the verdict stands without a drawing
         trouble = f"the history cannot be drawn: {type(error).__name__}: {error}"
-        return words | {"proof": [trouble], "trouble": [trouble], "ribbons": [], "paths": [], "more": 0}, None
+        return words | {"proof": [trouble], "trouble": [trouble], "ribbons": [], "rollback": None, "paths": [], "more": 0}, None
 
 
 def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline | None]:
@@ -95,6 +95,7 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline 
         "proof": proof_of(plan, events),
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
         "ribbons": [_ribbon(ribbon) for ribbon in ribbons_of(events, rows)],
+        "rollback": _rollback(result),
         "paths": [_path(paths.of(row)) for row in (*target, *shown)] if events else [],
         "more": len(found) - len(shown),
     }, timeline_of(events)  # fmt: skip
@@ -125,6 +126,18 @@ def drawn(timeline: Timeline, shared: Shared) -> dict[str, Any]:
 def _ribbon(ribbon: Ribbon) -> list[Any]:
     stretches = [[stretch.kind, stretch.start, stretch.end] for stretch in ribbon.stretches]
     return [ribbon.name, ribbon.start, ribbon.end, stretches, ribbon.flushed, ribbon.cut]
+
+
+def _rollback(result: CellResult) -> list[Any] | None:
+    """Return three rows (moment, last batch, partition and offset, key and how many records), then the keys that are torn."""
+    found = result.judgement.rollback
+    if found is None:
+        return None
+    rows = [
+        [str(one.moment), one.batch, sorted(one.offsets.items()), sorted((key, len(held)) for key, held in one.state.items())]
+        for one in found.snapshots
+    ]
+    return [rows, list(found.torn)]
 
 
 def _path(path: RecordPath) -> list[Any]:

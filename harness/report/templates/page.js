@@ -298,6 +298,28 @@
       flushed === null ? "" : `; flushed up to ${flushed}`, cut ? `; ${cut} stretches not drawn` : ""), svg);
   };
 
+  // a rolled-back checkpoint: what the state of each key held, and the offsets, at three moments
+  const drawRollback = ([moments, torn]) => {
+    const keys = [...new Set(moments.flatMap((moment) => moment[3].map(([key]) => key)))].sort();
+    const most = Math.max(...moments.flatMap((moment) => moment[3].map(([, held]) => held)), 1);
+    const wide = 300, left = 62, unit = (wide - left - 46) / most, high = 78 + keys.length * 18;
+    const words = moments.map(([what, batch, offsets, state]) => `${what}: ${state.reduce((sum, [, held]) => sum + held, 0)} records in the state, ${batch < 0 ? "no batch" : `batches 0 to ${batch}`}, offsets ${offsets.map(([partition, offset]) => `${partition}: ${offset}`).join(", ")}`);
+    const svg = s("svg", { viewBox: `0 0 ${wide * 3} ${high}`, role: "img", "aria-label": words.join("; ") });
+    const before = new Map(moments[0][3]);
+    moments.forEach(([what, batch, offsets, state], n) => {
+      const held = new Map(state), x = n * wide;
+      svg.append(s("text", { x, y: 14 }, what), s("text", { x, y: 30, class: "soft" }, batch < 0 ? "no batch" : `batches 0 to ${batch}`));
+      keys.forEach((key, line) => {
+        const y = 42 + line * 18, count = held.get(key) || 0, gone = n === 1 ? (before.get(key) || 0) - count : 0;
+        svg.append(s("text", { x, y: y + 11, class: "soft" }, key.slice(0, 9)), s("rect", { class: "s-recorded", x: x + left, y, width: count * unit, height: 13 }, s("title", {}, `${key}: ${count}`)));
+        if (gone > 0) svg.append(s("rect", { class: "gone", x: x + left + count * unit, y, width: gone * unit, height: 13 }, s("title", {}, `${key}: ${gone} rolled back`)));
+        svg.append(s("text", { x: x + left + (count + Math.max(gone, 0)) * unit + 5, y: y + 11, class: "soft" }, gone > 0 ? `${count} (−${gone})` : count));
+      });
+      svg.append(s("text", { x, y: high - 12, class: "soft" }, `offsets ${offsets.map(([partition, offset]) => `${partition}: ${offset}`).join("  ")}`));
+    });
+    return h("div", { class: "rollback wide" }, svg, torn.length ? h("p", { class: "bad" }, `The state of ${torn.join(", ")} did not go back to where the offsets did.`) : null);
+  };
+
   const drawPath = ([record, key, position, fate, sentence, hops], target, open) => {
     const letters = [...new Set(hops.map((hop) => hop[3]).filter(Boolean))];
     const body = hops.map(([ms, by, text, copy, bad]) => {
@@ -351,6 +373,7 @@
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
         .map(([kind, words]) => h("span", { class: "key" }, s("svg", { width: 12, height: 12 }, s("rect", { class: `s-${kind}`, width: 12, height: 12 })), ` ${LETTERS[kind] ? `${LETTERS[kind]} ` : ""}${words}`))),
       detail.ribbons.map((ribbon) => drawRibbon(ribbon, most))] : null,
+      detail.rollback ? [h("h2", {}, "The checkpoint: records in the state of each key, and offsets"), drawRollback(detail.rollback)] : null,
       detail.paths.length ? [h("h2", {}, "The way of single records"), detail.paths.map((path, n) => drawPath(path, detail.target, n < 3 && open(path)))] : null,
       detail.more ? h("p", {}, `${detail.more} more lost or duplicated records: see anomalies.jsonl beside this page.`) : null,
     ];

@@ -1,0 +1,96 @@
+"""A rolled-back checkpoint: state and offsets of a streaming query before the crash, after the rollback, and at the end.
+
+The state of a key is known after each batch that touched it, and has not changed in between. What a new driver was given
+back shows in its first batch: the state that it reports, without what that batch added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.core.history import Event, History
+
+State = dict[str, tuple[str, ...]]
+"""Key → the records in its state."""
+
+
+class Moment(StrEnum):
+    """When a query's state is looked at."""
+
+    BEFORE = "before the crash"
+    AFTER = "after the rollback"
+    END = "at the end"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """State and offsets at one moment. ``batch``: the last one in the state, -1 where there is none."""
+
+    moment: Moment
+    batch: int
+    offsets: dict[int, int]
+    state: State
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data: how many records the state of each key holds."""
+        return {
+            "moment": str(self.moment), "batch": self.batch,
+            "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
+            "state": {key: len(records) for key, records in sorted(self.state.items())},
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """The three moments. ``torn``: keys whose state did not go back to where the offsets did."""
+
+    snapshots: tuple[Snapshot, Snapshot, Snapshot]
+    torn: tuple[str, ...]
+
+
+def rollback_of(history: History) -> Rollback | None:
+    """Return what became of the state of a query whose driver was replaced; ``None`` where no state was, or no second driver."""
+    states: dict[str, list[Event]] = {}
+    for event in history.of(kinds.STATE):
+        states.setdefault(event["by"], []).append(event)
+    if len(states) < 2:  # noqa: PLR2004 - one driver, or none: nothing was rolled back
+        return None
+    old, *_, new = states
+    planned = {by: [event for event in history.of(kinds.BATCH) if event["by"] == f"{by}-jvm"] for by in (old, new)}
+    if not all(planned.values()):
+        return None
+    resumed = planned[new][0]["batch"]
+    # a checkpoint of its own, or none, begins with batch 0: nothing of the old driver's is in it
+    saved = _after(event for event in states[old] if event["batch"] < resumed)
+    first = [event for event in states[new] if event["batch"] == states[new][0]["batch"]]
+    loaded = {event["key"]: _without(event["records"], event["news"]) for event in first}
+    restored = {key: records for key, records in (saved | loaded).items() if records}
+    torn = tuple(sorted(key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, ()))))
+    return Rollback((
+        Snapshot(Moment.BEFORE, planned[old][-1]["batch"], _offsets(planned[old], "position"), _after(states[old])),
+        Snapshot(Moment.AFTER, resumed - 1, _offsets(planned[new], "offset", batch=resumed), restored),
+        Snapshot(Moment.END, planned[new][-1]["batch"], _offsets(planned[new], "position"), restored | _after(states[new])),
+    ), torn)  # fmt: skip
+
+
+def _after(events: Any) -> State:
+    return {event["key"]: tuple(event["records"]) for event in events}
+
+
+def _without(records: Sequence[str], news: Sequence[str]) -> tuple[str, ...]:
+    rest = list(records)
+    for record in news:
+        rest.remove(record)
+    return tuple(rest)
+
+
+def _offsets(batches: Sequence[Event], end: str, batch: int | None = None) -> dict[int, int]:
+    wanted = batches[-1]["batch"] if batch is None else batch
+    return {event["partition"]: event[end] for event in batches if event["batch"] == wanted}
