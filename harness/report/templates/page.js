@@ -315,7 +315,7 @@
         if (gone > 0) svg.append(s("rect", { class: "gone", x: x + left + count * unit, y, width: gone * unit, height: 13 }, s("title", {}, `${key}: ${gone} rolled back`)));
         svg.append(s("text", { x: x + left + (count + Math.max(gone, 0)) * unit + 5, y: y + 11, class: "soft" }, gone > 0 ? `${count} (−${gone})` : count));
       });
-      svg.append(s("text", { x, y: high - 12, class: "soft" }, `offsets ${offsets.map(([partition, offset]) => `${partition}: ${offset}`).join("  ")}`));
+      svg.append(s("text", { x, y: high - 12, class: "soft" }, `offsets ${offsets.map(([partition, offset]) => `${partition}: ${offset}`).join(", ")}`));
     });
     return h("div", { class: "rollback wide" }, svg, torn.length ? h("p", { class: "bad" }, `The state of ${torn.join(", ")} did not go back to where the offsets did.`) : null);
   };
