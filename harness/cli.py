@@ -53,6 +53,10 @@ app = typer.Typer(
 
 Only = Annotated[list[str] | None, typer.Option(help="Only cells whose id has these words, or fits this glob. May be repeated.")]
 Semantics = Annotated[list[str] | None, typer.Option("--semantic", help="Only this semantic. May be repeated.")]
+Clients = Annotated[
+    list[str] | None,
+    typer.Option("--client", help="Only this client (confluent-kafka, confluent-kafka==2.3.0). May be repeated."),
+]
 Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else there.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
@@ -77,6 +81,7 @@ def run(
     *,
     only: Only = None,
     semantic: Semantics = None,
+    client: Clients = None,
     seed: Annotated[int, typer.Option(help="The seed: target record, keys, sizes and jitter are drawn from it.")] = 1,
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
@@ -92,7 +97,7 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
         registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
-        records=records, system=system and registry.known(system, registry.SYSTEMS, "system"),
+        records=records, system=system and registry.known(system, registry.SYSTEMS, "system"), clients=client or (),
     )  # fmt: skip
     plan = RunPlan(
         systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
@@ -160,9 +165,9 @@ def check(
 
 
 @app.command("list")
-def list_cells(*, only: Only = None, semantic: Semantics = None, as_json: AsJson = False) -> None:
+def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients = None, as_json: AsJson = False) -> None:
     """Show every cell with what theory predicts, and those that do not apply with their reason."""
-    cells = choose(registry.scenarios(), only=only or (), semantics=semantic or ())
+    cells = choose(registry.scenarios(), only=only or (), semantics=semantic or (), clients=client or ())
     if as_json:
         typer.echo(json.dumps([_listed(cell) for cell in cells], indent=1))
         return

@@ -6,6 +6,8 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, TypeVar
 
+from harness.core.cell import client_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,7 +23,12 @@ SYSTEMS = {
 DEFAULT_SYSTEMS = ("kafka", "spark")
 """The systems that are run where none is named; each runs the pipelines that are its own."""
 RUNTIMES = ("process",)
-CLIENTS = ("kafka-python", "spark-sql-kafka")
+CLIENTS = {
+    "kafka-python": ("kafka", "memory"),
+    "confluent-kafka": ("kafka",),
+    "spark-sql-kafka": ("spark",),
+}
+"""The systems of each client; the first client of a system is the one that is used where none is named."""
 
 T = TypeVar("T")
 
@@ -31,9 +38,19 @@ def runs(system: str, scenario: Scenario) -> bool:
     return scenario.pipeline.streaming == (system == "spark")
 
 
-def client_of(system: str) -> str:
-    """Return the client that talks to the topic on the consuming side."""
-    return "spark-sql-kafka" if system == "spark" else "kafka-python"
+def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the clients, of those ``wanted`` (``name`` or ``name==version``), that a system talks through.
+
+    >>> clients_of("kafka"), clients_of("spark"), clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
+    (('kafka-python',), ('spark-sql-kafka',), ('confluent-kafka==2.3.0',))
+
+    Raises :class:`UnknownNameError`.
+    """
+    wanted = tuple(dict.fromkeys(wanted))
+    for client in wanted:
+        known(client_name(client), CLIENTS, "client")
+    mine = [name for name, systems in CLIENTS.items() if system in systems]
+    return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
 
 
 class UnknownNameError(Exception):

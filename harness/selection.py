@@ -47,6 +47,7 @@ def select(
     seeds: Sequence[int] = (1,),
     records: int = DEFAULT_RECORDS,
     system: str | None = None,
+    clients: Sequence[str] = (),
     runtime: str = "process",
 ) -> Selection:
     """Expand scenarios into cells of ``system`` (of each that has pipelines of its own, where none is named).
@@ -55,7 +56,8 @@ def select(
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
-    chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, runtime=runtime)
+    chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
+                    runtime=runtime)  # fmt: skip
     run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
     rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
     if not run:
@@ -71,6 +73,7 @@ def choose(
     seeds: Sequence[int] = (1,),
     records: int = DEFAULT_RECORDS,
     system: str | None = None,
+    clients: Sequence[str] = (),
     runtime: str = "process",
 ) -> tuple[Cell, ...]:
     """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
@@ -80,12 +83,15 @@ def choose(
     everything = [
         cell
         for name in ([system] if system else registry.DEFAULT_SYSTEMS)
+        for client in registry.clients_of(name, clients)
         for cell in expand(
             [scenario for scenario in scenarios if registry.runs(name, scenario)], semantics=wanted, seeds=seeds,
-            records=records, system=name, client=registry.client_of(name), runtime=runtime,
+            records=records, system=name, client=client, runtime=runtime,
         )
     ]  # fmt: skip
     chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
+    if not everything:
+        raise SelectionError(f"no cell is meant: {_nothing(system, clients)}")
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):
             near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
@@ -93,6 +99,13 @@ def choose(
     if not chosen:
         raise SelectionError("no cell is meant: no scenario has these semantics")
     return chosen
+
+
+def _nothing(system: str | None, clients: Sequence[str]) -> str:
+    """Say why a product of scenarios is empty."""
+    if system and not registry.clients_of(system, clients):
+        return f"{system} does not talk through {' or '.join(clients)}"
+    return "no scenario has these semantics"
 
 
 def matches(cell_id: str, pattern: str) -> bool:

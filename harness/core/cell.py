@@ -31,6 +31,7 @@ class Cell:
     semantic: Semantic
     system: str
     client: str
+    """``name``, or ``name==version``."""
     runtime: str
     seed: int
     records: int
@@ -62,18 +63,27 @@ class Cell:
     @property
     def expectation(self) -> Expectation:
         """What theory says about this cell."""
-        return self.scenario.expect[self.semantic]
+        return self.scenario.expectation(self.semantic, client_name(self.client))
 
     @property
     def settings(self) -> Settings:
         """The settings that make up the semantic here."""
-        return self.scenario.settings(self.semantic)
+        return self.scenario.settings(self.semantic, client_name(self.client))
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
         return make_load(
             seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.producer.unit
         )
+
+
+def client_name(client: str) -> str:
+    """Return a client's name without the version that it may be pinned to.
+
+    >>> client_name("confluent-kafka==2.3.0"), client_name("kafka-python")
+    ('confluent-kafka', 'kafka-python')
+    """
+    return client.partition("==")[0]
 
 
 @dataclass(frozen=True, slots=True)

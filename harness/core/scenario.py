@@ -118,12 +118,18 @@ class Scenario:
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
+    by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
+    """What theory says of one client where that differs: ``{client: {semantic: expectation}}``."""
 
     def __post_init__(self) -> None:
-        for semantic, expectation in self.expect.items():
-            if isinstance(expectation, NotApplicable):
+        declared = [("", semantic) for semantic in self.expect]
+        declared += [(client, semantic) for client, own in self.by_client.items() for semantic in own]
+        for client, semantic in declared:
+            if semantic not in self.expect:
+                raise SettingsError(f"{self.id}, {semantic}: {client} cannot differ from what nobody else is expected to do")
+            if isinstance(self.expectation(semantic, client), NotApplicable):
                 continue
-            settings = self.settings(semantic)
+            settings = self.settings(semantic, client)
             in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
             checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
             if checkpointed and not self.pipeline.streaming:
@@ -134,8 +140,11 @@ class Scenario:
                     "use SavePosition.WITH_RESULT or an idempotent consumer"
                 )
 
-    def settings(self, semantic: Semantic) -> Settings:
-        """Return the settings of this scenario under a semantic."""
-        expectation = self.expect[semantic]
-        own = getattr(expectation, "settings", None)
+    def expectation(self, semantic: Semantic, client: str = "") -> Expectation:
+        """Return what theory says under a semantic, with a client of this name."""
+        return self.by_client.get(client, {}).get(semantic, self.expect[semantic])
+
+    def settings(self, semantic: Semantic, client: str = "") -> Settings:
+        """Return the settings of this scenario under a semantic, with a client of this name."""
+        own = getattr(self.expectation(semantic, client), "settings", None)
         return own if own is not None else recipe(self.pipeline, semantic)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.core.record import decode_id
 from harness.core.settings import SavePosition
 from harness.failpoint import failpoint
+from harness.programs.clients import client_of
+from harness.programs.consuming import batches, save, save_until_confirmed, subscribe
 from harness.programs.stage import Stage, run_stage
 from harness.sinks.database import Copy, DatabaseSink
 
 if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
+    from harness.programs.clients.interface import Delivered
 
 
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
     """Record everything that arrives, until stopped."""
-    from harness.programs.clients import make_consumer  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.consuming import Subscription, batches, save, save_until_confirmed  # noqa: PLC0415
-
     settings = stage.settings.consumer
     sink = DatabaseSink(Path(stage.sink))
-    consumer = make_consumer(stage)
+    consumer = client_of(stage).make_consumer(stage)
     with_result = settings.position is SavePosition.WITH_RESULT
-    Subscription(stage, ledger, consumer, sink.positions if with_result else None)
+    subscribe(stage, ledger, consumer, sink.positions if with_result else None)
     for batch in batches(stage, ledger, consumer):
         if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
             continue
@@ -36,11 +36,11 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
             failpoint("after-commit", decode_id(message.value))
 
 
-def _work(sink: DatabaseSink, message: Any, position: SavePosition, *, idempotent: bool) -> None:
+def _work(sink: DatabaseSink, message: Delivered, position: SavePosition, *, idempotent: bool) -> None:
     """Process one record and record its result, in one database transaction."""
     record = decode_id(message.value)
     failpoint("before-processing", record)
-    result, key = bytes(message.value), message.key.decode("ascii", "replace") if message.key else None
+    result, key = message.value, message.key.decode("ascii", "replace") if message.key else None
     failpoint("before-recording", record)
     copy = Copy(message.partition, message.leader_epoch, message.offset)
     sink.begin()

@@ -7,11 +7,14 @@ import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.settings import SaveCursor
 from harness.failpoint import failpoint
+from harness.programs.clients import client_of
+from harness.programs.clients.interface import ClientError
+from harness.programs.sending import Message, Sender
 from harness.programs.stage import Stage, run_stage
 from harness.sources.outbox import Outbox
 
@@ -20,25 +23,22 @@ if TYPE_CHECKING:
 
     from harness.core.history import HistoryWriter
     from harness.core.record import Record
-    from harness.programs.sending import Sender
+    from harness.programs.clients.interface import Producer
 
 
 def produce(stage: Stage, ledger: HistoryWriter) -> None:
     """Send everything from the cursor on."""
-    from kafka.errors import KafkaError  # noqa: PLC0415 - the client is imported here
-
-    from harness.programs.clients import make_producer, read_cursor  # noqa: PLC0415 - a refusal belongs into the ledger
-    from harness.programs.sending import Sender  # noqa: PLC0415
-
     settings = stage.settings.producer
     outbox = Outbox(Path(stage.outbox))
+    client = client_of(stage)
 
-    def begin() -> tuple[Any, int]:
+    def begin() -> tuple[Producer, int]:
         """Make a producer; return it, and from where it goes on."""
-        producer = make_producer(stage, transactional_id=f"{stage.key}-producer")
+        producer = client.make_producer(stage, transactional_id=f"{stage.key}-producer")
         if settings.transactional:
             producer.init_transactions()
-        cursor = read_cursor(stage) if settings.cursor is SaveCursor.IN_TRANSACTION else outbox.cursor()
+        in_topic = settings.cursor is SaveCursor.IN_TRANSACTION
+        cursor = int(client.last_committed(stage, stage.topic_cursor) or b"1") if in_topic else outbox.cursor()
         ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
         return producer, cursor
 
@@ -49,16 +49,14 @@ def produce(stage: Stage, ledger: HistoryWriter) -> None:
     while not _send_from(cursor, stage, sender, outbox, dice):
         # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for ever,
         # or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
-        with suppress(KafkaError):  # it says that something was still under way, which the ledger has
-            sender.producer.close(timeout=0)
+        with suppress(ClientError):  # it says that something was still under way, which the ledger has
+            sender.producer.close(0)
         sender.producer, cursor = begin()
-    sender.producer.close(timeout=20)
+    sender.producer.close(20)
 
 
 def _send_from(cursor: int, stage: Stage, sender: Sender, outbox: Outbox, dice: random.Random) -> bool:
     """Send everything from the cursor on; false where the client cannot go on."""
-    from harness.programs.sending import Message  # noqa: PLC0415 - see above
-
     settings = stage.settings.producer
     act = sender.commit if settings.transactional else sender.send
     for unit in _units(outbox.read(cursor), settings.unit):

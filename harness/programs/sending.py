@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import KafkaError
-
 from harness.core import events as kinds
 from harness.core.record import ATTEMPT_HEADER
-from harness.programs.clients import NEVER_APPENDED
+from harness.programs.clients.interface import ClientError, Meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.core.history import HistoryWriter
+    from harness.programs.clients.interface import Pending, Producer
     from harness.programs.stage import Stage
+
+TOLD_S = 70.0
+"""How long a client may take to say what became of a record: longer than any delivery time-out here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Message:
 class Sender:
     """Sends units of messages with one producer, with or without transactions."""
 
-    def __init__(self, stage: Stage, ledger: HistoryWriter, producer: Any, *, hop: str) -> None:
+    def __init__(self, stage: Stage, ledger: HistoryWriter, producer: Producer, *, hop: str) -> None:
         self.stage = stage
         self.ledger = ledger
         self.producer = producer
@@ -52,45 +54,45 @@ class Sender:
         self.transaction += 1
         name = f"{self.stage.writer}.{self.transaction}"
         self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="begun", error=None)
-        self.producer.begin_transaction()
+        self.producer.begin()
         try:
             if self.send(messages):
                 if before_commit:
                     before_commit()
-                self.producer.commit_transaction()
+                self.producer.commit()
                 self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="committed", error=None)
                 return True
-        except Exception as error:
-            fenced = "Fenced" in type(error).__name__ or "InvalidProducerEpoch" in type(error).__name__
+        except ClientError as error:
+            fenced = error.meaning is Meaning.FENCED
             outcome = "fenced" if fenced else "unknown"
-            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=type(error).__name__)
+            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=error.name)
             if fenced:
                 raise
         try:
-            self.producer.abort_transaction()
-        except KafkaError as error:  # this client cannot go on; its successor ends the transaction by its own beginning
-            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="unknown", error=type(error).__name__)
+            self.producer.abort()
+        except ClientError as error:  # this client cannot go on; its successor ends the transaction by its own beginning
+            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="unknown", error=error.name)
         else:
             self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
         return False
 
-    def _offer(self, message: Message) -> tuple[str, Any]:
+    def _offer(self, message: Message) -> tuple[str, Pending | ClientError]:
         self._attempt += 1
         attempt = f"{self.stage.writer}.{self.transaction}.{self._attempt}"
         headers = [*message.headers, (ATTEMPT_HEADER, attempt.encode())]
         try:
-            return attempt, self.producer.send(message.topic, message.value, key=message.key, headers=headers)
-        except Exception as error:  # noqa: BLE001 - a client may raise at once what it would else put in the future
+            return attempt, self.producer.send(message.topic, message.value, message.key, headers)
+        except ClientError as error:  # a client may raise at once what it would else tell later
             return attempt, error
 
-    def _await(self, message: Message, attempt: str, future: Any) -> bool:
+    def _await(self, message: Message, attempt: str, pending: Pending | ClientError) -> bool:
         try:
-            if isinstance(future, Exception):
-                raise future  # noqa: TRY301 - raised at once or later, it is told the same way
-            told = future.get(timeout=70)
-        except Exception as error:  # noqa: BLE001 - refused or unknown, by the list
-            self._say(kinds.REFUSED if isinstance(error, NEVER_APPENDED) else kinds.UNKNOWN, message, attempt,
-                      error=f"{type(error).__name__}: {error}"[:300])  # fmt: skip
+            if isinstance(pending, ClientError):
+                raise pending
+            told = pending.wait(TOLD_S)
+        except ClientError as error:
+            refused = error.meaning in {Meaning.NEVER_APPENDED, Meaning.FENCED}
+            self._say(kinds.REFUSED if refused else kinds.UNKNOWN, message, attempt, error=str(error))
             return False
         if not self._silent:
             self._say(kinds.ACKED, message, attempt, partition=told.partition, offset=told.offset)

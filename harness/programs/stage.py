@@ -33,6 +33,10 @@ SETTINGS_REFUSED = 78
 """Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
 
 
+class SettingsRefusedError(Exception):
+    """The client refuses the settings; the message begins with its own name for that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """The environment of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic one."""
@@ -54,6 +58,8 @@ class Stage:
     pipeline: PipelineKind = PipelineKind.PLAIN
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
+    client: str = "kafka-python"
+    """The client it talks through: a name of :data:`harness.programs.clients.ADAPTERS`."""
 
     @property
     def client_id(self) -> str:
@@ -97,11 +103,10 @@ def run_stage(main: Callable[[Stage, HistoryWriter], None]) -> None:
     ledger = HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer)
     try:
         main(stage, ledger)
+    except SettingsRefusedError as error:
+        ledger.write(kinds.STOPPED, kind="settings", because=str(error))
+        sys.exit(SETTINGS_REFUSED)
     except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
-        # by name: importing the client takes a quarter of a second, and not every program has this one
-        if type(error).__name__ in {"KafkaConfigurationError", "AssertionError"}:
-            ledger.write(kinds.STOPPED, kind="settings", because=f"{type(error).__name__}: {error}")
-            sys.exit(SETTINGS_REFUSED)
         ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
         traceback.print_exc()
         sys.exit(1)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.saved import SavedRun
 
 DEFAULT_SYSTEMS = ("kafka", "spark")
+DEFAULT_CLIENTS = ("kafka-python", "spark-sql-kafka", "none")
 DECLARED = "declared"
 """The system that runs the pipelines that users bring."""
 SIMULATED = frozenset({"memory"})
@@ -153,4 +154,5 @@ def rerun_line(plan: Plan) -> str:
         return f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only {plan.scenario} --seed {plan.seed}"
     system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"
     only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
-    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}"
+    client = "" if plan.client in DEFAULT_CLIENTS else f" --client {shlex.quote(plan.client)}"
+    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}{client}"

@@ -209,7 +209,7 @@ class KafkaCellRun:
             topic_in=self._topics.source, topic_out=self._topics.sink, topic_cursor=self._topics.cursor, group=self._group,
             outbox=str(self._outbox), sink=str(self._sink), history=str(self.directory / HISTORY),
             settings=self.cell.settings, pipeline=self.cell.scenario.pipeline, jitter_ms=self._load.jitter_ms,
-            seed=self.cell.seed,
+            seed=self.cell.seed, client=self.deployed.adapter(self.cell),
         )  # fmt: skip
         return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
                          self.directory / LOGS, self.directory / "failpoints")  # fmt: skip

@@ -8,8 +8,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from harness.core.cell import client_name
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
+from harness.programs.clients import ADAPTERS
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
@@ -46,6 +48,7 @@ class KafkaSystem:
     def __init__(self) -> None:
         self._install: KafkaInstall | None = None
         self._toxiproxy: Path | None = None
+        self._clients: set[str] = set()
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, where they are not there yet."""
@@ -53,6 +56,8 @@ class KafkaSystem:
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
+        cells = tuple(cells)
+        self._clients = {cell.client for cell in cells} & set(ADAPTERS)
         if any(cell.scenario.fault.evidence().network for cell in cells):
             self._toxiproxy = ensure_toxiproxy(cache_root(), say)
 
@@ -76,8 +81,9 @@ class KafkaSystem:
         return KafkaDeployed(install, directory, self._toxiproxy)
 
     def versions(self) -> dict[str, str]:
-        """Kafka, its client, Java and Python."""
-        found = {"kafka-python": importlib.metadata.version("kafka-python"), "python": sys.version.split()[0]}
+        """Kafka, its clients, Java and Python."""
+        found = {name: importlib.metadata.version(name) for name in ("kafka-python", *sorted(self._clients))}
+        found["python"] = sys.version.split()[0]
         if self._install is not None:
             found |= {"kafka": self._install.version, "java": self._install.java_version}
         if self._toxiproxy is not None:
@@ -127,6 +133,11 @@ class KafkaDeployed:
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> KafkaCellRun:
         """Return the run of one cell."""
         return KafkaCellRun(self, cell, directory, history)
+
+    def adapter(self, cell: Cell) -> str:
+        """The client that the stage programs of a cell talk through; a streaming engine's topic is filled by the first."""
+        name = client_name(cell.client)
+        return name if name in ADAPTERS else next(iter(ADAPTERS))
 
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
         """Lead a cell's clients of these roles through Toxiproxy, which is started for the first cell that needs it."""

@@ -1,0 +1,21 @@
+"""The clients of our stages: one file each behind :mod:`.interface`, chosen by ``stage.client``, imported only when used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from harness.programs.clients.interface import Client
+    from harness.programs.stage import Stage
+
+ADAPTERS = {
+    "kafka-python": "harness.programs.clients.kafka_python",
+    "confluent-kafka": "harness.programs.clients.librdkafka",
+}
+"""The registry: ``module`` of every client by its name on the package index."""
+
+
+def client_of(stage: Stage) -> Client:
+    """Return the client that a stage talks through."""
+    return cast("Client", importlib.import_module(ADAPTERS[stage.client]))

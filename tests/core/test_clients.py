@@ -1,0 +1,63 @@
+"""The client as an axis: which cells there are, and what theory says of one client only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness import registry
+from harness.core.cell import Cell
+from harness.core.scenario import NotApplicable
+from harness.core.settings import SettingsError
+from harness.programs.clients import ADAPTERS
+from harness.selection import SelectionError, choose
+from scenarios.plain import ACK_LOST, ALO, AMO, EOS, LOSES, NO_TRANSACTION, NONE, PRODUCER_CRASH_BEFORE_COMMIT
+
+ONE = replace(ACK_LOST, by_client={"confluent-kafka": {AMO: LOSES, EOS: NotApplicable("for the sake of it")}})
+
+
+def test_the_default_is_one_client_and_a_named_one_runs_where_it_can() -> None:
+    """Nobody asked: kafka-python; asked: what was asked for, with its version in the id."""
+    assert {cell.client for cell in choose([NONE], system="kafka")} == {"kafka-python"}
+    found = choose([NONE], clients=["confluent-kafka==2.3.0", "kafka-python", "spark-sql-kafka"], semantics=["at-most-once"])
+    assert [cell.id.split("/")[1] for cell in found] == ["confluent-kafka==2.3.0", "kafka-python"]
+
+
+def test_a_client_that_nobody_knows_or_that_the_system_does_not_use_is_told() -> None:
+    """One line, with what there is."""
+    with pytest.raises(registry.UnknownNameError, match=r"no client is called confluent; .*confluent-kafka"):
+        choose([NONE], clients=["confluent"])
+    with pytest.raises(SelectionError, match="kafka does not talk through spark-sql-kafka"):
+        choose([NONE], system="kafka", clients=["spark-sql-kafka"])
+
+
+def test_every_adapter_can_be_selected() -> None:
+    """The stage's registry and the command line's name the same clients of Kafka."""
+    assert {name for name, systems in registry.CLIENTS.items() if "kafka" in systems} == set(ADAPTERS)
+
+
+def test_what_theory_says_of_one_client_holds_for_all_its_versions_and_for_nobody_else() -> None:
+    """``by_client`` replaces an expectation, and only that one."""
+
+    def expected(client: str, semantic: object) -> object:
+        return next(c for c in choose([ONE], system="kafka", clients=[client]) if c.semantic is semantic).expectation
+
+    assert expected("confluent-kafka", AMO) == expected("confluent-kafka==2.3.0", AMO) == LOSES
+    assert expected("kafka-python", AMO) == ACK_LOST.expect[AMO]
+    assert expected("confluent-kafka", ALO) == ACK_LOST.expect[ALO]
+    assert isinstance(expected("confluent-kafka", EOS), NotApplicable)
+
+
+def test_a_client_differs_only_from_what_is_declared() -> None:
+    """A semantic that the scenario does not have cannot be given to one client."""
+    with pytest.raises(SettingsError, match="cannot differ"):
+        replace(NONE, expect={ALO: NONE.expect[ALO]}, by_client={"confluent-kafka": {AMO: LOSES}})
+
+
+def test_the_load_is_the_same_for_every_client() -> None:
+    """So that a column of the client table compares one and the same run."""
+    a, b = (Cell(PRODUCER_CRASH_BEFORE_COMMIT, EOS, "kafka", client, "process", 3, 24) for client in ADAPTERS)
+    assert a.load() == b.load()
+    assert a.key != b.key
+    assert a.scenario.expectation(AMO) is NO_TRANSACTION
