@@ -28,7 +28,10 @@ CLIENTS = {
     "confluent-kafka": ("kafka",),
     "spark-sql-kafka": ("spark",),
 }
-"""The systems of each client; the first client of a system is the one that is used where none is named."""
+"""The systems of each client; the first client of a system is the one that is used where none is named.
+
+A system that nobody names here has the first one.
+"""
 
 T = TypeVar("T")
 
@@ -49,7 +52,7 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(wanted))
     for client in wanted:
         known(client_name(client), CLIENTS, "client")
-    mine = [name for name, systems in CLIENTS.items() if system in systems]
+    mine = [name for name, systems in CLIENTS.items() if system in systems] or list(CLIENTS)[:1]
     return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
 
 
