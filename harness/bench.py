@@ -130,6 +130,12 @@ class Bench(Protocol):
     def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
         """Wait until what has passed since the network was made bad is ``enough``."""
 
+    def stall_replication(self) -> None:
+        """From the target on, let no follower have what its leader has, until :meth:`disarm`."""
+
+    def disarm(self) -> None:
+        """Take back what has not fired, and discard what is still held."""
+
     def await_told(self) -> None:
         """Wait until a program was told that the fate of the target is not known."""
 

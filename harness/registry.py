@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.core.cell import client_name
+from harness.core.scenario import Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,9 @@ T = TypeVar("T")
 
 
 def runs(system: str, scenario: Scenario) -> bool:
-    """Whether a system can run a scenario's pipeline."""
+    """Whether a system can run a scenario's pipeline, on what it needs under it."""
+    if scenario.deployment is Deployment.CLUSTER and system != "kafka":
+        return False
     return scenario.pipeline.streaming == (system == "spark")
 
 

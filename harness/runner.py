@@ -153,7 +153,8 @@ class _Run:
 
     def _run_lanes(self, system: System) -> None:
         """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
-        for need, deployments, workers in ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1)):
+        lanes = ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1), (Deployment.CLUSTER, 1, 1))
+        for need, deployments, workers in lanes:
             waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
             cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need and self._belongs(cell, system)]
             for cell in cells:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scenarios.cluster import CLUSTER
 from scenarios.network import NETWORK
 from scenarios.plain import PLAIN
 from scenarios.power_loss import POWER_LOSS
@@ -15,4 +16,4 @@ from scenarios.zombies import ZOMBIES
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
 
-ALL: tuple[Scenario, ...] = (*PLAIN, *POWER_LOSS, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *NETWORK, *STREAMING)
+ALL: tuple[Scenario, ...] = (*PLAIN, *POWER_LOSS, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *NETWORK, *STREAMING, *CLUSTER)

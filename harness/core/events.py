@@ -81,6 +81,8 @@ PRODUCE_ANSWER: Final = "produce_answer"
 """``record, request, error, base_offset, reached``."""
 FETCHED: Final = "fetched"
 """``record, topic, partition, offset, epoch, conn, reached``."""
+REPLICATED: Final = "replicated"
+"""``record, topic, partition, offset, epoch, conn, follower, reached``: like ``fetched``, by a broker that keeps a replica."""
 COMMITTED: Final = "committed"
 """``topic, partition, offset, request, reached``: a position in a commit request."""
 COMMIT_ANSWER: Final = "commit_answer"
@@ -107,6 +109,9 @@ NODE: Final = "node"
 """
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
+LEADERSHIP: Final = "leadership"
+"""``topic, partition, leader, epoch, replicas, isr, controller``: what the cluster itself says, by node names, asked before a
+broker of it is crashed and after it is back."""
 NETWORK: Final = "network"
 """``phase, role, node, toxics`` when the network is made bad (phase on); when it is mended (phase off) also what the wire
 counted between it and the broker meanwhile: ``seconds, sent, received, reads, answers, opened, left, lost, longest_s,

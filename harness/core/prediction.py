@@ -30,6 +30,8 @@ class Select(StrEnum):
     """Those of that batch that are worked on before the target."""
     BATCH_FROM_TARGET = "batch-from-target"
     """The target and those of that batch that are worked on after it."""
+    UNREPLICATED = "unreplicated"
+    """The records that were sent and that no follower was seen to fetch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,13 @@ class Role(StrEnum):
     CONSUMER = "consumer"
     PROCESSOR = "processor"
     BROKER = "broker"
+    """The one broker; on the wire: a broker that talks to another."""
+    LEADER = "leader"
+    """The broker of a cluster that leads the target's partition; which that is, is asked when the fault fires."""
+    FOLLOWER = "follower"
+    """A broker that follows it."""
+    CONTROLLER = "controller"
+    """The node that leads the quorum of controllers."""
     DRIVER = "driver"
     """The JVM that plans and drives the batches of a streaming query."""
     EXECUTOR = "executor"
@@ -99,6 +106,8 @@ class Deployment(StrEnum):
     """The broker lives through the cell, which may therefore share it with others."""
     OWN = "own"
     """The broker dies in the cell, which therefore has it to itself."""
+    CLUSTER = "cluster"
+    """Three brokers, for one cell at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +141,8 @@ class Scenario:
             settings = self.settings(semantic, client)
             in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
             checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
+            if settings.topic.replicas > 1 and self.deployment is not Deployment.CLUSTER:
+                raise SettingsError(f"{self.id}, {semantic}: one broker keeps one replica; use Deployment.CLUSTER")
             if checkpointed and not self.pipeline.streaming:
                 raise SettingsError(f"{self.id}, {semantic}: only a streaming query has a checkpoint")
             if in_transaction and self.pipeline is not PipelineKind.TOPIC_TO_TOPIC:

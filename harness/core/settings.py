@@ -146,6 +146,16 @@ class TopicSettings:
     partitions: int = 3
     flush_messages: int | None = None
     """``flush.messages``: 1 makes every append durable before it is acknowledged."""
+    replicas: int = 1
+    """How many brokers keep a copy; more than one needs a cluster."""
+    min_insync: int = 1
+    """``min.insync.replicas``: with fewer in sync, what asks for all acks is refused."""
+    unclean: bool = False
+    """``unclean.leader.election.enable``: a replica that is not in sync may lead where no other is left."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_insync <= self.replicas:
+            raise SettingsError("min_insync counts replicas: from 1 to how many there are")
 
 
 @dataclass(frozen=True, slots=True)

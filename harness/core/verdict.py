@@ -17,6 +17,7 @@ from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
 from harness.core.prediction import Prediction, Select, examples
+from harness.core.replication import replication_selections, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 
@@ -106,7 +107,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     proof = Proof(plan, history)
     fired = 1 if proof.fired_at is not None and proof.misfire() is None else 0
-    select = plan.select | batch_selections(history, plan.target)
+    select = plan.select | batch_selections(history, plan.target) | replication_selections(history, plan.target)
     contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
     unsound = proof.objection() or proof.stuck() or proof.unrest()
@@ -260,9 +261,11 @@ class Proof:
         lives = [e for e in self.history.of(kinds.NODE) if e["t"] >= self.fired_at and not self._drained_before(e)]
         killed = [e for e in lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL]
         paused = [e for e in lives if e.get("phase") == "paused"]
-        if trouble := self._other_than(killed, self.plan.evidence.killed, "killed"):
-            return trouble
-        if trouble := self._other_than(paused, self.plan.evidence.paused, "paused"):
+        if trouble := (
+            self._other_than(killed, self.plan.evidence.killed, "killed")
+            or wrong_part(self.history, self.plan.target, killed)
+            or self._other_than(paused, self.plan.evidence.paused, "paused")
+        ):
             return trouble
         awake = {e.get("node") for e in lives if e.get("phase") == "resumed"}
         if asleep := sorted({str(e.get("node")) for e in paused} - awake):

@@ -43,6 +43,8 @@ class Kill:
     """Before the kill, wait until what is acknowledged has been recorded."""
     late: Role | None = None
     """A victim that comes back only when the source is exhausted."""
+    stalled: bool = False
+    """From the target on no follower gets a copy, until the victims are dead."""
 
     def __post_init__(self) -> None:
         if not self.victims:
@@ -63,8 +65,11 @@ class Kill:
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""
+        if self.stalled:
+            bench.stall_replication()
         if isinstance(self.at, OnWire):
-            scope = FreezeScope.NODE if self.victims[0] is Role.BROKER and not self.settle else FreezeScope.CLIENT
+            broker = self.victims[0] in {Role.BROKER, Role.LEADER}
+            scope = FreezeScope.NODE if broker and not self.settle and not self.stalled else FreezeScope.CLIENT
             rule = Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
                         occurrence=self.at.occurrence, freeze=scope)  # fmt: skip
             bench.arm(self.at, rule)
@@ -88,6 +93,8 @@ class Kill:
             victim.kill()
         bench.say("applied", node=victims[0].name)
         bench.resolve(fired.hold, self.held)
+        if self.stalled:
+            bench.disarm()
         if self.forget is Forget.CHECKPOINT:
             bench.lose_checkpoint()
         if power_lost:

@@ -182,11 +182,11 @@ class WireCell:
 
 
 def _spelled(rule: Rule) -> dict[str, Any]:
-    """Return the rule's own selectors, without what is unset."""
+    """Return the rule's own selectors, without what is unset; no limit is one."""
 
     def pairs() -> Iterator[tuple[str, Any]]:
         for name, value in rule.to_json().items():
-            if name != "id" and value is not None:
+            if name != "id" and (value is not None or name == "limit"):
                 yield name, rule.api.label if name == "api" and rule.api is not None else value
 
     return dict(pairs())

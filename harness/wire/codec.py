@@ -87,6 +87,8 @@ class Fetch:
     full: bool
     positions: dict[tuple[str, int], int]
     forgotten: tuple[tuple[str, int], ...]
+    follower: int = -1
+    """The broker that fetches to replicate, or -1: a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,7 @@ def _read_produce_answer(message: Any, version: int) -> ProduceAnswer:
 def _read_fetch(message: Any, version: int) -> Fetch:
     by_id = version >= 13  # noqa: PLR2004 - KIP-516
     forgotten = message.forgotten_topics_data if version >= 7 else ()  # noqa: PLR2004 - KIP-227
+    state = message.replica_state if version >= 15 else None  # noqa: PLR2004 - KIP-903
     return Fetch(
         message.isolation_level == 1,
         version < 7 or message.session_epoch in (0, -1),  # noqa: PLR2004 - KIP-227
@@ -282,6 +285,7 @@ def _read_fetch(message: Any, version: int) -> Fetch:
             for part in topic.partitions
         },
         tuple((_topic(topic, by_id=by_id, attribute="topic"), part) for topic in forgotten for part in topic.partitions),
+        message.replica_id if version < 15 else state.replica_id if state else -1,  # noqa: PLR2004 - KIP-903
     )
 
 

@@ -59,12 +59,14 @@ class FetchSession:
 
     positions: dict[Place, int] = field(default_factory=dict)
     read_committed: bool = False
+    follower: int = -1
 
     def ask(self, fetch: codec.Fetch) -> None:
         """Take a request into account, when its response is at hand."""
         if fetch.full:
             self.positions.clear()
         self.read_committed = fetch.read_committed
+        self.follower = fetch.follower
         for gone in fetch.forgotten:
             self.positions.pop(gone, None)
         self.positions.update(fetch.positions)
@@ -205,9 +207,13 @@ class Tracker:
                 if record is None or item.offset < start:
                     continue
                 topics.add(name)
-                self._logs.setdefault((name, part.partition), _Log()).put(item.offset, record)
                 fields = {"record": record, "topic": name, "partition": part.partition, "offset": item.offset}
-                lines.append(Line(kinds.FETCHED, {**fields, "epoch": batch.epoch, "conn": conn}))
+                fields |= {"epoch": batch.epoch, "conn": conn}
+                if session.follower >= 0:
+                    lines.append(Line(kinds.REPLICATED, {**fields, "follower": session.follower}))
+                    continue
+                self._logs.setdefault((name, part.partition), _Log()).put(item.offset, record)
+                lines.append(Line(kinds.FETCHED, fields))
         error = answer.error or _worst(part.error for part in answer.partitions)
         subject = self._subject({line.fields["record"] for line in lines}, topics, None)
         return Insight(subject, error, answer, "", tuple(lines), because=_unresolved(topics, lines))

@@ -79,10 +79,11 @@ def test_selections_name_the_records_they_say(unit: int, at: int) -> None:
     assert selected[Select.UNIT] == {record.id for record in mine}
     assert selected[Select.THROUGH_TARGET] == {f"r-{n}" for n in range(1, at + 1)}
     assert selected[Select.BEFORE_TARGET] == {f"r-{n}" for n in range(1, at)}
-    of_batches = {
+    of_the_run = {
         Select.BATCH,
         Select.THROUGH_BATCH,
         Select.BATCH_BEFORE_TARGET,
         Select.BATCH_FROM_TARGET,
+        Select.UNREPLICATED,
     }  # known only when the run is over
-    assert set(selected) == set(Select) - of_batches
+    assert set(selected) == set(Select) - of_the_run

@@ -16,17 +16,17 @@ from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from harness.bench import Target
     from harness.core.cell import Cell, Load
-    from harness.core.history import HistoryWriter
+    from harness.core.history import Event, HistoryWriter
     from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.nodes import BrokerNode, StageNode
     from harness.systems.kafka.system import KafkaDeployed
     from harness.toxiproxy import Toxic
-    from harness.wire.messages import Traffic
+    from harness.wire.messages import Hit, Traffic
     from harness.wire.rules import Rule
 
 FIRE_S = 60.0
@@ -164,25 +164,37 @@ class KafkaBench:
         wait_until(self._told, within_s=FIRE_S, because="the program to be told that the target's fate is unknown", poll_s=0.05)
 
     def _told(self) -> bool:
-        return any(event["record"] == self.load.target.id for event in read_history(self.events).of(kinds.UNKNOWN))
+        return any(event["record"] == self.load.target.id for event in self._said(kinds.UNKNOWN))
+
+    def _said(self, *wanted: str) -> Iterator[Event]:
+        """What the history says so far."""
+        return read_history(self.events).of(*wanted)
 
     def _network(self) -> CellNetwork:
         if self.network is None:
             raise RuntimeError(f"{self.cell.id} has no network of its own")
         return self.network
 
+    def stall_replication(self) -> None:
+        """Nobody follows the one broker."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def _who(self, hit: Hit) -> str:
+        """The node whose frame was hit, by its client id."""
+        return hit.client.split(".")[1]
+
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held (the wire writes both down)."""
         for held in self.deployed.wire.holds():
             if held.cell == self.cell.id:
                 self.deployed.wire.resolve(held.held, How.DISCARD)
-        for rule in self._rules:
-            self.deployed.wire.disarm(self.cell.id, rule)
+        while self._rules:
+            self.deployed.wire.disarm(self.cell.id, self._rules.pop())
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
-            return None if hit is None else Fired(hit.record, hit.client.split(".")[1], hit.held)
+            return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)

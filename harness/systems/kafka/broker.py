@@ -1,4 +1,4 @@
-"""One combined KRaft node as a real process: configured, formatted, started, killed, restarted, and made to forget."""
+"""A combined KRaft node, alone or of several, as a real process: configured, started, killed, restarted, made to forget."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.runtimes.interface import Node, Runtime
     from harness.setup.kafka import KafkaInstall
 
-WIRE_ROLES = ("producer", "consumer", "processor", "driver")
+INTER_BROKER = "broker"
+"""The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""
+WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 """Roles with a listener of their own, whose advertised address is the wire's."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 START_S = 60.0
@@ -36,17 +38,23 @@ class Ports:
     wire: Mapping[str, int]
 
 
-def properties(directory: Path, ports: Ports) -> str:
-    """Return ``server.properties``: one node, one replica, fast to restart, quick to end abandoned transactions."""
+def properties(directory: Path, quorum: Sequence[Ports], number: int) -> str:
+    """Return ``server.properties`` of node ``number`` (from 1) of a quorum: fast to restart, quick to end transactions.
+
+    Kafka's own topics have a replica on every node.
+    """
+    ports, size = quorum[number - 1], str(len(quorum))
+    insync = str(min(2, len(quorum)))
+    alone = len(quorum) == 1
     names = [role.upper() for role in WIRE_ROLES]
     listeners = [f"{role.upper()}://127.0.0.1:{ports.broker[role]}" for role in WIRE_ROLES]
     advertised = [f"{role.upper()}://127.0.0.1:{ports.wire[role]}" for role in WIRE_ROLES]
     lines = {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{ports.controller}",
+        "node.id": str(number),
+        "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{each.controller}" for n, each in enumerate(quorum, 1)),
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "DIRECT",
+        "inter.broker.listener.name": INTER_BROKER.upper(),
         "listeners": ",".join([f"CONTROLLER://127.0.0.1:{ports.controller}", f"DIRECT://127.0.0.1:{ports.direct}", *listeners]),
         "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
@@ -55,24 +63,25 @@ def properties(directory: Path, ports: Ports) -> str:
         "num.io.threads": "4",
         "num.partitions": "3",
         "auto.create.topics.enable": "false",
-        "default.replication.factor": "1",
-        "offsets.topic.replication.factor": "1",
+        "default.replication.factor": size,
+        "offsets.topic.replication.factor": size,
         "offsets.topic.num.partitions": "1",
-        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.replication.factor": size,
         "transaction.state.log.num.partitions": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
+        "transaction.state.log.min.isr": insync,
+        "share.coordinator.state.topic.replication.factor": size,
         "share.coordinator.state.topic.num.partitions": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.min.isr": insync,
         # abandoned transactions end soon after their time-out, not ten seconds later
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
-        # a broker killed by SIGKILL comes back without waiting for its own old registration
-        "broker.session.timeout.ms": "1000",
+        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of several must not be
+        # taken for dead while a busy machine keeps it waiting
+        "broker.session.timeout.ms": "1000" if alone else "2000",
         "broker.heartbeat.interval.ms": "200",
         "controller.quorum.election.timeout.ms": "200",
-        "controller.quorum.fetch.timeout.ms": "500",
+        "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
         "controller.quorum.election.backoff.max.ms": "100",
         "controller.quorum.append.linger.ms": "5",
         "initial.broker.registration.timeout.ms": "60000",
@@ -88,20 +97,29 @@ def properties(directory: Path, ports: Ports) -> str:
 
 
 class Broker:
-    """A broker with its data in ``directory``. Ports and data outlive a restart."""
+    """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart."""
 
-    def __init__(self, runtime: Runtime, install: KafkaInstall, directory: Path, ports: Ports, *, name: str) -> None:
-        self.name = name
-        self.ports = ports
+    def __init__(
+        self, runtime: Runtime, install: KafkaInstall, directory: Path, quorum: Sequence[Ports], number: int = 1
+    ) -> None:
+        self.name = name_of(number)
+        self.number = number
+        self.ports = quorum[number - 1]
         self.data = directory / "data"
         self._runtime = runtime
         directory.mkdir(parents=True, exist_ok=True)
         self._config = directory / "server.properties"
-        self._config.write_text(properties(directory, ports))
+        self._config.write_text(properties(directory, quorum, number))
         self._java = (str(install.java), *install.jvm_flags, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
         self._classpath = install.classpath
-        self._log = directory / f"{name}.log"
+        self._log = directory / f"{self.name}.log"
         self.node: Node | None = None
+
+    def process(self) -> Node:
+        """Its process, dead or alive."""
+        if self.node is None:
+            raise RuntimeError(f"{self.name} was never started")
+        return self.node
 
     @property
     def bootstrap(self) -> str:
@@ -110,12 +128,18 @@ class Broker:
 
     def format(self) -> None:
         """Make an empty, formatted data directory."""
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_all((self,))
+
+    def begin_format(self, cluster: str) -> Node:
+        """Start the formatting for a cluster; :func:`format_all` waits for its end."""
         spec = NodeSpec(
             name=f"{self.name}-format", role="tool", log=self._log,
             argv=self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)),
         )  # fmt: skip
-        node = self._runtime.start(spec)
+        return self._runtime.start(spec)
+
+    def await_formatted(self, node: Node) -> None:
+        """Wait for the end of the formatting."""
         end = node.wait(FORMAT_S)
         if end is None or end.status != 0:
             node.kill()
@@ -123,11 +147,19 @@ class Broker:
 
     def start(self) -> None:
         """Start the process and wait for the direct port; readiness is the observer's ack."""
+        self.launch()
+        self.await_listening()
+
+    def launch(self) -> None:
+        """Start the process."""
         spec = NodeSpec(
             name=self.name, role="broker", log=self._log, env={"KAFKA_OPTS": ""},
             argv=self._command("kafka.Kafka", str(self._config)),
         )  # fmt: skip
         self.node = self._runtime.start(spec)
+
+    def await_listening(self) -> None:
+        """Wait for the direct port."""
         wait_until(self._listens_or_died, within_s=START_S, because=f"{self.name} to listen on port {self.ports.direct}")
 
     def _command(self, main: str, *words: str) -> tuple[str, ...]:
@@ -175,6 +207,22 @@ class Broker:
                 if folder.name.rsplit("-", 1)[0] == topic:
                     lengths[folder.name] = _truncate(folder, flushed.get(folder.name, 0))
         return lengths
+
+
+def name_of(number: int) -> str:
+    """Return the node name of a broker.
+
+    >>> name_of(2)
+    'broker-2'
+    """
+    return f"broker-{number}"
+
+
+def format_all(brokers: Sequence[Broker]) -> None:
+    """Give the nodes of one new cluster an empty, formatted data directory each."""
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    for broker, node in [(broker, broker.begin_format(cluster)) for broker in brokers]:
+        broker.await_formatted(node)
 
 
 def _truncate(folder: Path, flushed: int) -> tuple[int, int]:

@@ -18,7 +18,10 @@ from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Placement = Callable[[int], Sequence[int]]
+    """The brokers, by number, that keep copies of a partition; the first is its preferred leader."""
 
 PROBE_TOPIC = "lostack.probe"
 READY_S = 60.0
@@ -40,6 +43,16 @@ class LogCopy:
     origin: str | None
     visible: bool
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who leads a partition since which epoch, and which brokers keep copies and are in sync; by number."""
+
+    leader: int
+    epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +78,40 @@ class Observer:
         """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
-    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
-        """Create topics: name → (partitions, configuration)."""
+    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None) -> None:
+        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on one of any."""
+        wanted: dict[str, dict[str, Any]] = {}
+        for name, (partitions, config) in topics.items():
+            if placement is None:
+                where: dict[str, Any] = {"num_partitions": partitions, "replication_factor": 1}
+            else:
+                where = {"num_partitions": -1, "replication_factor": -1,
+                         "assignments": {p: list(placement(p)) for p in range(partitions)}}  # fmt: skip
+            wanted[name] = {**where, "configs": dict(config)}
         with self._lock:
-            self._admin_client().create_topics(
-                {n: {"num_partitions": p, "replication_factor": 1, "configs": dict(c)} for n, (p, c) in topics.items()},
-                wait_for_metadata=True,
+            self._admin_client().create_topics(wanted, wait_for_metadata=True)
+
+    def leaderships(self, topic: str) -> dict[int, Leadership]:
+        """Return who leads and who follows each partition of a topic, as a broker of the cluster knows it."""
+        with self._lock:
+            described = self._admin_client().describe_topics([topic])
+        return {
+            part["partition_index"]: Leadership(
+                part["leader_id"], part["leader_epoch"], tuple(part["replica_nodes"]), tuple(part["isr_nodes"]),
             )
+            for part in described[0]["partitions"]
+        }  # fmt: skip
+
+    def prefer_leaders(self, topics: Iterable[str]) -> None:
+        """Let the preferred replica of each partition lead, where it is in sync."""
+        with self._lock:
+            self._admin_client().elect_leaders(0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False)
+
+    def controller(self) -> int:
+        """Return the number of the node that leads the quorum of controllers; -1 where nobody is known to."""
+        with self._lock:
+            quorum = self._admin_client().describe_metadata_quorum()
+        return int(quorum["topics"][0]["partitions"][0]["leader_id"])
 
     def ends(self, topic: str) -> dict[int, LogEnds]:
         """Return the offsets of every partition of a topic."""

@@ -17,6 +17,7 @@ from harness.saved import HISTORY, LOGS
 from harness.sinks.database import DatabaseSink
 from harness.sources.outbox import Outbox
 from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.broker import INTER_BROKER
 from harness.systems.kafka.nodes import BrokerNode, StageNode
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.systems.kafka.network import CellNetwork
-    from harness.systems.kafka.observer import LogCopy
+    from harness.systems.kafka.observer import LogCopy, Placement
     from harness.systems.kafka.system import KafkaDeployed
 
 DRAIN_S = 90.0
@@ -40,6 +41,7 @@ class KafkaCellRun:
     """The run of one cell."""
 
     bench_class: type[KafkaBench] = KafkaBench
+    placement: Placement | None = None
 
     def __init__(self, deployed: KafkaDeployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         self.deployed = deployed
@@ -82,7 +84,10 @@ class KafkaCellRun:
         Outbox.create(self._outbox, self._load.records)
         DatabaseSink.create(self._sink)
         self._db = DatabaseSink(self._sink)
-        self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl")
+        # broker to broker: no client id tells whose that is, so the cell that has the brokers to itself claims the routes
+        claimed = () if self.cell.scenario.deployment is Deployment.SHARED else self.deployed.routes(INTER_BROKER)
+        self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl",
+                                     routes=[route.name for route in claimed])  # fmt: skip
         self._on_wire = True
         if need := self._fault.evidence().network:
             self._network = self._bench.network = self.deployed.network(self.cell, self.history, need.roles)
@@ -236,8 +241,11 @@ class KafkaCellRun:
     def _make_topics(self) -> None:
         topic = self.cell.settings.topic
         config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
+        if topic.replicas > 1:
+            config |= {"min.insync.replicas": str(topic.min_insync), "unclean.leader.election.enable": str(topic.unclean).lower()}
         sizes = {self._topics.cursor: 1}
-        self.deployed.observer.create_topics({name: (sizes.get(name, topic.partitions), config) for name in self._used_topics()})
+        wanted = {name: (sizes.get(name, topic.partitions), config) for name in self._used_topics()}
+        self.deployed.observer.create_topics(wanted, self.placement)
 
     def _start_consumers(self) -> None:
         for stage in self._consumers:

@@ -1,4 +1,4 @@
-"""Kafka deployed: one broker, one wire in front of it, one observer behind it."""
+"""Kafka deployed: one broker or a cluster, one wire in front of it, one observer behind it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import importlib.metadata
 import json
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.cell import client_name
+from harness.core.scenario import Deployment
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS
@@ -19,7 +20,8 @@ from harness.setup.cache import cache_root
 from harness.setup.kafka import ensure_kafka
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
-from harness.systems.kafka.broker import WIRE_ROLES, Broker, Ports
+from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
+from harness.systems.kafka.cluster import ClusterCellRun
 from harness.systems.kafka.network import CellNetwork
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.run import KafkaCellRun
@@ -28,12 +30,12 @@ from harness.wire.control import WireControl
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment, Role
+    from harness.core.scenario import Role
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.setup.kafka import KafkaInstall
 
@@ -62,11 +64,14 @@ class KafkaSystem:
             self._toxiproxy = ensure_toxiproxy(cache_root(), say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
-        """Start a broker with its wire; ready when the broker has acknowledged a write."""
-        del need  # shared or not, a deployment is the same; the runner decides who may share it
+        """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
         if self._install is None:
             raise RuntimeError("prepare() comes first")
-        deployed = self._deployment(self._install, directory)
+        # shared or not, one broker is the same; the runner decides who may share it
+        if need is Deployment.CLUSTER:
+            deployed: KafkaDeployed = KafkaCluster(self._install, directory)
+        else:
+            deployed = self._deployment(self._install, directory)
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -94,18 +99,19 @@ class KafkaSystem:
 class KafkaDeployed:
     """A running broker behind its wire. Safe to use from several threads, one per cell."""
 
+    size: ClassVar[int] = 1
+    """How many brokers."""
+
     def __init__(self, install: KafkaInstall, directory: Path, toxiproxy: Path | None = None) -> None:
         self.runtime: Runtime = ProcessRuntime(directory=directory)
         self._directory = directory
-        self._lease = PortLease(3 + 2 * len(WIRE_ROLES))
-        controller, direct, self.toxiproxy_port, *others = self._lease.ports
-        half = len(WIRE_ROLES)
-        self._ports = Ports(
-            controller, direct,
-            dict(zip(WIRE_ROLES, others[:half], strict=True)), dict(zip(WIRE_ROLES, others[half:], strict=True)),
-        )  # fmt: skip
-        self.broker = Broker(self.runtime, install, directory, self._ports, name="broker-1")
-        self.observer = Observer(self.broker.bootstrap, self.runtime.check)
+        each = 2 + 2 * len(WIRE_ROLES)
+        self._lease = PortLease(1 + self.size * each)
+        self.toxiproxy_port, *others = self._lease.ports
+        quorum = [_ports(others[at : at + each]) for at in range(0, len(others), each)]
+        folders = [directory / f"broker-{n}" if self.size > 1 else directory for n in range(1, self.size + 1)]
+        self.brokers = tuple(Broker(self.runtime, install, folder, quorum, n) for n, folder in enumerate(folders, 1))
+        self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
         self._wire: WireControl | None = None
         self.wire_node: Node | None = None
         self._toxiproxy_program = toxiproxy
@@ -122,13 +128,31 @@ class KafkaDeployed:
     def start(self) -> None:
         """Start wire and broker."""
         self._start_wire()
-        self.broker.format()
-        self.broker.start()
+        format_all(self.brokers)
+        for broker in self.brokers:
+            broker.launch()
+        for broker in self.brokers:
+            broker.await_listening()
         self.observer.wait_ready()
 
+    @property
+    def broker(self) -> Broker:
+        """The broker; of a cluster, the first."""
+        return self.brokers[0]
+
     def bootstrap(self, role: Role) -> str:
-        """The address that nodes of a role are given: the wire's."""
-        return f"127.0.0.1:{self._ports.wire[str(role)]}"
+        """The addresses that nodes of a role are given: the wire's."""
+        return ",".join(f"127.0.0.1:{broker.ports.wire[str(role)]}" for broker in self.brokers)
+
+    def routes(self, *roles: str) -> tuple[Route, ...]:
+        """Return the wire's routes for these roles, to every broker."""
+        return tuple(
+            Route(
+                role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
+                broker.ports.wire[role], broker.ports.broker[role],
+            )
+            for broker in self.brokers for role in roles
+        )  # fmt: skip
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> KafkaCellRun:
         """Return the run of one cell."""
@@ -142,7 +166,7 @@ class KafkaDeployed:
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
         """Lead a cell's clients of these roles through Toxiproxy, which is started for the first cell that needs it."""
         network = CellNetwork(cell, history, self.wire, self._toxiproxy_server().client)
-        network.lead(self._route(role) for role in roles)
+        network.lead(self.routes(*roles))
         return network
 
     def check(self) -> None:
@@ -155,9 +179,7 @@ class KafkaDeployed:
 
     def broker_process(self) -> Node:
         """The broker's process."""
-        if self.broker.node is None:
-            raise RuntimeError("the broker was never started")
-        return self.broker.node
+        return self.broker.process()
 
     def kill_broker(self) -> Exit:
         """SIGKILL the broker; the wire refuses connections until it is back."""
@@ -200,11 +222,8 @@ class KafkaDeployed:
 
         port = wait_until(control_port, within_s=WIRE_START_S, because="the wire to start")
         self._wire = WireControl.connect(port)
-        for role in WIRE_ROLES:
-            self._wire.add_route(self._route(role))
-
-    def _route(self, role: str) -> Route:
-        return Route(role, "broker-1", role, self._ports.wire[role], self._ports.broker[role])
+        for route in self.routes(*WIRE_ROLES):
+            self._wire.add_route(route)
 
     def _toxiproxy_server(self) -> ToxiproxyServer:
         with self._starting:
@@ -216,3 +235,27 @@ class KafkaDeployed:
                 server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy
+
+
+class KafkaCluster(KafkaDeployed):
+    """Three combined nodes behind one wire. One cell at a time: its faults reach every broker."""
+
+    size = 3
+
+    def start(self) -> None:
+        """Start it. Kafka's own topics are led by the first broker: what leads a cell's topics coordinates nothing."""
+        super().start()
+        config = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+        self.observer.create_topics(dict.fromkeys(INTERNAL_TOPICS, (1, config)), lambda _: range(1, self.size + 1))
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> ClusterCellRun:
+        """Return the run of one cell."""
+        return ClusterCellRun(self, cell, directory, history)
+
+
+def _ports(numbers: Sequence[int]) -> Ports:
+    """Share out the ports of one broker."""
+    controller, direct, *others = numbers
+    half = len(WIRE_ROLES)
+    own, wire = others[:half], others[half:]
+    return Ports(controller, direct, dict(zip(WIRE_ROLES, own, strict=True)), dict(zip(WIRE_ROLES, wire, strict=True)))

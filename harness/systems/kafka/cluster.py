@@ -1,0 +1,162 @@
+"""One cell on a cluster: who leads is asked when a fault fires, and every replica is in sync before a drain is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.scenario import Role
+from harness.core.waiting import wait_until
+from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
+from harness.systems.kafka.nodes import BrokerNode
+from harness.systems.kafka.run import KafkaCellRun
+from harness.wire.rules import Action, Api, Direction, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from harness.bench import Target
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.runtimes.interface import Exit
+    from harness.systems.kafka.observer import Leadership
+    from harness.systems.kafka.system import KafkaDeployed
+    from harness.wire.messages import Hit
+
+OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER)
+SYNC_S = 60.0
+
+
+class ClusterBench(KafkaBench):
+    """What the faults see of a cell on a cluster."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role; which broker that is, is asked now, and written down."""
+        if role not in OF_A_CLUSTER:
+            return super().target(role, node)
+        return self._node(self._number(role), role)
+
+    def stall_replication(self) -> None:
+        """From the target on, hold what any follower fetches."""
+        rule = Rule("copies", Action.HOLD, api=Api.FETCH, direction=Direction.RESPONSE, role=INTER_BROKER,
+                    record=self.load.target.id, limit=None)  # fmt: skip
+        self.deployed.wire.arm(self.cell.id, rule)
+        self._rules.insert(0, rule.id)
+
+    def _number(self, role: Role) -> int:
+        """The number of the broker that has this role for the target's partition."""
+        partition = self._partition()
+        now = say_leaderships(self.deployed, self.history, self.topics[:1])[self.topics[0], partition]
+        match role:
+            case Role.CONTROLLER:
+                return self.deployed.observer.controller()
+            case Role.FOLLOWER:
+                return next(number for number in now.replicas if number != now.leader)
+            case _:
+                return now.leader
+
+    def _partition(self) -> int:
+        """The partition that the target was sent to, as the wire saw it."""
+        sent = next(e for e in self._said(kinds.SENT, kinds.UNSENT) if e["record"] == self.load.target.id)
+        return int(sent["partition"])
+
+    def _node(self, number: int, role: Role) -> BrokerNode:
+        broker = self.deployed.brokers[number - 1]
+        return BrokerNode(self.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
+                          broker.name, role)  # fmt: skip
+
+    def _kill(self, broker: Broker) -> Exit:
+        """SIGKILL it. Its routes stay: with nobody behind them the wire refuses, as a dead broker's port does."""
+        end = broker.process().kill()
+        self.deployed.observer.close()
+        return end
+
+    def _restart(self, broker: Broker) -> None:
+        """Start it again on the same data; it is ready when it is in sync everywhere."""
+        broker.start()
+        await_in_sync(self.deployed, (*self.topics, *INTERNAL_TOPICS))
+
+    def _who(self, hit: Hit) -> str:
+        if hit.role == INTER_BROKER:  # broker-2-fetcher-0
+            return "-".join(hit.client.split("-")[:2])
+        return super()._who(hit)
+
+
+class ClusterCellRun(KafkaCellRun):
+    """The run of one cell on a cluster."""
+
+    bench_class = ClusterBench
+
+    def __init__(self, deployed: KafkaDeployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+        super().__init__(deployed, cell, directory, history)
+        self.placement = self._place
+
+    def prepare_ground(self) -> None:
+        """Wait for what the cell before has left behind, and for the first broker to lead Kafka's own topics again."""
+        await_in_sync(self.deployed, INTERNAL_TOPICS)
+        wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's own topics", poll_s=0.1)
+        super().prepare_ground()
+        await_in_sync(self.deployed, self._used_topics())
+
+    def log_trouble(self) -> str | None:
+        """Which partition has an open transaction or a replica that is not in sync, or ``None``."""
+        return super().log_trouble() or out_of_sync(self.deployed, self._used_topics())
+
+    def observe(self) -> None:
+        """Ask every authority, and who leads at the end."""
+        super().observe()
+        say_leaderships(self.deployed, self.history, self._used_topics())
+
+    def close(self) -> None:
+        """End the processes, leave the wire; start again what a fault has left dead."""
+        super().close()
+        for broker in self.deployed.brokers:
+            if broker.process().exit is not None:
+                broker.start()
+
+    def _home(self) -> bool:
+        """Whether the first broker leads Kafka's own topics; it is asked to, where it does not."""
+        observer = self.deployed.observer
+        if all(now.leader == 1 for topic in INTERNAL_TOPICS for now in observer.leaderships(topic).values()):
+            return True
+        observer.prefer_leaders(INTERNAL_TOPICS)
+        return False
+
+    def _place(self, partition: int) -> list[int]:
+        """The brokers of a partition, its preferred leader first: in turn, but never the one that coordinates."""
+        others = [broker.number for broker in self.deployed.brokers[1:]]
+        first = others[(self.cell.seed + partition) % len(others)]
+        rest = [number for number in (*others, 1) if number != first]
+        return [first, *rest][: self.cell.settings.topic.replicas]
+
+
+def out_of_sync(deployed: KafkaDeployed, topics: Iterable[str]) -> str | None:
+    """Say which partition has a replica that is not in sync, or no leader."""
+    for topic in topics:
+        for partition, now in deployed.observer.leaderships(topic).items():
+            if now.leader < 0 or len(now.isr) < len(now.replicas):
+                missing = sorted(set(now.replicas) - set(now.isr))
+                return f"{topic}/{partition}: broker {', '.join(map(str, missing))} not in sync, leader {now.leader}"
+    return None
+
+
+def await_in_sync(deployed: KafkaDeployed, topics: Iterable[str]) -> None:
+    """Wait until every replica of these topics is in sync."""
+    topics = tuple(topics)
+    wait_until(lambda: out_of_sync(deployed, topics) is None, within_s=SYNC_S, because="all replicas to be in sync", poll_s=0.05)
+
+
+def say_leaderships(deployed: KafkaDeployed, history: HistoryWriter, topics: Iterable[str]) -> dict[tuple[str, int], Leadership]:
+    """Ask the cluster who leads these topics and its quorum, and write it down."""
+    found = {}
+    controller = name_of(deployed.observer.controller())
+    for topic in topics:
+        for partition, now in deployed.observer.leaderships(topic).items():
+            history.write(
+                kinds.LEADERSHIP, topic=topic, partition=partition, leader=name_of(now.leader), epoch=now.epoch,
+                replicas=[name_of(n) for n in now.replicas], isr=[name_of(n) for n in now.isr], controller=controller,
+            )  # fmt: skip
+            found[topic, partition] = now
+    return found

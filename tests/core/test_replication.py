@@ -1,0 +1,65 @@
+"""What followers fetched, and whether the broker that died had the part it should have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core import events as kinds
+from harness.core.history import History
+from harness.core.prediction import Select
+from harness.core.replication import replication_selections, wrong_part
+from harness.core.scenario import Role
+
+if TYPE_CHECKING:
+    from harness.core.history import Event
+
+
+def event(t: int, kind: str, **fields: Any) -> Event:
+    """One event."""
+    return {"t": t, "event": kind, "topic": "t", "partition": 0, **fields}
+
+
+def led(t: int, leader: str, controller: str = "broker-1") -> Event:
+    """What the cluster says of a partition."""
+    replicas = ["broker-1", "broker-2", "broker-3"]
+    return event(t, kinds.LEADERSHIP, leader=leader, epoch=0, replicas=replicas, isr=replicas, controller=controller)
+
+
+def test_unreplicated_is_what_was_sent_and_reached_no_follower() -> None:
+    """A copy that was held and thrown away on its way to a follower is none."""
+    history = History((
+        event(1, kinds.SENT, record="a"), event(2, kinds.REPLICATED, record="a", reached=True),
+        event(3, kinds.SENT, record="b"), event(4, kinds.REPLICATED, record="b", reached=False),
+        event(5, kinds.SENT, record="c"), event(6, kinds.REPLICATED, record="c", reached=True),
+    ))  # fmt: skip
+    assert replication_selections(history, "b") == {Select.UNREPLICATED: frozenset({"b"})}
+    assert replication_selections(history, "a") == {}, "a follower has the target: the fault had no effect"
+    assert replication_selections(History(()), "a") == {}
+
+
+@pytest.mark.parametrize(
+    ("role", "node", "wrong"),
+    [
+        (Role.LEADER, "broker-2", None),
+        (Role.LEADER, "broker-3", "broker-3 was killed as the leader, and was not: leader broker-2, controller broker-1"),
+        (Role.FOLLOWER, "broker-3", None),
+        (Role.FOLLOWER, "broker-2", "broker-2 was killed as the follower, and was not: leader broker-2, controller broker-1"),
+        (Role.CONTROLLER, "broker-1", None),
+        (Role.CONTROLLER, "broker-2", "broker-2 was killed as the controller, and was not: leader broker-2, controller broker-1"),
+        (Role.PRODUCER, "producer", None),
+    ],
+)
+def test_the_broker_that_died_must_have_had_its_part(role: Role, node: str, wrong: str | None) -> None:
+    """What the cluster said last, before it died, of the target's partition decides."""
+    other = {**led(3, "broker-3"), "partition": 1}
+    history = History((event(1, kinds.SENT, record="r"), led(2, "broker-2"), other, led(9, "broker-3", "broker-3")))
+    assert wrong_part(history, "r", [event(5, kinds.NODE, role=role, node=node)]) == wrong
+
+
+def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
+    """Without a word of the cluster itself, who led is not known."""
+    history = History((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
+    end = event(5, kinds.NODE, role=Role.LEADER, node="broker-2")
+    assert wrong_part(history, "r", [end]) == "nothing says whether broker-2 was the leader"
