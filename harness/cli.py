@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +30,7 @@ from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
 from harness.report.record import NoRecordError, record_text
 from harness.report.summary import ExitCode, rerun_line, summarise
-from harness.runner import RunPlan
+from harness.runner import RunBrokenError, RunPlan
 from harness.runner import run as run_cells
 from harness.saved import SavedRunError, load_run
 from harness.selection import MOST_SEEDS, SelectionError, choose, matches, select
@@ -103,8 +104,14 @@ def run(
         systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
         jobs=jobs, command=shlex.join(["lostack", *sys.argv[1:]]), seeds=chosen.seeds, records=records,
     )  # fmt: skip
-    with make_progress(sys.stderr if as_json else sys.stdout) as progress:
-        saved = run_cells(plan, progress)
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            saved = run_cells(plan, progress)
+    except RunBrokenError as error:
+        with suppress(ReportError, SavedRunError):  # why the run broke is the thing to tell
+            _finish(load_run(error.directory), as_json=as_json)
+            _complain("the run broke: the report is PARTIAL")
+        raise
     code = _finish(saved, as_json=as_json)
     for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
         if warning:

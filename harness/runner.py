@@ -41,6 +41,14 @@ OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more."""
 
 
+class RunBrokenError(EnvironmentFailure):
+    """The ground under the cells broke when some had been judged; ``directory`` is the saved run, which is partial."""
+
+    def __init__(self, because: str, directory: Path) -> None:
+        super().__init__(because)
+        self.directory = directory
+
+
 class Progress(Protocol):
     """What a run tells while it works. Called from several threads, one call at a time."""
 
@@ -79,8 +87,8 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
     """Run everything and judge it.
 
     Ctrl-C ends the cells under way; the run comes back with ``info.complete`` false. Raises EnvironmentFailure where
-    nothing could be run at all, or where the ground under the cells broke, HistoryError where what happened could not
-    be written down (a full disk), and ValueError where two cells are one.
+    nothing could be run at all, or where the ground under the cells broke (RunBrokenError, where some are judged),
+    HistoryError where what happened could not be written down (a full disk), and ValueError where two cells are one.
     """
     twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
     if twice:  # they would write into one history
@@ -133,6 +141,8 @@ class _Run:
         if self._failure is not None:
             with suppress(EnvironmentFailure):  # the failure before is the one to tell
                 self._save(complete=False)
+            if isinstance(self._failure, EnvironmentFailure) and self._results:
+                raise RunBrokenError(str(self._failure), self.directory) from self._failure
             raise self._failure
         self._save(complete=not interrupted and not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)

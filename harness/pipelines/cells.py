@@ -12,7 +12,7 @@ from harness.core.identity import Identity
 from harness.core.prediction import Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.faults import Drop, Kill, NoFault
-from harness.pipelines.declaration import CONSUMING, DeclarationError, fill
+from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, fill
 from harness.wire.rules import Api, Direction, How
 
 if TYPE_CHECKING:
@@ -61,13 +61,17 @@ class DeclaredCell(Cell):
     def load(self) -> Load:
         """Return the records, named by the id that is found in their lines, and the target."""
         drawn = self._drawn()
-        records = tuple(replace(record, id=self._found(record)) for record in drawn.records)
+        records = tuple(replace(record, id=self._found(record), key=self._key(record)) for record in drawn.records)
         if len({record.id for record in records}) < len(records):
             raise DeclarationError(f"id: the same one ({records[0].id!r}) is found in several of the lines that are offered")
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def _drawn(self) -> Load:
         return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+
+    def _key(self, record: Record) -> str:
+        """Return its key; where the producer makes the records, nobody knows it, and no order is looked for."""
+        return self._found(record) if self.declared.input.kind is InputKind.OWN else record.key
 
     def _token(self, record: Record) -> str:
         return f"{self.key}.{record.id}.{LAST_WORD}"

@@ -25,8 +25,9 @@ CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 DECLARED_RECORDS = 48
 LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
-PLACES = ("bootstrap", "work", "input", "topic", "python", "here")
-"""What may stand in braces in a command, its environment, and an output."""
+PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
+"""What may stand in braces in a command, its environment, the url of an input, and an output."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class DeclarationError(ValueError):
@@ -40,8 +41,12 @@ class InputKind(StrEnum):
     """Lines, one a record, to the producer's standard input, at a steady rate."""
     FILE = "file"
     """A file of lines, whole from the start, whose path is ``{input}``."""
+    HTTP = "http"
+    """One POST a record to the producer's ``url``; what it has answered with 2xx it has taken over."""
     TOPIC = "topic"
     """lostack produces them into a topic: for a pipeline that begins with a consumer."""
+    OWN = "own"
+    """The producer makes them itself, ``records`` of them; ``line`` says what the id of each looks like."""
 
 
 class OutputKind(StrEnum):
@@ -61,10 +66,10 @@ class OutputKind(StrEnum):
 
 
 class Resend(StrEnum):
-    """What standard input gives a restarted producer."""
+    """What a restarted producer is offered again, by standard input or HTTP."""
 
     UNACKNOWLEDGED = "unacknowledged"
-    """Every line again that it was given and that the broker had not acknowledged to it, then the rest."""
+    """Every line again that it was given and that the broker (HTTP: it itself) had not acknowledged, then the rest."""
     NONE = "none"
     """The rest: what was in its hands is gone."""
 
@@ -97,7 +102,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """How records are offered. ``rate`` is lines a second (stdin, topic); ``line`` has {id}, {key} and {position} in it."""
+    """How records are offered.
+
+    ``rate`` is lines a second (stdin, http, topic). ``line`` has {id}, {key} and {position} in it. ``url`` (http) is where
+    the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
+    """
 
     kind: InputKind = InputKind.STDIN
     line: str = DEFAULT_LINE
@@ -105,10 +114,17 @@ class Input:
     resend: Resend | None = None
     """None: unacknowledged, but for a pipeline that claims at-most-once."""
     topic: str = ""
+    url: str = ""
 
     def __post_init__(self) -> None:
         if self.rate <= 0:
             raise DeclarationError("input: rate is records a second, above 0")
+        if bool(self.url) != (self.kind is InputKind.HTTP):
+            raise DeclarationError("input: kind http needs url, and no other kind has one")
+        if self.url and not self.url.startswith(tuple(f"http://{host}:" for host in LOOPBACK)):
+            raise DeclarationError(f"input: url {self.url!r} is not on this machine: http://127.0.0.1:{{port}}/...")
+        if self.kind is InputKind.OWN and self.line == DEFAULT_LINE:
+            raise DeclarationError("input: kind own needs line: what the id of a record looks like, e.g. order-{position}")
         if "\n" in self.line or ("{id}" not in self.line and "{position}" not in self.line):
             raise DeclarationError(
                 "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
@@ -189,6 +205,8 @@ class Pipeline:
                 raise DeclarationError("input: kind topic needs topic")
         elif Role.PRODUCER not in roles:
             raise DeclarationError(f"input: kind {self.input.kind} needs a stage that is a producer; or let kind be topic")
+        if self.input.kind is InputKind.OWN and (self.id is None or "{position}" not in self.input.line):
+            raise DeclarationError("input: kind own needs {position} in line, and [id]: its records carry no token of lostack's")
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
             raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
 

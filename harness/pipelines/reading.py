@@ -81,7 +81,7 @@ def _input(data: Any) -> Input:
     read: dict[str, Callable[[Any], Any]] = {
         "kind": lambda v: InputKind(choice("input: kind", v, InputKind)), "line": _text("input: line"),
         "rate": _number("input: rate"), "resend": lambda v: Resend(choice("input: resend", v, Resend)),
-        "topic": _text("input: topic"),
+        "topic": _text("input: topic"), "url": _text("input: url"),
     }  # fmt: skip
     return Input(**_values("input", data, read))
 

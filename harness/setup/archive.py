@@ -11,8 +11,10 @@ import hashlib
 import json
 import shutil
 import socket
+import time
 import uuid
 from base64 import urlsafe_b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +39,8 @@ FORMAT_WITHIN_S: Final = 60.0
 UP_WITHIN_S: Final = 60.0
 RECORD_WITHIN_S: Final = 30.0
 DUMPED_WITHIN_S: Final = 60.0
+TRIED_AGAIN_S: Final = 3600.0
+"""How long a failure is remembered: a machine that was too busy to make an archive need not be so for ever."""
 QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """An archive the JVM does not like is left aside without a word in the broker's log."""
 
@@ -62,12 +66,15 @@ def archive_key(java: Java, jars: Sequence[Path]) -> str:
 
 
 def find_archive(java: Java, jars: Sequence[Path], *, cache: Path) -> Archive | None:
-    """Return the archive there is, or that it failed earlier; None where nobody has tried."""
+    """Return the archive there is, or that it failed a short while ago; None where it should be tried."""
     directory = cache / "archives" / archive_key(java, jars)
     if (directory / "classes.jsa").exists():
         return Archive(directory / "classes.jsa")
     failure = directory / "failed"
-    return Archive(None, failure.read_text()) if failure.exists() else None
+    with suppress(FileNotFoundError):
+        if time.time() - failure.stat().st_mtime < TRIED_AGAIN_S:
+            return Archive(None, failure.read_text())
+    return None
 
 
 def ensure_archive(

@@ -88,7 +88,7 @@ def fill(target: Path, make: Callable[[Path], None]) -> None:
             shutil.rmtree(target)
         part.rename(target)
     except OSError as error:
-        why = "the disk is full" if error.errno in FULL else error.strerror
+        why = "the disk is full" if error.errno in FULL else error.strerror or error
         raise EnvironmentFailure(f"cannot prepare {target}: {why}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)

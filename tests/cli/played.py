@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
 from harness.interfaces import EnvironmentFailure
-from harness.systems.memory import MemorySystem
+from harness.systems.memory import MemoryDeployed, MemorySystem
 from harness.systems.planting import Plant
 from scenarios import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from harness.core.scenario import Scenario
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.core.scenario import Deployment, Scenario
+    from harness.systems.memory import MemoryCellRun
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 PLANTS = {
@@ -58,3 +62,18 @@ class NoSystem(MemorySystem):
         """Say so."""
         say("looking for Java")
         raise EnvironmentFailure("there is no Java; install one, or set JAVA_HOME")
+
+
+class BreakingSystem(PlayedSystem):
+    """A system whose wire ends as soon as there is a second cell."""
+
+    def deploy(self, need: Deployment, directory: Path) -> MemoryDeployed:
+        """Deploy what will break."""
+        return _Breaking(**vars(super().deploy(need, directory)))
+
+
+class _Breaking(MemoryDeployed):
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
+        if cell.scenario.id != plain.NONE.id:
+            raise EnvironmentFailure("the wire ended")
+        return super().cell_run(cell, directory, history)

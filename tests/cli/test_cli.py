@@ -78,6 +78,19 @@ def test_a_machine_that_lacks_something_is_told_so(capsys: pytest.CaptureFixture
     assert one_line(capsys) == "lostack: there is no Java; install one, or set JAVA_HOME"
 
 
+def test_a_run_that_breaks_is_reported_as_far_as_it_came(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 3, why, and a report that has what was judged and says that it is partial."""
+    monkeypatch.setitem(registry.SYSTEMS, "memory", "played:BreakingSystem")
+    assert run("none", "ack-lost/at-least-once", more="--jobs 1") == 3
+    told = capsys.readouterr()
+    assert told.err.splitlines() == ["lostack: the run broke: the report is PARTIAL", "lostack: the wire ended"]
+    saved = report(next(Path("reports").glob("*/report.json")))
+    assert not saved["run"]["complete"]
+    assert {cell["verdict"] for cell in saved["cells"]} > {"kept"}
+
+
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one line on standard error."""
     lines = capsys.readouterr().err.splitlines()

@@ -110,6 +110,57 @@ def test_a_mistake_is_convicted(
     assert f"It works: lostack run --only {point}/{found.plan.semantic}" in said
 
 
+MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
+    ("plain-sink", "commit-lost", set(), {"target"}),
+    ("read-uncommitted", "transaction-crash-before-commit", set(), {"target"}),
+    ("auto-commit-with-threads", "commit-ack-lost", {"target", "others"}, set()),
+    ("ignored-callback", "request-lost", {"target"}, set()),
+    ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=[case[0] for case in MISTAKES])
+def test_a_mistake_is_convicted_and_its_twin_is_not(
+    system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, set[str], set[str]]
+) -> None:
+    """The wrong program breaks what it claims at this record, and perhaps at others; the right one keeps it there."""
+    name, point, lost, duplicated = case
+    folder = EXAMPLES / "mistakes" / name
+    found = check(system, tmp_path, folder / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    account, target = found.judgement.account, found.plan.target
+    for what, expected in ((account.lost, lost), (account.duplicated, duplicated)):
+        assert (target in what) is ("target" in expected)
+        assert what <= {target} or "others" in expected
+    twin = check(system, tmp_path, folder / "right.toml", point)[point]
+    assert twin.verdict.kind is Kind.KEPT, twin.verdict.reason
+
+
+@pytest.mark.parametrize(("name", "point"), [
+    ("auto-commit", "commit-lost"), ("commit-before-work", "commit-ack-lost"), ("one-ack-no-retries", "request-lost"),
+    ("no-cursor", "producer-crash-before-ack"),
+])  # fmt: skip
+def test_the_right_twin_of_a_mistake_is_kept(system: DeclaredSystem, tmp_path: Path, name: str, point: str) -> None:
+    """At the point at which the mistake is convicted."""
+    twin = check(system, tmp_path, EXAMPLES / "mistakes" / name / "right.toml", point)[point]
+    assert twin.verdict.kind is Kind.KEPT, twin.verdict.reason
+    assert twin.verdict.fired == 1
+
+
+@pytest.mark.parametrize(("name", "point"), [
+    ("exactly-once", "transaction-crash-before-commit-ack"),  # confluent-kafka
+    ("ingest", "producer-crash-before-ack"),  # by HTTP
+    ("readings", "commit-lost"),  # records of its own, to Parquet
+    ("enrich", "transaction-crash-before-commit"),  # from topic to topic
+])  # fmt: skip
+def test_every_way_in_and_out(system: DeclaredSystem, tmp_path: Path, name: str, point: str) -> None:
+    """HTTP, the producer's own records and a topic on one side, Parquet and a topic on the other."""
+    found = check(system, tmp_path, EXAMPLES / name / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert not found.judgement.account.lost
+
+
 def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) -> None:
     """Everything recorded since the last commit is recorded again, the target among it."""
     found = check(system, tmp_path, EXAMPLES / "mistakes" / "auto-commit" / "pipeline.toml", "commit-lost")["commit-lost"]

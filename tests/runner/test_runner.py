@@ -20,7 +20,7 @@ from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runner import run
+from harness.runner import RunBrokenError, run
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
 
@@ -180,6 +180,19 @@ def test_broken_ground_ends_the_run_with_its_one_line(tmp_path: Path, step: str)
     assert not saved.whole
     if step not in OF_A_RUN:
         assert f"the run failed: the guardian has died at {step}" in {result.verdict.reason for result in saved.results}
+
+
+def test_what_was_judged_before_the_ground_broke_can_be_reported(tmp_path: Path) -> None:
+    """The failure names the saved run, which has the cells that were over."""
+
+    def fail(at: str, scenario: str) -> None:
+        if (at, scenario) == ("prepare", "cell-2"):
+            raise EnvironmentFailure("the guardian has died")
+
+    with pytest.raises(RunBrokenError, match=r"^the guardian has died$") as caught:
+        run_troubled(named(3), tmp_path, fail)
+    saved = load_run(caught.value.directory)
+    assert (verdicts(saved)["cell-1"], saved.whole) == (Kind.KEPT, False)
 
 
 def test_ground_that_breaks_ends_the_waits_of_the_cells_on_it(tmp_path: Path) -> None:

@@ -1,10 +1,15 @@
-"""Offering the records to a pipeline: by standard input, as a file, or into a topic. What was offered is written down."""
+"""Offering the records to a pipeline: by standard input, as a file, by HTTP, or into a topic; or leaving it to the producer.
+
+What was offered is written down.
+"""
 
 from __future__ import annotations
 
+import http.client
 import threading
 import time
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from kafka import KafkaProducer
 
@@ -24,6 +29,8 @@ WINDOW = 2
 """Lines a program may have in hand before the next one waits."""
 STARTS_S = 15.0
 """How long the next line waits where the program has sent nothing yet."""
+ANSWER_S = 90.0
+"""How long an answer to a POST may take: longer than a client tries to deliver a record."""
 COLLECTS_S = 0.5
 """How long it waits where the program has sent something."""
 
@@ -168,6 +175,91 @@ class FileFeeder:
 
     def close(self) -> None:
         """Leave the file where it is."""
+
+
+class OwnFeeder:
+    """Nothing is offered: the producer makes its records itself."""
+
+    def start(self) -> None:
+        """It has what it needs."""
+
+    def exhausted(self) -> bool:
+        """Nothing is held back."""
+        return True
+
+    def trouble(self) -> str | None:
+        """Nothing can go wrong here."""
+        return None
+
+    def close(self) -> None:
+        """Nothing was begun."""
+
+
+class HttpFeeder:
+    """One POST a record, in order. Answered with 2xx, a record is the producer's; else it is offered again, or not.
+
+    While nobody listens a record waits: it has not been offered. An answer of 4xx is trouble: the producer will not have it.
+    """
+
+    def __init__(self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter) -> None:
+        at = urlsplit(url)
+        self._host, self._port = at.hostname or "127.0.0.1", at.port
+        self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
+        self._lines = lines
+        self._pause_s = 1 / rate
+        self._resend = resend
+        self._history = history
+        self._stop = threading.Event()
+        self._done = threading.Event()
+        self._trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def exhausted(self) -> bool:
+        """Whether every record has been offered, and answered or given up."""
+        return self._done.is_set()
+
+    def trouble(self) -> str | None:
+        """What went wrong, if anything did."""
+        return self._trouble
+
+    def close(self) -> None:
+        """End."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        for record, line in self._lines.items():
+            while not self._stop.wait(self._pause_s):
+                status = self._post(record, line)
+                if status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's own fault, in HTTP's words
+                    self._trouble = f"the producer answered {status} to a POST of {line[:120]!r}"
+                    return
+                if status is not None and (status // 100 == 2 or self._resend is Resend.NONE):  # noqa: PLR2004
+                    break
+            if self._stop.is_set():
+                return
+        self._done.set()
+
+    def _post(self, record: str, line: str) -> int | None:
+        """Return the status of the answer; 0 where none came, ``None`` where nobody listens."""
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
+        try:
+            connection.connect()
+        except OSError:
+            return None
+        try:
+            self._history.write(kinds.TAKEN, record=record)
+            connection.request("POST", self._path, line.encode(), {"Content-Type": "application/json"})
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
 
 
 class TopicFeeder:

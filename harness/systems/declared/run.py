@@ -18,9 +18,10 @@ from harness.bench import Fired, OnWire, Trigger
 from harness.core import events as kinds
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind, fill
+from harness.runtimes.ports import PortLease
 from harness.saved import HISTORY, LOGS
-from harness.systems.declared.feeding import FileFeeder, StdinFeeder, TopicFeeder
+from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.wirelog import WireLog
@@ -73,6 +74,7 @@ class DeclaredRun:
         self._work = self.directory / "work"
         self._log = self.directory / LOGS
         self._pipeline = cell.declared
+        self._lease = PortLease(1)
         self._nodes = {stage.role: self._node(stage) for stage in cell.declared.stages}
         self._results = self._reader()
         self._feeder: Feeder | None = None
@@ -160,6 +162,7 @@ class DeclaredRun:
         for node in self._nodes.values():
             if node.started:
                 node.kill()
+        self._lease.close()
         if self._on_wire:
             self.deployed.wire.close_cell(self.cell.id)
 
@@ -177,7 +180,10 @@ class DeclaredRun:
         if producer is None or producer.ended() is not None:
             return None
         tried = {e["record"] for e in self._events() if e["event"] in {kinds.SENT, kinds.UNSENT}}
-        if missing := len(self._known.keys() - tried):
+        missing = len(self._known.keys() - tried)
+        if missing and self._pipeline.input.kind is InputKind.HTTP and self._still(IDLE_S):
+            return None  # it has taken them over and does nothing more: they are lost, which the account will say
+        if missing:
             return f"the producer has not ended, and {missing} records of {len(self._known)} were never sent"
         return None if self._still() else "the producer is still at work"
 
@@ -224,7 +230,8 @@ class DeclaredRun:
     def _values(self, role: Role) -> dict[str, object]:
         return {
             "bootstrap": self.deployed.bootstrap(role), "work": self._work, "input": self._work / "input.txt",
-            "topic": self._pipeline.topic, "python": sys.executable, "here": self._pipeline.directory,
+            "topic": self._pipeline.topic, "port": self._lease.port, "python": sys.executable,
+            "here": self._pipeline.directory,
         }  # fmt: skip
 
     def _node(self, stage: Stage) -> CommandNode:
@@ -250,6 +257,11 @@ class DeclaredRun:
                                    history=self.history, seen=self._events)  # fmt: skip
             case InputKind.FILE:
                 return FileFeeder(self._work / "input.txt", lines)
+            case InputKind.HTTP:
+                url = fill(given.url, self._values(Role.PRODUCER))
+                return HttpFeeder(url, lines, rate=given.rate, resend=self._pipeline.resend, history=self.history)
+            case InputKind.OWN:
+                return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
                 return TopicFeeder(self.deployed.broker.bootstrap, given.topic, keyed, rate=given.rate, history=self.history)
@@ -320,8 +332,8 @@ class DeclaredRun:
         about = {kinds.SENT, kinds.UNSENT, kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.COMMITTED, kinds.END_TXN}
         return max((e["t"] for e in self._events() if e["event"] in about), default=0)
 
-    def _still(self) -> bool:
-        return time.monotonic_ns() - self._last_of_wire() > UNFINISHED_S * 1e9
+    def _still(self, for_s: float = UNFINISHED_S) -> bool:
+        return time.monotonic_ns() - self._last_of_wire() > for_s * 1e9
 
     # --- what the authorities say ------------------------------------------------------------------------------------
 

@@ -1,0 +1,42 @@
+"""The class-data archive where it cannot be made: said once, remembered for a while, then tried again."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from harness.setup import archive
+from harness.setup.java import Java
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def test_a_failure_is_remembered_but_not_for_ever(tmp_path: Path) -> None:
+    """A machine too busy to make one goes without, is not asked again at once, and is asked again later."""
+    java = Java(tmp_path / "java", 17, "a Java of this test")
+    tried: list[str] = []
+
+    def too_busy(*_: object) -> None:
+        tried.append("failed")
+        raise TimeoutError("still waiting for the archive's broker to listen")
+
+    def quiet(java: Java, jars: Sequence[Path], directory: Path) -> None:
+        del java, jars
+        tried.append("made")
+        (directory / "classes.jsa").write_bytes(b"classes")
+
+    def ensured(make: object) -> archive.Archive:
+        return archive.ensure_archive(java, (), cache=tmp_path, say=lambda _: None, make=make)  # type: ignore[arg-type]
+
+    assert ensured(too_busy).flags == ()
+    assert "still waiting" in ensured(quiet).because
+    assert tried == ["failed"]
+    marker = next(tmp_path.glob("archives/*/failed"))
+    long_ago = time.time() - archive.TRIED_AGAIN_S - 1
+    os.utime(marker, (long_ago, long_ago))
+    assert ensured(quiet).path == marker.with_name("classes.jsa")
+    assert tried == ["failed", "made"]
+    assert not marker.exists()
