@@ -112,6 +112,9 @@ class Bench(Protocol):
     def lose_checkpoint(self) -> None:
         """Remove the checkpoint of the query, while its driver is down."""
 
+    def expire(self) -> None:
+        """Delete from the topic what the query has planned to read, and all before it, as retention would."""
+
     def stand_in(self, role: Role) -> None:
         """Start another process of a role in the place of one that is paused, and wait until it is ready."""
 

@@ -214,6 +214,31 @@ TASK_BEFORE_OUTPUT = Scenario(
     },
 )  # fmt: skip
 
+OVERTAKEN = Scenario(
+    id="retention-overtakes-query", failure_point="retention-overtakes-query", pipeline=DATABASE, group="streaming",
+    fault=Kill(InProgram(Role.DRIVER, "after-offset-log"), victims=(Role.DRIVER,), forget=Forget.RETENTION),
+    because="The driver is down for longer than the topic keeps its records: the planned batch is gone when the next one comes. "
+    "With failOnDataLoss the query ends with an error, at each start, until a person decides. It keeps its word by going no "
+    "further: stuck, not silent. What is gone no reader brings back.",
+    expect=dict.fromkeys((ALO, EOS), Predicted(lost=Exactly(Select.BATCH), control=True, stops="OffsetOutOfRange")),
+)  # fmt: skip
+
+
+def goes_on(settings: Settings) -> Settings:
+    """Return the settings with failOnDataLoss=false."""
+    return replace(settings, consumer=replace(settings.consumer, fail_on_loss=False))
+
+
+OVERTAKEN_SILENTLY = replace(
+    OVERTAKEN, id="retention-overtakes-query+go-on",
+    because="With failOnDataLoss=false the query warns in its log, goes on behind what is gone, and commits the batch. Sold as "
+    "at-least-once, or exactly-once, it must be convicted.",
+    expect={
+        AMO: Predicted(lost=Exactly(Select.BATCH), settings=goes_on(recipe(DATABASE, AMO))),
+        ALO: Predicted(lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, ALO))),
+        EOS: Predicted(lost=Exactly(Select.BATCH), control=True, settings=goes_on(recipe(DATABASE, EOS))),
+    },
+)  # fmt: skip
 STATE_POINTS = (
     Scenario(
         id="none", failure_point="none", pipeline=STATE, group="streaming", fault=NoFault(),
@@ -258,5 +283,6 @@ STATE_POINTS = (
 
 STREAMING = (
     *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
-    TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS,
+    TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS, OVERTAKEN,
+    OVERTAKEN_SILENTLY,
 )  # fmt: skip

@@ -37,7 +37,7 @@ COLUMNS: dict[str, str] = {
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
-    kinds.FETCHED, kinds.FLUSHED, kinds.BATCH,
+    kinds.FETCHED, kinds.FLUSHED, kinds.BATCH, kinds.DELETED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -58,6 +58,7 @@ class LastHop(StrEnum):
     NEVER_SENT = "never sent"
     SENT = "sent, not stored"
     ACKED = "acked, not stored"
+    DELETED = "stored, deleted by retention"
     ABORTED = "only in aborted transactions"
     SKIPPED = "stored, skipped"
     DELIVERED = "delivered, not recorded"
@@ -277,15 +278,19 @@ def _add_states(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) 
         default=State.LOST,
     )
     has_copy = _marked(table, in_topic, RECORD)
+    gone = _marked(table, _of(frame, kinds.DELETED), RECORD)
+    taken = _marked(table, _of(frame, kinds.DELIVERED), RECORD)  # what a dead client had fetched beforehand is not delivered
     hop = np.select(
         [
+            ~has_copy & gone & taken,
+            ~has_copy & gone,
             ~has_copy & table["acked"],
             ~has_copy & _marked(table, _of(frame, kinds.SENT, kinds.UNKNOWN), RECORD),
             ~has_copy,
             ~_marked(table, visible, RECORD),
             _marked(table, delivered, RECORD),
         ],
-        [LastHop.ACKED, LastHop.SENT, LastHop.NEVER_SENT, LastHop.ABORTED, LastHop.DELIVERED],
+        [LastHop.DELIVERED, LastHop.DELETED, LastHop.ACKED, LastHop.SENT, LastHop.NEVER_SENT, LastHop.ABORTED, LastHop.DELIVERED],
         default=LastHop.SKIPPED,
     )
     table["last_hop"] = pd.Series(hop, index=table.index, dtype="object").where(table["state"] == State.LOST, None)

@@ -13,6 +13,8 @@ from typing import Final
 # --- the authorities, written by the observer when the system is at rest ------------------------------------------
 OFFERED: Final = "offered"
 """``record, key, position``: one line per record of the source."""
+DELETED: Final = "deleted"
+"""``topic, partition, epoch, offset, record, visible``: one line per copy that retention took from the topic, read before."""
 CURSOR: Final = "cursor"
 """``position, where``: the next position the source would be asked for; records at or above it are left in source."""
 STORED: Final = "stored"

@@ -51,6 +51,7 @@ class Plan:
     evidence: Evidence
     because: str
     settings: dict[str, Any]
+    stops: str | None = None
 
     def to_json(self) -> str:
         """Return the plan as JSON text."""
@@ -144,4 +145,5 @@ def plan_of(cell: Cell) -> Plan:
         evidence=cell.scenario.fault.evidence(),
         because=cell.scenario.because,
         settings=cell.saved_settings(),
+        stops=predicted.stops,
     )

@@ -77,8 +77,14 @@ class Predicted:
     duplicated: Prediction = field(default_factory=Zero)
     sign: Sign | None = None
     control: bool = False
+    stops: str | None = None
+    """The control is convicted of being stuck: its program must end by itself, and name this error, rather than go on."""
     settings: Settings | None = None
     """Other settings than the semantic's recipe."""
+
+    def __post_init__(self) -> None:
+        if self.stops and not self.control:
+            raise ValueError("a cell that must stop is a control: nothing else may be stuck and green")
 
 
 @dataclass(frozen=True, slots=True)

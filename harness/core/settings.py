@@ -131,6 +131,8 @@ class ConsumerSettings:
     """JVMs that run the tasks of a streaming query; none: threads of its driver."""
     per_batch: bool = False
     """A batch of a streaming query and its number are recorded in one database transaction, once."""
+    fail_on_loss: bool = True
+    """A streaming query ends with an error where the log no longer has what it is to read; else it goes on without it."""
     listed: bool = False
     """Files are read by listing their folder, not through the log of the sink that wrote them."""
 

@@ -47,19 +47,23 @@ WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted."""
+    """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted.
+
+    ``stops``: what the control must be convicted of is that it is stuck, not that it is broken.
+    """
 
     kind: Kind
     reason: str
     control: bool = False
     as_predicted: bool = True
     fired: int = 0
+    stops: bool = False
 
     @property
     def green(self) -> bool:
         """Whether the cell is a success."""
         if self.control:
-            return self.kind is Kind.BROKEN and self.as_predicted
+            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted
         return self.kind is Kind.KEPT
 
     @property
@@ -67,9 +71,10 @@ class Verdict:
         """The word for people: ``convicted`` for a control that was."""
         if not self.control:
             return str(self.kind)
-        if self.kind in (Kind.VOID, Kind.STUCK):  # a run that proves nothing acquits nobody
-            return str(self.kind)
-        return "convicted" if self.green else "not convicted"
+        if self.green:
+            return "convicted"
+        # a run that proves nothing acquits nobody
+        return str(self.kind) if self.kind in (Kind.VOID, Kind.STUCK) else "not convicted"
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     select = plan.select | batch_selections(history, plan.target) | replication_selections(history, plan.target)
     contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
-    unsound = proof.objection() or proof.stuck() or proof.unrest()
+    unsound = proof.objection() or (proof.goes_on() if plan.stops else proof.stuck() or proof.unrest())
     as_predicted = contradiction is None and not unsound and not _unpredicted(found)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
@@ -129,8 +134,8 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
         if reason is not None:
             if kind is Kind.BROKEN and contradiction:
                 reason = f"{reason}; {contradiction}"
-            return Verdict(kind, reason, plan.control, as_predicted, fired)
-    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, as_predicted, fired)
+            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stops is not None)
+    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, as_predicted, fired, plan.stops is not None)
 
 
 class Proof:
@@ -161,6 +166,14 @@ class Proof:
         if self.drain and self.drain.get("phase") == "failed":
             return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}"
         return None
+
+    def goes_on(self) -> str | None:
+        """Say how what was to stop has not: it went on, or it stopped without a word."""
+        if not self.stuck():
+            return "it was to stop, and went on"
+        why = str(self.plan.stops)
+        ends = (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
+        return None if any(why in str(e.get("because")) for e in ends) else f"it stopped, and no program said {why}"
 
     def unrest(self) -> str | None:
         """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
@@ -330,7 +343,7 @@ class Proof:
                  if e.get("record") != self.plan.target and e.get("reached") is not False]  # fmt: skip
         if not any(t < self.fired_at for t in moves):
             return "there was no load before the fault"
-        if not any(t > self.fired_at for t in moves):
+        if not self.plan.stops and not any(t > self.fired_at for t in moves):
             return "there was no load after the fault"
         return None
 

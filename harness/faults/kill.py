@@ -23,6 +23,8 @@ class Forget(StrEnum):
     """Case A: also ``__consumer_offsets`` and ``__transaction_state``."""
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
+    RETENTION = "retention"
+    """What retention takes while the query is down: the records of the batch in hand, and all before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Kill:
             raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
         if self.late is not None and self.late not in self.victims:
             raise ValueError(f"the {self.late} cannot come back late: it is no victim")
-        owner = Role.DRIVER if self.forget is Forget.CHECKPOINT else Role.BROKER
+        owner = Role.DRIVER if self.forget in {Forget.CHECKPOINT, Forget.RETENTION} else Role.BROKER
         if self.forget is not None and owner not in self.victims:
             raise ValueError(f"only files of a dead {owner} can be forgotten: it must be among the victims")
 
@@ -95,12 +97,18 @@ class Kill:
         bench.resolve(fired.hold, self.held)
         if self.stalled:
             bench.disarm()
-        if self.forget is Forget.CHECKPOINT:
-            bench.lose_checkpoint()
-        if power_lost:
-            bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
+        self._forget(bench)
         for victim in victims:
             if victim.role is self.late:
                 bench.await_exhausted()
             victim.restart()
         bench.say("healed")
+
+    def _forget(self, bench: Bench) -> None:
+        match self.forget:
+            case Forget.CHECKPOINT:
+                bench.lose_checkpoint()
+            case Forget.RETENTION:
+                bench.expire()
+            case Forget.TOPIC | Forget.ALL:
+                bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)

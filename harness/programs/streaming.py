@@ -69,6 +69,7 @@ class Query:
             "startingOffsets": start,
             "maxOffsetsPerTrigger": self._settings.unit,
             "includeHeaders": "true",
+            "failOnDataLoss": str(self._settings.fail_on_loss).lower(),
         }
         return self._spark.readStream.format("kafka").options(**options).load()
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
-from harness.core.verdict import Kind
-
 if TYPE_CHECKING:
     from harness.core.plan import Plan
     from harness.core.verdict import Verdict
@@ -59,13 +57,9 @@ WORST = (Outcome.NOT_CONVICTED, Outcome.BROKEN, Outcome.VOID, Outcome.STUCK, Out
 def outcome(verdict: Verdict) -> Outcome:
     """Return what became of a cell.
 
-    A control is green only when convicted as predicted; one that is void or stuck proves nothing, like any other cell.
+    A control is green only when convicted as predicted; otherwise one that is void or stuck proves nothing, like any other cell.
     """
-    if verdict.kind in (Kind.VOID, Kind.STUCK):
-        return Outcome(str(verdict.kind))
-    if verdict.control:
-        return Outcome.CONVICTED if verdict.green else Outcome.NOT_CONVICTED
-    return Outcome(str(verdict.kind))
+    return Outcome(verdict.label)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,11 @@ class Checkpoint:
         done = _entries(self.directory / "commits")
         return self.ends(max(done)) if done else {}
 
+    def planned(self) -> dict[int, int]:
+        """Return where the last batch that was planned ends, per partition; empty where none was."""
+        known = _entries(self.directory / "offsets")
+        return self.ends(max(known)) if known else {}
+
     def ends(self, batch: int) -> dict[int, int]:
         """Return where a batch ends, per partition."""
         text = (self.directory / "offsets" / str(batch)).read_text()

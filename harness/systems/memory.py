@@ -219,7 +219,9 @@ class MemoryCellRun:
             self._tear(record)
         attempt = self._attempt()
         self._sent(record, attempt)
-        if part not in (LastHop.SENT, LastHop.ACKED):
+        if part is LastHop.DELETED:
+            self._history.write(kinds.DELETED, topic=TOPIC, partition=0, epoch=0, offset=0, record=record.id, visible=True)
+        elif part not in (LastHop.SENT, LastHop.ACKED):
             for _ in range(self._cast.stored_twice.get(record.id, 1)):
                 self._store(record, attempt, visible=record.id not in self._cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self._shows(Sign.NOT_RESENT))

@@ -154,7 +154,7 @@ _INCARNATIONS = ("p-1", "p-2")
 _KINDS = {
     "acked": 6, "refused": 3, "unknown": 3, "sent": 6, "transaction": 6, "stored": 16, "log": 3, "position": 3,
     "cursor": 1, "recorded": 8, "absorbed": 2, "delivered": 2, "fetched": 2, "taken": 1, "produce_answer": 1,
-    "unsent": 1,
+    "unsent": 1, "deleted": 2,
 }  # fmt: skip
 """Kinds of random events, with their weights."""
 _WRITERS = {
@@ -290,6 +290,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
         "delivered": {"record": record, **place},
         "fetched": {"record": record, "reached": flag, **place},
         "taken": {"record": record},
+        "deleted": {"record": record, "topic": TOPIC, "visible": flag, **place},
         "produce_answer": {"record": record, "reached": flag, "error": None},
     }  # fmt: skip
     story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])

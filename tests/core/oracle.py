@@ -34,6 +34,7 @@ NEVER_SENT = "never sent"
 SENT_NOT_STORED = "sent, not stored"
 ACKED_NOT_STORED = "acked, not stored"
 ONLY_ABORTED = "only in aborted transactions"
+DELETED_BY_RETENTION = "stored, deleted by retention"
 SKIPPED = "stored, skipped"
 NOT_RECORDED = "delivered, not recorded"
 
@@ -226,7 +227,11 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
 def last_hop(record: str, rows: list[Row]) -> str:
     """Return how far a lost record came."""
     mine = topic_copies(record, rows)
+    delivered = [row for row in of(rows, "delivered") if row["record"] == record]
+    fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
     if not mine:
+        if [row for row in of(rows, "deleted") if row["record"] == record]:
+            return NOT_RECORDED if delivered else DELETED_BY_RETENTION
         if [row for row in said(rows, "acked") if row["record"] == record]:
             return ACKED_NOT_STORED
         if [row for row in said(rows, "sent") + said(rows, "unknown") if row["record"] == record]:
@@ -234,8 +239,6 @@ def last_hop(record: str, rows: list[Row]) -> str:
         return NEVER_SENT
     if not [row for row in mine if row["visible"]]:
         return ONLY_ABORTED
-    delivered = [row for row in of(rows, "delivered") if row["record"] == record]
-    fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
     return NOT_RECORDED if delivered or fetched else SKIPPED
 
 

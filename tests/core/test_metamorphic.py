@@ -63,6 +63,14 @@ def acked_not_stored(story: Story, records: tuple[str, ...]) -> Counts:
     return {"stored": -1, "recorded": -1, "lost": 1}
 
 
+def deleted_by_retention(story: Story, records: tuple[str, ...]) -> Counts:
+    """Retention took it before anybody had read it."""
+    drop(story, records, "stored", "fetched", "delivered", "recorded")
+    for record in records:
+        story.tell("deleted", record=record, topic="t", partition=0, epoch=0, offset=0, visible=True)
+    return {"stored": -1, "recorded": -1, "lost": 1}
+
+
 def only_aborted(story: Story, records: tuple[str, ...]) -> Counts:
     """All that is stored stands in aborted transactions."""
     undo(story, records, "aborted")
@@ -293,8 +301,8 @@ def another_hop(story: Story, records: tuple[str, ...]) -> Counts:
 
 
 PLANTS: tuple[Callable[[Story, tuple[str, ...]], Counts], ...] = (
-    never_sent, sent_not_stored, acked_not_stored, only_aborted, skipped, not_recorded, stalled, left_in_topic,
-    left_in_source, stored_twice, stored_twice_in_the_sink, delivered_twice, worked_twice_into_the_sink, absorbed,
+    never_sent, sent_not_stored, acked_not_stored, deleted_by_retention, only_aborted, skipped, not_recorded, stalled,
+    left_in_topic, left_in_source, stored_twice, stored_twice_in_the_sink, delivered_twice, worked_twice_into_the_sink, absorbed,
     absorbed_many, aborted_beside, phantom_row, damaged_row, phantom_copy, damaged_only_copy, resurrected,
     not_certainly_aborted, refused_and_visible, refused_after_doubt, refused_in_doubt_at_once, torn, half_stalled,
     acked_stranger, reordered, unknown, resent_in_doubt, refused_once, another_hop,
@@ -340,7 +348,8 @@ def test_planting_k_gives_exactly_k(plant: Callable[..., Counts], k: int, plante
 
 @pytest.mark.parametrize(("plant", "hop"), [
     (never_sent, LastHop.NEVER_SENT), (sent_not_stored, LastHop.SENT), (acked_not_stored, LastHop.ACKED),
-    (only_aborted, LastHop.ABORTED), (skipped, LastHop.SKIPPED), (not_recorded, LastHop.DELIVERED),
+    (deleted_by_retention, LastHop.DELETED), (only_aborted, LastHop.ABORTED), (skipped, LastHop.SKIPPED),
+    (not_recorded, LastHop.DELIVERED),
 ])  # fmt: skip
 def test_a_lost_record_names_its_last_hop(plant: Callable[..., Counts], hop: LastHop) -> None:
     """Exactly the planted records are lost, each with the hop at which it was last seen."""

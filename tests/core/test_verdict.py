@@ -31,10 +31,11 @@ from runs import (
 from harness.core.accounting import account
 from harness.core.plan import Plan
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Evidence, Role
+from harness.core.scenario import Evidence, Predicted, Role
 from harness.core.semantics import PROMISES, Anomaly, Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Kind, Verdict, merge, unjudged
+from harness.report.summary import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -484,6 +485,56 @@ def test_a_control_convicted_as_predicted_is_green() -> None:
     assert (found.green, found.label) == (True, "convicted")
 
 
+STOPS: Changes = {"control": True, "sign": None, "lost": Exactly(), "stops": "OutOfRange"}
+
+
+def stopped(story: Story, because: str = "Query: OffsetOutOfRange") -> None:
+    """Let the target be deleted, and the consumer end with an error instead of going on."""
+    lose(story, TARGET)
+    stuck(story)
+    story.tell("stopped", "consumer-1", kind="error", because=because)
+
+
+def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
+    """It ends by itself and says why: stuck, as predicted."""
+    story = run()
+    stopped(story)
+    found = judged(story, **STOPS).verdict
+    check(Kind.STUCK, "no progress until the deadline", found)
+    assert (found.green, found.label, outcome(found)) == (True, "convicted", "convicted")
+
+
+def test_a_control_that_must_stop_and_goes_on_is_red() -> None:
+    """A silent loss is no conviction of one that should have been loud."""
+    story = run()
+    lose(story, TARGET)
+    found = judged(story, **STOPS).verdict
+    check(Kind.BROKEN, "forbids loss", found)
+    assert (found.green, found.label) == (False, "not convicted")
+
+
+def test_a_control_that_stops_for_another_reason_is_red() -> None:
+    """Whatever else ends a program convicts nobody."""
+    story = run()
+    stopped(story, "Query: OutOfMemory")
+    found = judged(story, **STOPS).verdict
+    check(Kind.STUCK, "no progress until the deadline", found)
+    assert (found.green, found.label) == (False, "stuck")
+
+
+def test_a_control_that_stops_and_has_lost_something_else_is_red() -> None:
+    """It is convicted of what is predicted, and of nothing else."""
+    story = run()
+    stopped(story)
+    assert not judged(story, **STOPS | {"lost": Exactly(Select.THROUGH_TARGET)}).verdict.green
+
+
+def test_a_cell_that_must_stop_is_a_control() -> None:
+    """Nothing else may be stuck and green."""
+    with pytest.raises(ValueError, match="is a control"):
+        Predicted(stops="OutOfRange")
+
+
 def test_a_control_that_loses_is_convicted() -> None:
     """A control may be one of loss."""
     story = run()
@@ -813,7 +864,7 @@ def test_verdicts_merge_by_worst() -> None:
 
 @pytest.mark.parametrize("changes", [
     {}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
-    {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True},
+    {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
     {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,
                           at_target=False)},
 ])  # fmt: skip

@@ -131,6 +131,10 @@ class KafkaBench:
         """No query, no checkpoint."""
         raise NotImplementedError(f"{self.cell.id} has no streaming query")
 
+    def expire(self) -> None:
+        """No query, no batch in hand."""
+        raise NotImplementedError(f"{self.cell.id} has no streaming query")
+
     def stand_in(self, role: Role) -> None:
         """Nobody stands in here: groups share the work among the processes they have."""
         raise NotImplementedError(f"{self.cell.id}: nobody stands in for a {role}")

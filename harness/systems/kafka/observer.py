@@ -129,6 +129,11 @@ class Observer:
             seen = {(r.partition, r.offset) for r in self._read(topic, "read_committed")}
             return [_copy_of(r, (r.partition, r.offset) in seen) for r in self._read(topic, "read_uncommitted")]
 
+    def delete(self, topic: str, before: Mapping[int, int]) -> None:
+        """Delete the records of a topic below an offset per partition, as retention would."""
+        with self._lock:
+            self._admin_client().delete_records({TopicPartition(topic, p): offset for p, offset in before.items()})
+
     def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
         """Return the last visible data offset per partition at or above ``since``; partitions without one are missing."""
         with self._lock:

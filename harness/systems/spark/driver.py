@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.core.history import SUFFIX
+from harness.core.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.setup.failpoints import CHECKPOINT_CLASS
 from harness.setup.gateway import start_gateway
@@ -24,6 +26,7 @@ FLAGS = ("-XX:TieredStopAtLevel=1",)
 """A driver of a cell lives for seconds: the second compiler would only cost."""
 READY_S = 120.0
 """A session and a query: five seconds on a quiet machine."""
+MOST_WORDS = 200
 CONF = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
@@ -68,6 +71,13 @@ class DriverNode(StageNode):
         ))  # fmt: skip
         self._say("joined", pid=self.front.pid, of=self.node.pid)
 
+    def await_ready(self) -> None:
+        """Wait until the program says that its query runs; returns where it has ended."""
+        wait_until(lambda: self.trouble() or self.ended() or self.is_ready(), within_s=self.ready_within_s,
+                   because=f"{self.name} to be ready")  # fmt: skip
+        if self.is_ready():
+            self._say("ready", pid=self._alive().pid)
+
     def kill(self) -> None:
         """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before."""
         super().kill()
@@ -96,4 +106,11 @@ class DriverNode(StageNode):
     def trouble(self) -> str | None:
         """Why the program in front has ended, if it has."""
         end = self.front.exit if self.front is not None else None
-        return None if end is None else f"its program ended with {end}: {self.front.log_tail(1)}"  # type: ignore[union-attr]
+        return None if end is None else f"its program ended with {end}: {self._last_words()}"
+
+    def _last_words(self) -> str:
+        """What the program wrote down of its end: where an error has causes, the first of them all."""
+        ledger = Path(self.stage.history, f"{self.stage.writer}{SUFFIX}")
+        ends = [line for line in ledger.read_text().splitlines() if '"event":"stopped"' in line] if ledger.exists() else []
+        told = str(json.loads(ends[-1])["because"]).splitlines() if ends else ["it left no word"]
+        return [line for line in told if line.startswith(("Caused by: ", told[0]))][-1][:MOST_WORDS]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from harness import failpoint
+from harness.core import events as kinds
+from harness.core.record import decode_id
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind, SavePosition
 from harness.core.waiting import wait_until
@@ -61,6 +63,23 @@ class SparkBench(KafkaBench):
         shutil.rmtree(folder)
         self.say("forgot", file=CHECKPOINT, bytes_before=size, bytes_after=0)
 
+    def expire(self) -> None:
+        """Delete the batch in hand, and all before it; say what goes."""
+        topic, before = self.topics[0], self._checkpoint().planned()
+        gone = [copy for copy in self.deployed.observer.copies(topic) if copy.offset < before.get(copy.partition, 0)]
+        for copy in gone:
+            self.history.write(kinds.DELETED, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
+                               record=decode_id(copy.value), visible=copy.visible)  # fmt: skip
+        self.deployed.observer.delete(topic, before)
+        self.say("forgot", file=topic, records=len(gone))
+
+    def _checkpoint(self) -> Checkpoint:
+        """Return the checkpoint of the driver that is there, or was last."""
+        folder = self.events.parent / CHECKPOINT
+        outside = self.cell.settings.consumer.position is SavePosition.BEFORE_WORK
+        driver = next(stage for stage in self.stages if stage.role is Role.DRIVER)
+        return Checkpoint(folder / str(driver.stage.incarnation) if outside else folder)
+
     def stand_in(self, role: Role) -> None:
         """Start another driver on the same checkpoint."""
         first = self.target(role)
@@ -87,8 +106,6 @@ class SparkBench(KafkaBench):
         wait_until(done, within_s=ZOMBIE_S, because="the zombie to be done", poll_s=0.05)
 
     def _place(self, record: Record) -> tuple[int, int]:
-        from harness.core.record import decode_id  # noqa: PLC0415
-
         copies = self.deployed.observer.copies(self.topics[0])
         found = [(c.partition, c.offset) for c in copies if c.visible and c.value and decode_id(c.value) == record.id]
         if len(found) != 1:
