@@ -91,6 +91,7 @@ def run(
     system: Annotated[
         str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
     ] = None,
+    runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
     as_json: AsJson = False,
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
@@ -98,7 +99,7 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
         registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
-        records=records, system=system and registry.known(system, registry.SYSTEMS, "system"), clients=client or (),
+        records=records, system=system, runtime=runtime, clients=client or (),
     )  # fmt: skip
     plan = RunPlan(
         systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,

@@ -4,7 +4,7 @@ A test that takes the fixture ``lostack_cell`` is called once per cell; ``lostac
 sentence where the cell is not green. All selected cells of a session run overlapping, in one run, when the first of
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
-Options: ``--lostack-system NAME``, ``--lostack-seed N`` (may be repeated), ``--lostack-records N``,
+Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-seed N`` (may be repeated), ``--lostack-records N``,
 ``--lostack-jobs N``, ``--lostack-reports DIR``. A skipped case is one that does not apply, and nothing else.
 """
 
@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("lostack")
     group.addoption("--lostack-system", default=None, metavar="NAME", help="the system under test")
+    group.addoption("--lostack-runtime", default="process", metavar="NAME", help="where nodes live: process or docker")
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
@@ -70,10 +71,8 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = config.getoption("--lostack-records")
     records = DEFAULT_RECORDS if records is None else records
     try:
-        system = config.getoption("--lostack-system")
-        if system is not None:
-            registry.known(system, registry.SYSTEMS, "system")
-        return choose(registry.scenarios(), seeds=seeds, records=records, system=system)
+        system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
+        return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime)
     except (SelectionError, registry.UnknownNameError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
 
@@ -121,7 +120,8 @@ class Results:
         from harness.selection import not_run  # noqa: PLC0415
 
         plan = RunPlan(
-            systems=tuple(registry.system(name) for name in dict.fromkeys(cell.system for cell in cells)), cells=tuple(cells),
+            systems=tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells)),
+            cells=tuple(cells),
             not_applicable=tuple(not_run(cell) for cell in self._others),
             reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
             command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,

@@ -23,7 +23,9 @@ SYSTEMS = {
 """Systems under test by name: ``module:class``, imported only when used."""
 DEFAULT_SYSTEMS = ("kafka", "spark")
 """The systems that are run where none is named; each runs the pipelines that are its own."""
-RUNTIMES = ("process",)
+RUNTIMES = ("process", "docker")
+IN_CONTAINERS = ("kafka",)
+"""The systems that run in containers too; as processes all do."""
 CLIENTS = {
     "kafka-python": ("kafka", "memory"),
     "confluent-kafka": ("kafka",),
@@ -68,11 +70,25 @@ def scenarios() -> tuple[Scenario, ...]:
     return tuple(importlib.import_module("scenarios").ALL)
 
 
-def system(name: str) -> System:
-    """Return a system by its name. Raises :class:`UnknownNameError`."""
+def system(name: str, runtime: str = "process") -> System:
+    """Return a system by its name, in a runtime. Raises :class:`UnknownNameError`."""
     module, _, attribute = SYSTEMS[known(name, SYSTEMS, "system")].partition(":")
-    found: System = getattr(importlib.import_module(module), attribute)()
+    make = getattr(importlib.import_module(module), attribute)
+    found: System = make() if runtime == "process" else make(runtime)
     return found
+
+
+def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
+    """Return the systems that are meant in a runtime: the named one, or the default ones that run there.
+
+    Raises :class:`UnknownNameError` where the named one does not.
+    """
+    there = tuple(SYSTEMS) if known(runtime, RUNTIMES, "runtime") == "process" else IN_CONTAINERS
+    if name is None:
+        return tuple(each for each in DEFAULT_SYSTEMS if each in there)
+    if known(name, SYSTEMS, "system") not in there:
+        raise UnknownNameError(f"{name} does not run in runtime {runtime}; what does: {', '.join(there)}")
+    return (name,)
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:

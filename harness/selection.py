@@ -36,7 +36,7 @@ class Selection:
 
     def systems(self) -> tuple[System, ...]:
         """Return the systems of the cells, in their order."""
-        return tuple(registry.system(name) for name in dict.fromkeys(cell.system for cell in self.cells))
+        return tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in self.cells))
 
 
 def select(
@@ -82,7 +82,7 @@ def choose(
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
     everything = [
         cell
-        for name in ([system] if system else registry.DEFAULT_SYSTEMS)
+        for name in registry.systems(runtime, system)
         for client in registry.clients_of(name, clients)
         for cell in expand(
             [scenario for scenario in scenarios if registry.runs(name, scenario)], semantics=wanted, seeds=seeds,

@@ -148,5 +148,6 @@ def rerun_line(plan: Plan) -> str:
         return f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only {plan.scenario} --seed {plan.seed}"
     system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"
     only = "'" + plan.id.replace("'", "'\"'\"'") + "'"
+    runtime = "" if plan.runtime == "process" else f" --runtime {shlex.quote(plan.runtime)}"
     client = "" if plan.client in DEFAULT_CLIENTS else f" --client {shlex.quote(plan.client)}"
-    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}{client}"
+    return f"lostack run --only {only} --seed {plan.seed} --records {plan.offered}{system}{client}{runtime}"

@@ -32,6 +32,26 @@ class NodeStateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """What a node needs where it is a container; a runtime of processes has no use for it."""
+
+    image: str = "lostack"
+    """Which of the images the runtime was given."""
+    ports: tuple[int, ...] = ()
+    """Published on the host's loopback, by the same numbers; they stay over restarts."""
+    folders: tuple[Path, ...] = ()
+    """Folders of the host, seen at the same place inside."""
+    elsewhere: tuple[tuple[Path, str], ...] = ()
+    """Folders of the host, each with where it is seen inside."""
+    host_pids: bool = True
+    """Whether it sees the host's process ids: a program's failpoint names the id that the engine will see die."""
+    keep: bool = False
+    """Whether a restart starts the very same container again (a broker's), and not a new one."""
+    memory: str | None = None
+    """The most it may take, such as ``256m``."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
     """A node to start: a plain command with settings in its environment.
 
@@ -46,6 +66,7 @@ class NodeSpec:
     cwd: Path | None = None
     stdin_pipe: bool = False
     log: Path | None = None
+    container: ContainerSpec = ContainerSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +129,9 @@ class Node(Protocol):
     def resume(self) -> None:
         """Let a paused node go on. Raises NodeStateError where it has ended."""
 
+    def stands_still(self) -> bool:
+        """Whether it has been stopped by a signal, its own for instance. False where it has ended."""
+
     def wait(self, within_s: float) -> Exit | None:
         """Wait for its end; None where it lives on."""
 
@@ -130,6 +154,17 @@ class Runtime(Protocol):
     @property
     def name(self) -> str:
         """The word that selects it."""
+
+    @property
+    def python(self) -> str:
+        """The Python that programs of this package are run by."""
+
+    @property
+    def bind(self) -> str:
+        """The address that a node listens on for other nodes."""
+
+    def address(self, node: str) -> str:
+        """Return the host name or address at which nodes reach a node."""
 
     def start(self, spec: NodeSpec) -> Node:
         """Start a node. Raises StartError where that cannot be, NodeStateError where its name is taken."""

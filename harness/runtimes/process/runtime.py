@@ -15,6 +15,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import psutil
+
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import Exit, NodeStateError, StartError
@@ -93,6 +95,13 @@ class ProcessNode:
     def resume(self) -> None:
         """SIGCONT; return when the kernel shows no thread stopped."""
         self._must(signal.SIGCONT, group_running, "to go on")
+
+    def stands_still(self) -> bool:
+        """Whether the kernel shows it stopped."""
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
+            return False
 
     def wait(self, within_s: float) -> Exit | None:
         """Wait for its end; None where it lives on. Raises GuardianDiedError where nobody can know any more."""
@@ -180,6 +189,8 @@ class ProcessRuntime:
     """
 
     name = "process"
+    python = sys.executable
+    bind = "127.0.0.1"
 
     def __init__(self, *, directory: Path, on_event: OnEvent | None = None) -> None:
         self.directory = directory
@@ -232,6 +243,11 @@ class ProcessRuntime:
         """The latest incarnation of every node."""
         with self._lock:
             return tuple(self._nodes.values())
+
+    def address(self, node: str) -> str:
+        """Every node is on this machine's loopback."""
+        del node
+        return self.bind
 
     def check(self) -> None:
         """Raise what makes this runtime useless: GuardianDiedError, or what ``on_event`` raised."""

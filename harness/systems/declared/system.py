@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.interfaces import CellRun
-    from harness.setup.kafka import KafkaInstall
+    from harness.systems.kafka.ground import Ground
 
 
 class DeclaredSystem(KafkaSystem):
@@ -43,8 +43,8 @@ class DeclaredSystem(KafkaSystem):
             self._kept.close()
             self._kept = None
 
-    def _deployment(self, install: KafkaInstall, directory: Path) -> KafkaDeployed:
-        return DeclaredDeployed(install, directory)
+    def _deployment(self, ground: Ground, directory: Path) -> KafkaDeployed:
+        return DeclaredDeployed(ground, directory)
 
 
 class _Kept:

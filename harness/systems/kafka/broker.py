@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runtimes.interface import NodeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.runtimes.interface import Node, Runtime
-    from harness.setup.kafka import KafkaInstall
+    from harness.systems.kafka.ground import Ground
 
 INTER_BROKER = "broker"
 """The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""
@@ -38,27 +37,29 @@ class Ports:
     wire: Mapping[str, int]
 
 
-def properties(directory: Path, quorum: Sequence[Ports], number: int) -> str:
-    """Return ``server.properties`` of node ``number`` (from 1) of a quorum: fast to restart, quick to end transactions.
+def properties(directory: Path, quorum: Sequence[Ports], number: int, runtime: Runtime) -> dict[str, str]:
+    """Return the settings of node ``number`` (from 1) of a quorum: fast to restart, quick to end transactions.
 
     Kafka's own topics have a replica on every node.
     """
     ports, size = quorum[number - 1], str(len(quorum))
     insync = str(min(2, len(quorum)))
     alone = len(quorum) == 1
+    bind, voters = runtime.bind, [f"{n}@{runtime.address(name_of(n))}:{each.controller}" for n, each in enumerate(quorum, 1)]
     names = [role.upper() for role in WIRE_ROLES]
-    listeners = [f"{role.upper()}://127.0.0.1:{ports.broker[role]}" for role in WIRE_ROLES]
-    advertised = [f"{role.upper()}://127.0.0.1:{ports.wire[role]}" for role in WIRE_ROLES]
-    lines = {
+    listeners = [f"{role.upper()}://{bind}:{ports.broker[role]}" for role in WIRE_ROLES]
+    advertised = [f"{role.upper()}://{runtime.address('wire')}:{ports.wire[role]}" for role in WIRE_ROLES]
+    return {
         "process.roles": "broker,controller",
         "node.id": str(number),
-        "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{each.controller}" for n, each in enumerate(quorum, 1)),
+        "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": INTER_BROKER.upper(),
-        "listeners": ",".join([f"CONTROLLER://127.0.0.1:{ports.controller}", f"DIRECT://127.0.0.1:{ports.direct}", *listeners]),
+        "listeners": ",".join([f"CONTROLLER://{bind}:{ports.controller}", f"DIRECT://{bind}:{ports.direct}", *listeners]),
+        # the harness reaches it by loopback: a container's port is published there by its own number
         "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
-        "log.dirs": str(directory / "data"),
+        "log.dirs": str((directory / "data").absolute()),
         "num.network.threads": "2",
         "num.io.threads": "4",
         "num.partitions": "3",
@@ -93,26 +94,21 @@ def properties(directory: Path, quorum: Sequence[Ports], number: int) -> str:
         "log.index.size.max.bytes": "65536",
         "log.cleaner.enable": "false",
     }
-    return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
 class Broker:
     """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart."""
 
-    def __init__(
-        self, runtime: Runtime, install: KafkaInstall, directory: Path, quorum: Sequence[Ports], number: int = 1
-    ) -> None:
+    def __init__(self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1) -> None:
         self.name = name_of(number)
         self.number = number
         self.ports = quorum[number - 1]
         self.data = directory / "data"
         self._runtime = runtime
+        self._ground = ground
+        self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._config = directory / "server.properties"
-        self._config.write_text(properties(directory, quorum, number))
-        self._java = (str(install.java), *install.jvm_flags, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        self._classpath = install.classpath
-        self._log = directory / f"{self.name}.log"
+        self._settings = properties(directory, quorum, number, runtime)
         self.node: Node | None = None
 
     def process(self) -> Node:
@@ -130,20 +126,17 @@ class Broker:
         """Make an empty, formatted data directory."""
         format_all((self,))
 
-    def begin_format(self, cluster: str) -> Node:
-        """Start the formatting for a cluster; :func:`format_all` waits for its end."""
-        spec = NodeSpec(
-            name=f"{self.name}-format", role="tool", log=self._log,
-            argv=self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._config)),
-        )  # fmt: skip
-        return self._runtime.start(spec)
+    def begin_format(self, cluster: str) -> Node | None:
+        """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where the broker does it itself."""
+        spec = self._ground.format(self.name, self._settings, self._directory, cluster)
+        return None if spec is None else self._runtime.start(spec)
 
     def await_formatted(self, node: Node) -> None:
         """Wait for the end of the formatting."""
         end = node.wait(FORMAT_S)
         if end is None or end.status != 0:
             node.kill()
-            raise EnvironmentFailure(f"Kafka's storage could not be formatted ({end}); its log: {self._log}")
+            raise EnvironmentFailure(f"Kafka's storage could not be formatted ({end}); its log: {node.log_path}")
 
     def start(self) -> None:
         """Start the process and wait for the direct port; readiness is the observer's ack."""
@@ -152,19 +145,12 @@ class Broker:
 
     def launch(self) -> None:
         """Start the process."""
-        spec = NodeSpec(
-            name=self.name, role="broker", log=self._log, env={"KAFKA_OPTS": ""},
-            argv=self._command("kafka.Kafka", str(self._config)),
-        )  # fmt: skip
+        spec = self._ground.broker(self.name, self._settings, self._directory, [self.ports.direct])
         self.node = self._runtime.start(spec)
 
     def await_listening(self) -> None:
         """Wait for the direct port."""
         wait_until(self._listens_or_died, within_s=START_S, because=f"{self.name} to listen on port {self.ports.direct}")
-
-    def _command(self, main: str, *words: str) -> tuple[str, ...]:
-        # the logging configuration is inside the jars' default: errors to standard output
-        return (*self._java, "-cp", self._classpath, main, *words)
 
     def _listens_or_died(self) -> bool:
         self._runtime.check()
@@ -222,7 +208,8 @@ def format_all(brokers: Sequence[Broker]) -> None:
     """Give the nodes of one new cluster an empty, formatted data directory each."""
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     for broker, node in [(broker, broker.begin_format(cluster)) for broker in brokers]:
-        broker.await_formatted(node)
+        if node is not None:
+            broker.await_formatted(node)
 
 
 def _truncate(folder: Path, flushed: int) -> tuple[int, int]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 from harness import failpoint
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
-from harness.runtimes.interface import NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,9 +50,11 @@ class StageNode:
         spec = NodeSpec(
             name=f"{self.stage.key}-{self.name}",
             role=self.role,
-            argv=(sys.executable, "-m", self.module),
+            argv=(self.runtime.python, "-m", self.module),
             env={**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
             log=self.logs / f"{self.name}.log",
+            cwd=Path.cwd(),
+            container=ContainerSpec(folders=(self.failpoints.parent,)),
         )
         self.node = self.runtime.start(spec)
         self._told = False
@@ -94,10 +93,7 @@ class StageNode:
         """Whether this incarnation has died, or stands still, at a failpoint."""
         if self.node is None:
             return False
-        try:
-            return self.ended() is not None or psutil.Process(self.node.pid).status() == psutil.STATUS_STOPPED
-        except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
-            return False
+        return self.ended() is not None or self.node.stands_still()
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""

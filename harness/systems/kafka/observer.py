@@ -209,7 +209,8 @@ class Observer:
         else:
             return True
         finally:
-            producer.close(timeout=1)
+            with contextlib.suppress(KafkaError):  # a published port takes connections for a broker that is not up yet
+                producer.close(timeout=1)
 
     def _admin_client(self) -> Any:
         self._check()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.cell import client_name
@@ -13,15 +13,14 @@ from harness.core.scenario import Deployment
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS
-from harness.runtimes.interface import NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
-from harness.setup.kafka import ensure_kafka
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
 from harness.systems.kafka.cluster import ClusterCellRun
+from harness.systems.kafka.ground import make_ground
 from harness.systems.kafka.network import CellNetwork
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.run import KafkaCellRun
@@ -31,30 +30,30 @@ from harness.wire.messages import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Role
-    from harness.runtimes.interface import Exit, Node, Runtime
-    from harness.setup.kafka import KafkaInstall
+    from harness.runtimes.interface import Exit, Node
+    from harness.systems.kafka.ground import Ground
 
 WIRE_START_S = 20.0
 
 
 class KafkaSystem:
-    """Kafka in runtime ``process``."""
+    """Kafka, in the runtime of that name."""
 
     name = "kafka"
 
-    def __init__(self) -> None:
-        self._install: KafkaInstall | None = None
+    def __init__(self, runtime: str = "process") -> None:
+        self._runtime = runtime
+        self._ground: Ground | None = None
         self._toxiproxy: Path | None = None
         self._clients: set[str] = set()
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch Java, the jars and the class-data archive, where they are not there yet."""
-        self._install = ensure_kafka(say)
+        """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
+        self._ground = make_ground(self._runtime, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
@@ -65,13 +64,13 @@ class KafkaSystem:
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
-        if self._install is None:
+        if self._ground is None:
             raise RuntimeError("prepare() comes first")
         # shared or not, one broker is the same; the runner decides who may share it
         if need is Deployment.CLUSTER:
-            deployed: KafkaDeployed = KafkaCluster(self._install, directory)
+            deployed: KafkaDeployed = KafkaCluster(self._ground, directory)
         else:
-            deployed = self._deployment(self._install, directory)
+            deployed = self._deployment(self._ground, directory)
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -82,15 +81,14 @@ class KafkaSystem:
             raise
         return deployed
 
-    def _deployment(self, install: KafkaInstall, directory: Path) -> KafkaDeployed:
-        return KafkaDeployed(install, directory, self._toxiproxy)
+    def _deployment(self, ground: Ground, directory: Path) -> KafkaDeployed:
+        return KafkaDeployed(ground, directory, self._toxiproxy)
 
     def versions(self) -> dict[str, str]:
         """Kafka, its clients, Java and Python."""
         found = {name: importlib.metadata.version(name) for name in ("kafka-python", *sorted(self._clients))}
-        found["python"] = sys.version.split()[0]
-        if self._install is not None:
-            found |= {"kafka": self._install.version, "java": self._install.java_version}
+        if self._ground is not None:
+            found |= self._ground.versions()
         if self._toxiproxy is not None:
             found["toxiproxy"] = TOXIPROXY
         return found
@@ -102,15 +100,15 @@ class KafkaDeployed:
     size: ClassVar[int] = 1
     """How many brokers."""
 
-    def __init__(self, install: KafkaInstall, directory: Path, toxiproxy: Path | None = None) -> None:
-        self.runtime: Runtime = ProcessRuntime(directory=directory)
+    def __init__(self, ground: Ground, directory: Path, toxiproxy: Path | None = None) -> None:
+        self.runtime = ground.runtime(directory)
         self._directory = directory
         each = 2 + 2 * len(WIRE_ROLES)
-        self._lease = PortLease(1 + self.size * each)
-        self.toxiproxy_port, *others = self._lease.ports
+        self._lease = PortLease(2 + self.size * each)
+        self.toxiproxy_port, self._control_port, *others = self._lease.ports
         quorum = [_ports(others[at : at + each]) for at in range(0, len(others), each)]
         folders = [directory / f"broker-{n}" if self.size > 1 else directory for n in range(1, self.size + 1)]
-        self.brokers = tuple(Broker(self.runtime, install, folder, quorum, n) for n, folder in enumerate(folders, 1))
+        self.brokers = tuple(Broker(self.runtime, ground, folder, quorum, n) for n, folder in enumerate(folders, 1))
         self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
         self._wire: WireControl | None = None
         self.wire_node: Node | None = None
@@ -142,14 +140,14 @@ class KafkaDeployed:
 
     def bootstrap(self, role: Role) -> str:
         """The addresses that nodes of a role are given: the wire's."""
-        return ",".join(f"127.0.0.1:{broker.ports.wire[str(role)]}" for broker in self.brokers)
+        return ",".join(f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}" for broker in self.brokers)
 
     def routes(self, *roles: str) -> tuple[Route, ...]:
         """Return the wire's routes for these roles, to every broker."""
         return tuple(
             Route(
                 role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
-                broker.ports.wire[role], broker.ports.broker[role],
+                broker.ports.wire[role], broker.ports.broker[role], self.runtime.bind, self.runtime.address(broker.name),
             )
             for broker in self.brokers for role in roles
         )  # fmt: skip
@@ -207,8 +205,11 @@ class KafkaDeployed:
     def _start_wire(self) -> None:
         log = self._directory / "wire.log"
         spec = NodeSpec(
-            name="wire", role="wire", log=log, stdin_pipe=True,
-            argv=(sys.executable, "-m", "harness.wire", "--history", str(self._directory)),
+            name="wire", role="wire", log=log, stdin_pipe=True, cwd=Path.cwd(),
+            argv=(self.runtime.python, "-m", "harness.wire", "--history", str(self._directory),
+                  "--control-host", self.runtime.bind, "--control-port", str(self._control_port)),
+            # the whole run's folder, <run>/deployments/<this>: the cells' histories lie beside
+            container=ContainerSpec(ports=(self._control_port,), folders=(self._directory.absolute().parents[1],)),
         )  # fmt: skip
         self.wire_node = self.runtime.start(spec)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.setup.kafka import KafkaInstall
     from harness.setup.spark import SparkInstall
+    from harness.systems.kafka.ground import Ground
 
 
 class SparkSystem(KafkaSystem):
@@ -24,8 +24,8 @@ class SparkSystem(KafkaSystem):
 
     name = "spark"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, runtime: str = "process") -> None:
+        super().__init__(runtime)
         self._spark: SparkInstall | None = None
         self._failpoints: Path | None = None
 
@@ -39,17 +39,17 @@ class SparkSystem(KafkaSystem):
         """Those of Kafka, and Spark's."""
         return super().versions() | ({"spark": self._spark.version} if self._spark else {})
 
-    def _deployment(self, install: KafkaInstall, directory: Path) -> SparkDeployed:
+    def _deployment(self, ground: Ground, directory: Path) -> SparkDeployed:
         if self._spark is None or self._failpoints is None:
             raise RuntimeError("prepare() comes first")
-        return SparkDeployed(install, directory, self._spark, self._failpoints)
+        return SparkDeployed(ground, directory, self._spark, self._failpoints)
 
 
 class SparkDeployed(KafkaDeployed):
     """A broker behind its wire, for the queries of cells."""
 
-    def __init__(self, install: KafkaInstall, directory: Path, spark: SparkInstall, failpoint_jar: Path) -> None:
-        super().__init__(install, directory)
+    def __init__(self, ground: Ground, directory: Path, spark: SparkInstall, failpoint_jar: Path) -> None:
+        super().__init__(ground, directory)
         self.spark = spark
         self.failpoint_jar = failpoint_jar
 

@@ -1,0 +1,5 @@
+"""Runtime ``docker``: nodes are containers on a private network of the run; nothing but loopback is published."""
+
+from harness.runtimes.docker.runtime import DockerNode, DockerRuntime
+
+__all__ = ["DockerNode", "DockerRuntime"]

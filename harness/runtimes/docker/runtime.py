@@ -1,0 +1,416 @@
+"""The runtime ``docker``: a node is a container, driven through testcontainers; the engine's word is the evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from docker.errors import APIError
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.network import Network
+
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.docker.engine import HARNESS, RUN, EngineError, connect, explained, me, remove, remove_leftovers, telling
+from harness.runtimes.interface import Exit, NodeStateError, StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from harness.runtimes.interface import EventKind, NodeSpec, OnEvent
+    from harness.setup.images import Image
+
+GONE_WITHIN_S: Final = 30.0
+READY_WITHIN_S: Final = 20.0
+TAIL_BYTES: Final = 1 << 16
+KILLED: Final = 128
+"""The engine shows a death by signal n as exit code 128 + n."""
+STOP_WITHIN_S: Final = 1
+_STARTING: Final = threading.Lock()
+
+
+class DockerNode:
+    """One life of a container; see :class:`harness.runtimes.interface.Node`."""
+
+    def __init__(self, runtime: DockerRuntime, spec: NodeSpec, *, log_path: Path, incarnation: int) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.role = spec.role
+        self.log_path = log_path
+        self.incarnation = incarnation
+        self.pid = 0
+        self.container: Any = None
+        self._log_start = log_path.stat().st_size if log_path.exists() else 0
+        self._runtime = runtime
+        self._exit: Exit | None = None
+        self._ended = threading.Event()
+        self.oom_killed = False
+        """Whether the kernel ended it for want of memory, as the engine tells."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<node {self.name} ({self.role}), container {self.container and self.container.short_id}, {self._exit or 'alive'}>"
+        )
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended; None while it lives."""
+        return self._exit
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended. A paused node is alive."""
+        return not self._ended.is_set()
+
+    def kill(self) -> Exit:
+        """SIGKILL, and wait until the engine says that it is gone. Where it had ended before, say how."""
+        self._runtime.signal(self, signal.SIGKILL)
+        return self._gone()
+
+    def terminate(self, within_s: float) -> Exit:
+        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later. A paused node is resumed to hear it."""
+        if self._paused():
+            self.resume()
+        if self._runtime.signal(self, signal.SIGTERM):
+            return self.wait(within_s) or self.kill()
+        return self._gone()
+
+    def pause(self) -> None:
+        """Freeze the container; return when the engine shows it paused."""
+        self._runtime.pause(self)
+
+    def resume(self) -> None:
+        """Let it go on, whether it was frozen or has stopped itself."""
+        self._runtime.resume(self)
+
+    def stands_still(self) -> bool:
+        """Whether its processes are stopped by a signal (a failpoint does that), as the engine's ``top`` shows."""
+        return self._runtime.stands_still(self)
+
+    def wait(self, within_s: float) -> Exit | None:
+        """Wait for its end; None where it lives on."""
+        self._ended.wait(within_s)
+        if self._exit is None:
+            self._runtime.check()
+        return self._exit
+
+    def write_stdin(self, data: bytes) -> None:
+        """Refuse: nothing is written into a container's input."""
+        raise NodeStateError(f"node {self.name} is a container: {len(data)} bytes cannot be written to its input")
+
+    def close_stdin(self) -> None:
+        """Do nothing: it has no input."""
+
+    def log_tail(self, lines: int = 20) -> str:
+        """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
+        try:
+            with self.log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, end - TAIL_BYTES))
+                text = log.read().decode(errors="replace")
+        except OSError as error:
+            return f"(no log: {error.strerror})"
+        return "\n".join(text.splitlines()[-lines:])
+
+    def restart(self) -> DockerNode:
+        """Start the same container again, as the next incarnation."""
+        if self.alive:
+            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
+        return self._runtime.start(self.spec)
+
+    def _paused(self) -> bool:
+        return self.alive and self._runtime.state(self).get("Paused", False)
+
+    def _gone(self) -> Exit:
+        exit_ = self.wait(GONE_WITHIN_S)
+        if exit_ is None:
+            raise WaitTimeoutError(f"container {self.name} to be gone", GONE_WITHIN_S)
+        return exit_
+
+    def _end(self, exit_: Exit | None, *, oom_killed: bool = False) -> None:
+        self._exit = exit_
+        self.oom_killed = oom_killed
+        self._ended.set()
+
+
+class DockerRuntime:
+    """Starts nodes as containers of one private network. Thread-safe; a context manager.
+
+    ``images``: by the names that specs use. Logs go to ``directory/<node>.log``. ``on_event``: see
+    :data:`harness.runtimes.interface.OnEvent`, but for the thread. What earlier runs of this machine left is removed first.
+    Raises EngineError where the engine cannot be reached.
+    """
+
+    name = "docker"
+    python = "python3"
+    bind = "0.0.0.0"  # noqa: S104 - of the container; only loopback is published
+
+    def __init__(self, *, directory: Path, images: Mapping[str, Image], on_event: OnEvent | None = None) -> None:
+        self.directory = directory
+        self.images = images
+        self._on_event = on_event
+        self._nodes: dict[str, DockerNode] = {}
+        self._incarnations: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._closing = False
+        self._failure: Exception | None = None
+        self._client = connect()
+        self.run = secrets.token_hex(4)
+        self._labels = {RUN: self.run, HARNESS: me()}
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartError(f"cannot write logs to {directory}: {error.strerror}") from error
+        with telling("removing what an earlier run has left"):
+            remove_leftovers(self._client)
+        self._guardian = self._spawn_guardian()
+        self._network = Network(docker_network_kw={"labels": self._labels, "driver": "bridge"})
+        self._network.name = f"lostack-{self.run}"
+        with telling("making a network for the containers"):
+            self._network.create()
+
+    def _spawn_guardian(self) -> subprocess.Popen[bytes]:
+        """Start the process that removes everything where this one dies. Returns when it watches."""
+        command = [sys.executable, "-m", "harness.runtimes.docker.guardian", f"{RUN}={self.run}"]
+        with (self.directory / "guardian.log").open("ab") as log:
+            guardian = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )  # fmt: skip
+        if guardian.stdout is None or guardian.stdout.readline() != b"ready\n":
+            guardian.kill()
+            raise EngineError("the guardian of the containers did not come up")
+        return guardian
+
+    # --- what users call ----------------------------------------------------------------------------------------
+
+    @property
+    def guardian_pid(self) -> int:
+        """Process id of the guardian."""
+        return self._guardian.pid
+
+    @property
+    def nodes(self) -> tuple[DockerNode, ...]:
+        """The latest incarnation of every node."""
+        with self._lock:
+            return tuple(self._nodes.values())
+
+    def address(self, node: str) -> str:
+        """Return the name by which other nodes reach one."""
+        return node
+
+    def check(self) -> None:
+        """Raise what makes this runtime useless: the engine is gone, or what ``on_event`` raised."""
+        if self._failure is not None:
+            raise self._failure
+        if self._guardian.poll() is not None and not self._closing:
+            raise EngineError(f"the guardian of the containers ended (status {self._guardian.returncode})")
+
+    def start(self, spec: NodeSpec) -> DockerNode:
+        """Start a container; the one that ended, where that is kept and its spec the same. Raises StartError, NodeStateError."""
+        self.check()
+        node, before = self._admit(spec)
+        try:
+            with telling(f"cannot start node {spec.name}"):
+                self._run(node, before)
+        except EngineError as error:
+            self._dismiss(node, before)
+            raise StartError(str(error)) from error
+        return node
+
+    def signal(self, node: DockerNode, number: signal.Signals) -> bool:
+        """Signal a container's first process. False where it has ended."""
+        self.check()
+        if not node.alive:
+            return False
+        with telling(f"sending {number.name} to node {node.name}"):
+            try:
+                node.container.kill(signal=number.name)
+            except APIError as error:
+                if "is not running" in explained(error):
+                    return False
+                raise
+        self._tell("signalled", node, signal=number.name, at_ns=time.monotonic_ns())
+        return True
+
+    def pause(self, node: DockerNode) -> None:
+        """Freeze a container. Raises NodeStateError where it has ended."""
+        self._act(node, "pause", "SIGSTOP")
+        if not self.state(node).get("Paused"):
+            raise NodeStateError(f"node {node.name} is not paused, though the engine said so")
+
+    def resume(self, node: DockerNode) -> None:
+        """Thaw it, and send SIGCONT where it has stopped itself. Raises NodeStateError where it has ended."""
+        if self.state(node).get("Paused"):
+            self._act(node, "unpause", "SIGCONT")
+        if self.stands_still(node):
+            self.signal(node, signal.SIGCONT)
+            wait_until(lambda: not node.alive or not self.stands_still(node), within_s=GONE_WITHIN_S,
+                       because=f"node {node.name} to go on after SIGCONT")  # fmt: skip
+        if not node.alive:
+            raise NodeStateError(f"cannot resume node {node.name}: it has ended by {node.exit}")
+
+    def stands_still(self, node: DockerNode) -> bool:
+        """Whether a process of the container is stopped by a signal."""
+        if not node.alive:
+            return False
+        try:
+            with telling(f"asking for the processes of node {node.name}"):
+                rows = node.container.top(ps_args="-eo pid,stat")["Processes"] or ()
+        except EngineError:  # it has just ended, and will be reported in a moment
+            return False
+        return any(row[1].startswith("T") for row in rows)
+
+    def state(self, node: DockerNode) -> dict[str, Any]:
+        """Return what the engine says of a container."""
+        with telling(f"asking for the state of node {node.name}"):
+            return dict(self._client.api.inspect_container(node.container.id)["State"])
+
+    def close(self) -> None:
+        """Remove everything of this runtime, and end the guardian. Safe to call twice."""
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+        try:
+            with telling("removing the containers"):
+                remove(self._client, f"{RUN}={self.run}")
+            for node in self.nodes:
+                node.wait(GONE_WITHIN_S)
+        finally:
+            self._client.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._guardian.communicate(b"done\n", timeout=GONE_WITHIN_S)
+        if self._failure is not None:
+            raise self._failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            self.close()
+        except Exception:
+            if value is None:
+                raise
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _admit(self, spec: NodeSpec) -> tuple[DockerNode, DockerNode | None]:
+        """Reserve the node's name; return the node that is to be started, and the one that had the name."""
+        log_path = (spec.log or self.directory / f"{spec.name}.log").absolute()
+        with self._lock:
+            if self._closing:
+                raise NodeStateError(f"cannot start node {spec.name}: the runtime is closed")
+            before = self._nodes.get(spec.name)
+            if before is not None and before.alive:
+                raise NodeStateError(f"cannot start node {spec.name}: one of that name is alive (pid {before.pid})")
+            incarnation = self._incarnations.get(spec.name, 0) + 1
+            node = DockerNode(self, spec, log_path=log_path, incarnation=incarnation)
+            self._nodes[spec.name] = node
+            self._incarnations[spec.name] = incarnation
+            return node, before
+
+    def _dismiss(self, node: DockerNode, before: DockerNode | None) -> None:
+        """Free the name of a node that never came to life."""
+        node._end(None)  # noqa: SLF001
+        with self._lock:
+            self._incarnations[node.name] -= 1
+            if before is None:
+                del self._nodes[node.name]
+            else:
+                self._nodes[node.name] = before
+
+    def _run(self, node: DockerNode, before: DockerNode | None) -> None:
+        if before is not None and before.spec == node.spec and node.spec.container.keep:
+            node.container = before.container
+            node.container.start()
+        else:
+            if before is not None and before.spec.container.keep:
+                before.container.remove(force=True, v=True)
+            node.container = self._create(node)
+        state = self.state(node)
+        node.pid = int(state.get("Pid") or 0)
+        self._tell("started", node, at_ns=time.monotonic_ns())
+        threading.Thread(target=self._follow, args=(node, state), name=f"follow-{node.name}", daemon=True).start()
+
+    def _create(self, node: DockerNode) -> Any:
+        """Create and start a container through testcontainers."""
+        spec, wants = node.spec, node.spec.container
+        described = DockerContainer(self.images[wants.image].reference)
+        described.env = dict(spec.env)
+        if spec.argv:
+            described.with_command(list(spec.argv))
+        described.with_name(f"lostack-{self.run}-{spec.name}-{node.incarnation}")
+        described.with_network(self._network).with_network_aliases(spec.name)
+        ports: dict[str, Any] = {f"{port}/tcp": ("127.0.0.1", port) for port in wants.ports}  # a pair is docker-py's own form
+        described.ports = ports
+        for folder, inside in (*((each, str(each.absolute())) for each in wants.folders), *wants.elsewhere):
+            folder.mkdir(parents=True, exist_ok=True)
+            described.with_volume_mapping(str(folder.absolute()), inside, "rw")
+        described.with_kwargs(
+            labels={**self._labels, "lostack.node": spec.name}, hostname=spec.name[:63], user=f"{os.getuid()}:{os.getgid()}",
+            stdin_open=spec.stdin_pipe, working_dir=None if spec.cwd is None else str(spec.cwd.absolute()), detach=True,
+            pid_mode="host" if wants.host_pids else None, mem_limit=wants.memory,
+        )  # fmt: skip
+        with _STARTING:  # Ryuk would want an image and the engine's socket; what is left over is removed by the guardian
+            ryuk = testcontainers_config.ryuk_disabled
+            testcontainers_config.ryuk_disabled = True
+            try:
+                described.start()
+            finally:
+                testcontainers_config.ryuk_disabled = ryuk
+        return described.get_wrapped_container()
+
+    def _follow(self, node: DockerNode, state: Mapping[str, Any]) -> None:
+        """Copy a container's output into its log until it ends; then say how it ended. A thread of its own."""
+        try:
+            with telling(f"following node {node.name}"):
+                began = dt.datetime.fromisoformat(str(state["StartedAt"])).timestamp()
+                with node.log_path.open("ab", buffering=0) as log:
+                    for chunk in node.container.logs(stream=True, follow=True, since=began - 0.0005):
+                        log.write(chunk)
+                code = int(node.container.wait()["StatusCode"])
+                at_ns = time.monotonic_ns()
+                oom = bool(self.state(node).get("OOMKilled"))
+                if not node.spec.container.keep:
+                    node.container.remove(v=True)
+        except EngineError as error:
+            if not self._closing:
+                self._failure = self._failure or error
+            node._end(None)  # noqa: SLF001
+            return
+        number = code - KILLED if code > KILLED else None
+        node._end(Exit(node.pid, None if number else code, number, at_ns), oom_killed=oom)  # noqa: SLF001
+        self._tell("exited", node, status=None if number else code, signal=number, at_ns=at_ns)
+
+    def _act(self, node: DockerNode, verb: str, name: str) -> None:
+        self.check()
+        try:
+            if node.alive:
+                getattr(node.container, verb)()
+        except APIError as error:
+            if "is not running" not in explained(error):
+                raise EngineError(f"cannot {verb} node {node.name}: {explained(error)}") from error
+            node.wait(GONE_WITHIN_S)
+        if not node.alive:
+            raise NodeStateError(f"cannot {verb} node {node.name}: it has ended by {node.exit}")
+        self._tell("signalled", node, signal=name, at_ns=time.monotonic_ns())
+
+    def _tell(self, kind: EventKind, node: DockerNode, **fields: Any) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(kind, node, {"pid": node.pid, "incarnation": node.incarnation, **fields})
+        except Exception as error:  # noqa: BLE001 - it is raised by the next call, in a thread of its user
+            self._failure = self._failure or error

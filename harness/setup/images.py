@@ -1,0 +1,261 @@
+"""Container images: which are used, by what name, and stand-ins of the same layout where no registry is to be had.
+
+The official ones are the default, each pinned by version and each a setting (``LOSTACK_IMAGE_KAFKA`` and so on). Where the
+official one is neither present nor can be pulled, a stand-in is built from this machine's Java and Python and the locked
+artefacts (seconds, once: what it is made of is its fingerprint), and every report says so.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from docker.errors import APIError, DockerException, ImageNotFound
+
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.docker.engine import HARNESS, me
+from harness.setup.cache import cache_root, locked, need_space
+from harness.setup.jars import ensure_jars, read_jar_set
+from harness.setup.java import find_java
+from harness.setup.kafka import VERSION as KAFKA
+from harness.setup.rootfs import Rootfs
+from harness.setup.toxiproxy import VERSION as TOXIPROXY
+from harness.setup.toxiproxy import ensure_toxiproxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import docker
+
+PARTS: Final = Path(__file__).with_name("image")
+OFFICIAL: Final = {"kafka": f"apache/kafka:{KAFKA}", "toxiproxy": f"ghcr.io/shopify/toxiproxy:{TOXIPROXY}"}
+"""What is used where no setting says otherwise. ``lostack`` is no official image: it is always made of this installation."""
+NAMES: Final = (*OFFICIAL, "lostack")
+FINGERPRINT: Final = "lostack.fingerprint"
+STANDS_FOR: Final = "lostack.stand-in-for"
+PULL_VARIABLE: Final = "LOSTACK_PULL"
+NEEDED_MB: Final = 2000
+ARCHIVE: Final = "/tmp/kafka.jsa"  # noqa: S108 - in a container
+ARCHIVE_WITHIN_S: Final = 120.0
+TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""As the brokers run: the archive must fit their heap."""
+PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka")
+"""What the programs in containers import besides this package."""
+NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
+                    "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
+KAFKA_TOOLS: Final = ("topics", "consumer-groups", "console-producer", "console-consumer", "broker-api-versions", "storage",
+                      "run-class")  # fmt: skip
+NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that is there: its name, its id, and what it stands in for."""
+
+    name: str
+    reference: str
+    id: str
+    stands_for: str | None = None
+
+    def __str__(self) -> str:
+        short = self.id.removeprefix("sha256:")[:12]
+        return f"{self.reference} ({short}" + (f"; a STAND-IN for {self.stands_for})" if self.stands_for else ")")
+
+
+def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the reference that the settings name."""
+    return environ.get(f"LOSTACK_IMAGE_{name.upper()}") or OFFICIAL.get(name, stand_in_reference(name))
+
+
+def stand_in_reference(name: str) -> str:
+    """Return the name of a stand-in: it can never be taken for the official image."""
+    return "lostack:local" if name == "lostack" else f"lostack/stand-in-{name}:{OFFICIAL[name].rpartition(':')[2]}"
+
+
+def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
+    """Return an image, pulled or built where it is not there yet.
+
+    Raises EnvironmentFailure with one line where it can be neither.
+    """
+    reference = wanted(name)
+    if name == "lostack" and reference == stand_in_reference(name):
+        return build_stand_in(client, name, say)
+    found = _present(client, reference)
+    if found is not None:
+        return Image(name, reference, found.id, found.labels.get(STANDS_FOR))
+    try:
+        found = _pull(client, reference, say)
+    except DockerException as error:
+        if reference != OFFICIAL.get(name):
+            because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+            raise EnvironmentFailure(f"{because}; pull it, or unset LOSTACK_IMAGE_{name.upper()}") from error
+        say(f"{reference} is not here and cannot be pulled: a stand-in takes its place")
+        return build_stand_in(client, name, say)
+    return Image(name, reference, found.id)
+
+
+def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
+    """Build the stand-in of an image where what it is made of has changed since it was built last."""
+    reference, cache = stand_in_reference(name), cache_root()
+    with locked(cache / f"image-{name}", say):
+        rootfs, changes = RECIPES[name](cache, say)
+        fingerprint = rootfs.fingerprint()
+        found = _present(client, reference)
+        stands_for = OFFICIAL.get(name)
+        if found is None or found.labels.get(FINGERPRINT) != fingerprint:
+            say(f"building {reference}")
+            labels = [f"LABEL {FINGERPRINT}={fingerprint}", *([f"LABEL {STANDS_FOR}={stands_for}"] if stands_for else [])]
+            _import(client, rootfs, reference, [*changes, *labels])
+            if name == "kafka":
+                _archive(client, rootfs, reference, say)
+                _import(client, rootfs, reference, [*changes, *labels])
+            found = client.images.get(reference)
+        return Image(name, reference, str(found.id), stands_for)
+
+
+def _present(client: docker.DockerClient, reference: str) -> Any:
+    try:
+        return client.images.get(reference)
+    except ImageNotFound:
+        return None
+
+
+def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Any:
+    if os.environ.get(PULL_VARIABLE) == "never":
+        raise DockerException(f"{PULL_VARIABLE}=never")
+    say(f"pulling {reference}")
+    repository, _, tag = reference.rpartition(":")
+    return client.images.pull(repository, tag=tag)
+
+
+def _short(error: DockerException) -> str:
+    return str(getattr(error, "explanation", None) or error).splitlines()[0][:160]
+
+
+def _import(client: docker.DockerClient, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+    repository, _, tag = reference.rpartition(":")
+    need_space(Path(tempfile.gettempdir()), NEEDED_MB, f"the image {reference}")
+    with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+        rootfs.write(file)
+        file.flush()
+        try:
+            client.api.import_image_from_file(file.name, repository=repository, tag=tag, changes=changes)
+        except APIError as error:
+            raise EnvironmentFailure(f"the engine cannot take the image {reference}: {_short(error)}") from error
+
+
+def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]) -> None:
+    """Add the class-data archive, as upstream's image has one: a broker that comes up and ends in order writes it.
+
+    It only saves time: where it cannot be made, things go without it.
+    """
+    say("making the class-data archive of the Kafka image")
+    old = client.images.get(reference)
+    made = client.containers.create(reference, environment={"KAFKA_OPTS": f"-XX:ArchiveClassesAtExit={ARCHIVE}", **TRIAL},
+                                    labels={HARNESS: me()}, detach=True)  # fmt: skip
+    try:
+        made.start()
+        wait_until(lambda: _listens(made), within_s=ARCHIVE_WITHIN_S, because="a broker to come up in a container", poll_s=0.2)
+        made.stop(timeout=int(ARCHIVE_WITHIN_S))
+        data, _ = made.get_archive(ARCHIVE)
+        with tarfile.open(fileobj=io.BytesIO(b"".join(data))) as archive:
+            file = archive.extractfile(Path(ARCHIVE).name)
+            rootfs.data("/opt/kafka/kafka.jsa", file.read() if file else b"")
+    except (APIError, WaitTimeoutError) as error:
+        say(f"no class-data archive ({error}): brokers start slower")
+    finally:
+        made.remove(force=True, v=True)
+        client.api.remove_image(old.id, force=True)
+
+
+def _listens(container: Any) -> bool:
+    """Whether the broker listens on 9092 (0x2384), as the kernel tells inside."""
+    container.reload()
+    if container.status == "exited":
+        raise WaitTimeoutError("the broker not to end at once", 0)
+    return b":2384 " in container.exec_run(["cat", "/proc/net/tcp6", "/proc/net/tcp"]).output
+
+
+# --- what the stand-ins are made of ---------------------------------------------------------------------------------
+
+
+def _java(rootfs: Rootfs, cache: Path, say: Callable[[str], None]) -> None:
+    home = find_java(cache, say).path.resolve().parents[1]
+    rootfs.tree("/opt/java", home, NO_JAVA)
+
+
+def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    rootfs = Rootfs()
+    rootfs.basics()
+    _java(rootfs, cache, say)
+    jar_set = read_jar_set(f"kafka-{KAFKA}")
+    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
+    for jar in sorted(jar_set.sums):
+        rootfs.file(f"/opt/kafka/libs/{jar}", directory / jar)
+    for folder in ("/opt/kafka/config", "/mnt/shared/config", "/var/lib/kafka/data", "/etc/kafka/secrets"):
+        rootfs.folder(folder, 0o775, 1000)
+    rootfs.text("/etc/kafka/docker/run", (PARTS / "kafka-run.sh").read_text(), 0o755)
+    rootfs.text("/etc/kafka/docker/server.properties", (PARTS / "server.properties").read_text())
+    for name in ("log4j2.yaml", "tools-log4j2.yaml"):
+        rootfs.text(f"/etc/kafka/docker/{name}", (PARTS / "log4j2.yaml").read_text())
+    tool = (PARTS / "kafka-tool.sh").read_text()
+    for name in KAFKA_TOOLS:
+        rootfs.text(f"/opt/kafka/bin/kafka-{name}.sh", tool, 0o755)
+    return rootfs, [
+        "ENV PATH=/opt/java/bin:/opt/kafka/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "USER appuser", "EXPOSE 9092",
+        'VOLUME ["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"]', 'CMD ["/etc/kafka/docker/run"]',
+    ]  # fmt: skip
+
+
+def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    rootfs = Rootfs()
+    rootfs.program(ensure_toxiproxy(cache, say), "/toxiproxy")
+    return rootfs, ["EXPOSE 8474", 'ENTRYPOINT ["/toxiproxy"]', 'CMD ["-host=0.0.0.0"]']
+
+
+def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    del cache, say
+    rootfs = Rootfs()
+    rootfs.basics()
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    rootfs.tree(str(stdlib), stdlib, NO_STDLIB)
+    rootfs.program(Path(sys.executable).resolve(), "/usr/bin/python3")
+    files = _package_files(PACKAGES)
+    for name, path in files:
+        (rootfs.python if path.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}", path)
+    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+    own = Path(__file__).parents[1]
+    for file in sorted(own.rglob("*.py")):
+        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    home = Path(sys.base_prefix)
+    return rootfs, [
+        f"ENV PYTHONHOME={home}", "ENV PYTHONPATH=/opt/lostack", "ENV PATH=/usr/bin:/bin", "ENV PYTHONDONTWRITEBYTECODE=1",
+        "USER appuser", 'CMD ["python3", "-m", "harness.wire", "--help"]',
+    ]  # fmt: skip
+
+
+def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return the files of installed packages: path below site-packages, and where it is."""
+    found = []
+    there = {str(each.name).lower().replace("_", "-") for each in importlib.metadata.distributions()}
+    for name in sorted(there & set(names)):  # clients that are not installed are missing inside as well
+        for file in importlib.metadata.files(name) or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file() and path.suffix not in {".pyi", ".pyc", ".h"}:
+                found.append((str(file), path))
+    return found
+
+
+RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
+    "kafka": _kafka, "toxiproxy": _toxiproxy, "lostack": _lostack,
+}  # fmt: skip
+"""How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

@@ -1,0 +1,137 @@
+"""What a Kafka stands on: processes of this machine, or containers. Here, and nowhere else, the two differ."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.process.runtime import ProcessRuntime
+from harness.setup.kafka import VERSION, ensure_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.runtimes.interface import Runtime
+    from harness.setup.images import Image
+    from harness.setup.kafka import KafkaInstall
+
+HEAP = "-Xmx256m"
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class Ground(Protocol):
+    """Where brokers live, and how one is started there."""
+
+    def runtime(self, directory: Path) -> Runtime:
+        """Return a new runtime, for one deployment."""
+
+    def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec | None:
+        """Return the node that formats a broker's folder ``directory/data``; ``None`` where the broker does it itself."""
+
+    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
+        """Return the broker as a node. ``settings``: those of ``server.properties``; ``ports``: those the harness connects to."""
+
+    def versions(self) -> dict[str, str]:
+        """Return what takes part, for the report."""
+
+
+def new_cluster_id() -> str:
+    """Return an id for a new cluster."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+@dataclass(frozen=True)
+class ProcessGround:
+    """Java on this machine."""
+
+    install: KafkaInstall
+
+    def runtime(self, directory: Path) -> Runtime:
+        """Return a runtime of processes."""
+        return ProcessRuntime(directory=directory)
+
+    def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec:
+        """Kafka's own tool, as upstream's scripts call it."""
+        config = _properties(name, settings, directory)
+        return NodeSpec(
+            name=f"{name}-format", role="tool", log=directory / f"{name}.log",
+            argv=self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)),
+        )  # fmt: skip
+
+    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
+        """A plain ``java``."""
+        del ports
+        config = _properties(name, settings, directory)
+        return NodeSpec(
+            name=name, role="broker", log=directory / f"{name}.log", env={"KAFKA_OPTS": ""},
+            argv=self._command("kafka.Kafka", str(config)),
+        )  # fmt: skip
+
+    def versions(self) -> dict[str, str]:
+        """Kafka, Java and Python."""
+        return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
+
+    def _command(self, main: str, *words: str) -> tuple[str, ...]:
+        # the logging configuration is inside the jars' default: errors to standard output
+        java = (str(self.install.java), *self.install.jvm_flags, HEAP, *JVM)
+        return (*java, "-cp", self.install.classpath, main, *words)
+
+
+@dataclass(frozen=True)
+class DockerGround:
+    """Images in an engine. Brokers are configured as ``apache/kafka`` is: by KAFKA_* variables."""
+
+    images: Mapping[str, Image]
+    cluster: str
+
+    def runtime(self, directory: Path) -> Runtime:
+        """Return a runtime of containers, on a network of its own."""
+        from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - brings the engine's client; processes need none
+
+        return DockerRuntime(directory=directory, images=self.images)
+
+    def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> None:
+        """Leave it to the image, which formats an empty volume."""
+
+    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
+        """The image's own command."""
+        variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()}
+        jvm = {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM), "CLUSTER_ID": self.cluster}
+        return NodeSpec(
+            name=name, role="broker", argv=(), env={**variables, **jvm}, log=directory / f"{name}.log",
+            container=ContainerSpec("kafka", ports=tuple(ports), folders=((directory / "data").absolute(),),
+                                    elsewhere=((directory / "config", "/opt/kafka/config"),), host_pids=False, keep=True),
+        )  # fmt: skip
+
+    def versions(self) -> dict[str, str]:
+        """Kafka and the images, with what they stand in for."""
+        images = {f"image {name}": str(image) for name, image in self.images.items()}
+        return {"kafka": VERSION, "python": sys.version.split()[0], **images}
+
+
+def make_ground(runtime: str, say: Callable[[str], None]) -> Ground:
+    """Fetch or build what Kafka needs in a runtime. Raises EnvironmentFailure where that cannot be."""
+    if runtime == "process":
+        return ProcessGround(ensure_kafka(say))
+    from harness.runtimes.docker.engine import connect, same_kernel  # noqa: PLC0415
+    from harness.setup.images import ensure_image  # noqa: PLC0415
+
+    client = connect()
+    if trouble := same_kernel(client):
+        raise EnvironmentFailure(trouble)
+    images = {name: ensure_image(client, name, say) for name in ("kafka", "lostack")}
+    client.close()
+    return DockerGround(images, new_cluster_id())
+
+
+def _properties(name: str, settings: Mapping[str, str], directory: Path) -> Path:
+    """Write ``server.properties`` beside the broker's data."""
+    file = directory / f"{name}.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    return file
