@@ -24,7 +24,7 @@ from harness.interfaces import EnvironmentFailure
 from harness.pipelines.declaration import DeclarationError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
-from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
+from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, publish, run_directory, write_reports
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
@@ -200,13 +200,19 @@ def report(
     ] = None,
     only: Only = None,
     compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="Show two saved runs side by side.")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--publish", metavar="DIR", help="Write its matrix, numbers and page there, to be committed.")
+    ] = None,
 ) -> None:
     """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs."""
     if compare is not None:
         _compare(*compare)
         return
     saved = load_run(run_directory(directory))
-    if record is not None:
+    if to is not None:
+        for file in publish(saved, to):
+            typer.echo(f"{file}  {file.stat().st_size:,} bytes")
+    elif record is not None:
         meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
         typer.echo(record_text(meant, record))
     elif form is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
 from harness.report.index import write_index
+from harness.report.publishing import publish
 from harness.report.writing import ReportError, append_step_summary, is_newest, point_latest, run_directory, write_all
 
 if TYPE_CHECKING:
@@ -35,4 +36,4 @@ def write_reports(run: SavedRun) -> tuple[Path, ...]:
     return files
 
 
-__all__ = ["RENDERERS", "ReportError", "append_step_summary", "point_latest", "run_directory", "write_reports"]
+__all__ = ["RENDERERS", "ReportError", "append_step_summary", "point_latest", "publish", "run_directory", "write_reports"]

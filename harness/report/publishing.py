@@ -1,0 +1,81 @@
+"""A run that is committed for all to see: matrix, numbers and page, small, and without a folder of this machine in them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.core.plan import PLAN_FILE
+from harness.report import as_html, as_markdown
+from harness.report.as_json import report_of
+from harness.report.summary import SIMULATED
+from harness.report.writing import ReportError
+from harness.saved import CELLS, HISTORY, RUN_FILE, load_run, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.saved import SavedRun
+
+FILES: Final = ("report.md", "report.json", "report.html")
+MOST_BYTES: Final = 1_500_000
+"""What a repository may be asked to carry for ever."""
+_SHORTEST: Final = 4
+"""A folder with a shorter name (``/``) stands in too many texts that mean something else."""
+
+
+def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
+    """Write a run's Markdown, JSON and page into ``to``; return the files.
+
+    They are made from a copy of the run in which the folders of this machine have been given names. Raises
+    :class:`ReportError` for a run that is partial or simulated, or too large.
+    """
+    if not run.whole:
+        raise ReportError(f"{run.info.id} is partial; only a whole run is published")
+    if any(result.plan.system in SIMULATED for result in run.results):
+        raise ReportError(f"{run.info.id} is simulated; only a run of real systems is published")
+    with tempfile.TemporaryDirectory() as folder:
+        clean = load_run(_without_folders(run, Path(folder, run.info.id)))
+        texts = (as_markdown.render(clean), json.dumps(report_of(clean), separators=(",", ":")) + "\n", as_html.render(clean))
+    size = sum(len(text.encode()) for text in texts)
+    if size > MOST_BYTES:
+        raise ReportError(f"{run.info.id} would be {size:,} bytes to publish, of {MOST_BYTES:,}; run fewer seeds")
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        for name, text in zip(FILES, texts, strict=True):
+            write_whole(to / name, text)
+    except OSError as error:
+        raise ReportError(f"cannot write {to}: {error.strerror}") from error
+    return tuple(to / name for name in FILES)
+
+
+def _without_folders(run: SavedRun, copy: Path) -> Path:
+    """Copy what the reports are made of, with names for folders; return the copy."""
+    names = sorted(_folders(run), key=lambda pair: -len(pair[0]))
+    sources = [run.directory / RUN_FILE]
+    for result in run.results:
+        cell = run.directory / CELLS / result.directory.name
+        sources += [cell / PLAN_FILE, *sorted((cell / HISTORY).glob("*"))]
+    for source in sources:
+        text = source.read_bytes()
+        for folder, name in names:
+            text = text.replace(json.dumps(folder)[1:-1].encode(), name.encode())
+        target = copy / source.relative_to(run.directory)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text)
+    return copy
+
+
+def _folders(run: SavedRun) -> Iterator[tuple[str, str]]:
+    """Yield the folders that a text of this run may speak of, each with its name."""
+    places = {
+        "run": run.directory, "reports": run.directory.parent, "here": Path.cwd(), "lostack": Path(__file__).parents[2],
+        "python": Path(sys.prefix), "base": Path(sys.base_prefix), "home": Path.home(), "tmp": Path(tempfile.gettempdir()),
+    }  # fmt: skip
+    for name, place in places.items():
+        for folder in {str(place), str(place.resolve())}:
+            if len(folder) >= _SHORTEST:
+                yield folder, f"[{name}]"

@@ -1,0 +1,166 @@
+"""What is committed of a run: its three files say the same, and nothing of the machine they come from."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hostile import run_of
+from lively import golden, lively
+
+import harness.report.publishing
+from harness.report import ReportError, publish
+from harness.report.page.model import unfold
+from harness.report.publishing import FILES, MOST_BYTES
+from harness.saved import RunInfo, SavedRun, load_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
+SPOT = re.compile(r"(\d+|\?) / (\d+|\?) \S (.+?)(?: in (\d+) runs)?")
+
+
+def disagreements(folder: Path) -> list[str]:
+    """Say where the committed files of a run contradict each other."""
+    page, text = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    told = numbers(folder)
+    cells = {cell["id"]: [cell["outcome"], cell["lost"], cell["duplicated"]] for cell in told["cells"]}
+    index = json.loads(element(page, "index"))
+    drawn = {row[1]: [index["outcomes"][row[2]], row[3] or 0, row[4] or 0] for row in index["cells"]}
+    summary = told["summary"]
+    counts = Counter(cell["outcome"] for cell in told["cells"])
+    kinds = ("kept", "broken", "convicted", "not convicted", "void", "stuck")
+    found = [f"{cell}: the page says {drawn.get(cell)}, the numbers {cells.get(cell)}"
+             for cell in cells | drawn if cells.get(cell) != drawn.get(cell)]  # fmt: skip
+    found += [f"{summary[kind.replace(' ', '_')]} {kind} in the summary, {counts[kind]} in the cells"
+              for kind in kinds if summary[kind.replace(" ", "_")] != counts[kind]]  # fmt: skip
+    if not (f"{summary['kept']} kept" in text and f"planned {summary['planned']} = ran {summary['ran']}" in text):
+        found.append("the sentence of the Markdown is not that of the summary")
+    columns = ("scenario", "lost", "duplicated", "outcome", "runs")
+    wanted = Counter(tuple(spot[column] for column in columns) for spot in told["matrix"])
+    if wanted != matrix_of(text):
+        found.append(f"the matrices differ: {sorted((wanted - matrix_of(text)) + (matrix_of(text) - wanted))[:3]}")
+    for file in (page, text):
+        if told["run"]["id"] not in file:
+            found.append(f"the run {told['run']['id']} is not named everywhere")
+    return found
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    """Return ``report.json``."""
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return found
+
+
+def element(page: str, name: str) -> str:
+    """Return the text of an element of the page."""
+    found = re.search(rf'<script type="[^"]*" id="{name}">(.*?)</script>', page, re.DOTALL)
+    assert found, name
+    return found[1]
+
+
+def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
+    """Return the spots of the Markdown's matrix: scenario, lost, duplicated, outcome, runs."""
+    spots: Counter[tuple[str, int, int, str, int]] = Counter()
+    for line in text.splitlines():
+        first, *rest = (word.strip() for word in line.strip("| ").split("|"))
+        for word in rest:
+            if spot := SPOT.fullmatch(word):
+                lost, duplicated, outcome, runs = spot.groups()
+                spots[first.replace("\\", ""), int(lost), int(duplicated), outcome, int(runs or 1)] += 1
+    return spots
+
+
+def saved(folder: Path, *, complete: bool = True) -> SavedRun:
+    """Save a run of two seeds as a real system leaves it, in a folder whose name is in its history, and read it back."""
+    directory = folder / "20261121-120000"
+    results = [lively(directory / "cells" / f"s{seed}", seed=seed) for seed in (1, 2)]
+    ledger = directory / "cells" / "s1" / "history" / "all.jsonl"
+    line = json.loads(ledger.read_text().splitlines()[0])
+    why = f"IOError: {folder}/x and {Path.home()}/.cache and {sys.prefix}/lib"
+    said = line | {"event": "stopped", "kind": "done", "because": why, "t": 10**12}
+    ledger.write_text(ledger.read_text() + json.dumps(said) + "\n")
+    info = RunInfo(**vars_of(run_of(*results).info) | {
+        "id": directory.name, "complete": complete, "planned": tuple(result.plan.id for result in results),
+        "not_applicable": (), "command": f"lostack run --reports {folder}",
+    })  # fmt: skip
+    info.save(directory)
+    return load_run(directory)
+
+
+def vars_of(info: RunInfo) -> dict[str, Any]:
+    """Return the fields of a frozen thing with slots."""
+    return {name: getattr(info, name) for name in info.__slots__}
+
+
+def test_what_is_published_agrees(tmp_path: Path) -> None:
+    """Matrix, numbers and page are of one run, and small."""
+    files = publish(saved(tmp_path), tmp_path / "published")
+    assert [file.name for file in files] == list(FILES)
+    assert sum(file.stat().st_size for file in files) < MOST_BYTES
+    assert disagreements(tmp_path / "published") == []
+    assert numbers(tmp_path / "published")["summary"]["ran"] == 2
+
+
+SPOILS: dict[str, Callable[[str], str]] = {
+    "report.md": lambda text: text.replace("0 / 2 ", "0 / 3 "),
+    "report.json": lambda text: text.replace('"kept":2', '"kept":3'),
+    "report.html": lambda text: text.replace(',0,1,"', ',0,0,"'),
+}
+
+
+@pytest.mark.parametrize("name", SPOILS)
+def test_a_file_that_was_touched_is_found_out(tmp_path: Path, name: str) -> None:
+    """One number changed in one file is a disagreement."""
+    folder = tmp_path / "published"
+    publish(saved(tmp_path), folder)
+    before = (folder / name).read_text(encoding="utf-8")
+    (folder / name).write_text(SPOILS[name](before), encoding="utf-8")
+    assert (folder / name).read_text(encoding="utf-8") != before
+    assert disagreements(folder)
+
+
+def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
+    """Command, histories and what is folded into the page name places, not folders."""
+    publish(saved(tmp_path), tmp_path / "published")
+    page = (tmp_path / "published" / "report.html").read_text(encoding="utf-8")
+    folded = json.dumps([unfold(element(page, f"d{chunk}")) for chunk in range(page.count('id="d'))])
+    texts = [*((tmp_path / "published" / name).read_text(encoding="utf-8") for name in FILES), folded]
+    for place in (tmp_path, Path.home(), Path(sys.prefix)):
+        assert not any(str(place) in text for text in texts), place
+    assert "[reports]" in texts[0]
+
+
+def test_only_a_whole_real_run_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partial one, a simulated one and one that is too large are refused with a line that says so."""
+    with pytest.raises(ReportError, match="is partial"):
+        publish(saved(tmp_path / "cut", complete=False), tmp_path / "published")
+    whole = saved(tmp_path)
+    one = golden("kept-after-a-crash")
+    plan = replace(one.plan, system="memory")
+    with pytest.raises(ReportError, match="is simulated"):
+        publish(replace(whole, results=(replace(one, judgement=replace(one.judgement, plan=plan)),)), tmp_path / "published")
+    monkeypatch.setattr(harness.report.publishing, "MOST_BYTES", 1000)
+    with pytest.raises(ReportError, match="bytes to publish"):
+        publish(whole, tmp_path / "published")
+    assert not (tmp_path / "published").exists()
+
+
+def test_what_is_committed_agrees() -> None:
+    """The matrix in the repository is that of one whole run: of both systems, every promise kept; and README leads to it."""
+    linked = "](reports/published/report.md)" in (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
+    files = sorted(file.name for file in PUBLISHED.glob("*"))
+    assert files == (sorted(FILES) if linked else [])
+    if linked:
+        assert disagreements(PUBLISHED) == []
+        told = numbers(PUBLISHED)
+        assert {cell["system"] for cell in told["cells"]} >= {"kafka", "spark"}
+        assert told["summary"]["green"] is True
+        assert sum((PUBLISHED / name).stat().st_size for name in FILES) < MOST_BYTES
