@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 import platform
 import queue
@@ -20,6 +21,7 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX, HistoryError, HistoryWriter
 from harness.core.plan import PLAN_FILE, plan_of
 from harness.core.scenario import Deployment
+from harness.core.verdict import Kind
 from harness.core.waiting import WaitCancelledError, cancellable
 from harness.interfaces import EnvironmentFailure, PreparesForCells
 from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
+"""Verdicts after which nobody knows in what state a system is that cells may kill."""
 WATCH_S = 0.2
 """How often a deployment is asked whether it still stands."""
 OWN_LANES = 2
@@ -189,22 +193,30 @@ class _Run:
         return [lane for lane in self._lanes if lane.ident is not None]
 
     def _lane(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
+        """Deploy, and let workers run cells on it. What a cell kills may not come back: then the next cells get another."""
         try:
-            self._progress.say(f"starting {name}")
-            with cancellable(self._stop):
-                deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
-            try:
-                threads = [_Thread(target=self._work, args=(deployed, waiting)) for _ in range(workers)]
-                for thread in threads:
-                    thread.start()
-                self._watch(deployed, threads)
-            finally:
-                deployed.close()
+            for number in itertools.count(1):
+                self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
+                if need is Deployment.SHARED or self._stop.is_set() or waiting.empty():
+                    return
         except WaitCancelledError:
             return
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
             self._failure = self._failure or error
             self._stop.set()
+
+    def _deployment(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
+        self._progress.say(f"starting {name}")
+        with cancellable(self._stop):
+            deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
+        try:
+            lasting = need is Deployment.SHARED
+            threads = [_Thread(target=self._work, args=(deployed, waiting, lasting)) for _ in range(workers)]
+            for thread in threads:
+                thread.start()
+            self._watch(deployed, threads)
+        finally:
+            deployed.close()
 
     def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
         """Wait for the workers; where the ground under their cells breaks, end them at once."""
@@ -218,7 +230,8 @@ class _Run:
             _join(threads)
             raise
 
-    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[Cell]) -> None:
+    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[Cell], lasting: bool) -> None:  # noqa: FBT001 - of a thread
+        """Run cells until there are none. Unless the deployment is lasting, one that proved nothing is the last on it."""
         while not self._stop.is_set():
             try:
                 cell = waiting.get_nowait()
@@ -229,6 +242,8 @@ class _Run:
                 result = self._run_cell(deployed, cell)
                 self._results[result.plan.id] = result
                 self._progress.ended(result)
+                if not lasting and result.verdict.kind in UNPROVED:
+                    return
             except BaseException as error:  # noqa: BLE001 - see _lane
                 self._failure = self._failure or error
                 self._stop.set()

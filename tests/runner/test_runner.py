@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run, plan_for, run_troubled
 
+from harness import runner
+from harness.core.scenario import Deployment
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
@@ -180,6 +182,24 @@ def test_broken_ground_ends_the_run_with_its_one_line(tmp_path: Path, step: str)
     assert not saved.whole
     if step not in OF_A_RUN:
         assert f"the run failed: the guardian has died at {step}" in {result.verdict.reason for result in saved.results}
+
+
+def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a cell that proved nothing the next ones get a new deployment."""
+    monkeypatch.setattr(runner, "OWN_LANES", 1)
+    deployed: list[str] = []
+
+    def fail(at: str, scenario: str) -> None:
+        if at == "deploy":
+            deployed.append(scenario)
+        if (at, scenario) == ("inject", "own-cell-1"):
+            raise RuntimeError("the broker did not come back")
+
+    own = tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN)
+    saved = run_troubled(own, tmp_path, fail)
+    assert verdicts(saved) == {"own-cell-1": Kind.VOID, "own-cell-2": Kind.KEPT, "own-cell-3": Kind.KEPT}
+    assert len(deployed) == 2
+    assert saved.whole
 
 
 def test_what_was_judged_before_the_ground_broke_can_be_reported(tmp_path: Path) -> None:
