@@ -199,6 +199,7 @@ HALF_OPEN_COMMIT = Scenario(
     expect={
         AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=Sign.RESUMED_PAST, settings=IMPATIENT[EOS]),
     },
+    by_client={"confluent-kafka": {EOS: Predicted(sign=Sign.ENDED_AGAIN, settings=IMPATIENT[EOS])}},  # it asks again
 )  # fmt: skip
 
 SQUEEZE_BEYOND = Scenario(

@@ -101,6 +101,7 @@ class Load:
         first = (at - 1) // self.unit * self.unit + 1
         return {
             Select.TARGET: frozenset({self.target.id}),
+            Select.NEXT: frozenset(r.id for r in self.records if r.position == at + 1),
             Select.UNIT: frozenset(r.id for r in self.records if first <= r.position < first + self.unit),
             Select.THROUGH_TARGET: frozenset(r.id for r in self.records if r.position <= at),
             Select.BEFORE_TARGET: frozenset(r.id for r in self.records if r.position < at),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core.network import Effect, NetworkEvidence
 from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.core.scenario import Evidence, Predicted, RefusedByClient, Role
-from harness.core.semantics import Semantic
+from harness.core.semantics import Anomaly, Semantic
 from harness.core.sign import Sign
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Plan:
     because: str
     settings: dict[str, Any]
     stops: str | None = None
+    also: tuple[Anomaly, ...] = ()
 
     def to_json(self) -> str:
         """Return the plan as JSON text."""
@@ -72,6 +73,7 @@ class Plan:
             "lost": _prediction_from_json(data["lost"]),
             "duplicated": _prediction_from_json(data["duplicated"]),
             "sign": Sign(data["sign"]) if data["sign"] else None,
+            "also": tuple(Anomaly(each) for each in data.get("also", ())),
             "evidence": Evidence(**evidence | {
                 "killed": tuple(Role(role) for role in evidence["killed"]),
                 "paused": tuple(Role(role) for role in evidence["paused"]),
@@ -141,6 +143,7 @@ def plan_of(cell: Cell) -> Plan:
         duplicated=predicted.duplicated,
         sign=predicted.sign,
         control=predicted.control,
+        also=predicted.also,
         refused_by_client=isinstance(expectation, RefusedByClient),
         evidence=cell.scenario.fault.evidence(),
         because=cell.scenario.because,

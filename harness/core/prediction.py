@@ -16,6 +16,8 @@ class Select(StrEnum):
 
     TARGET = "target"
     """The target record."""
+    NEXT = "next"
+    """The record after the target in the source."""
     UNIT = "unit"
     """All records of the unit (send, poll, transaction) that holds the target."""
     THROUGH_TARGET = "through-target"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from harness.core.network import NetworkEvidence  # noqa: TC001 - a saved plan is checked against these types
 from harness.core.prediction import Prediction, Zero
+from harness.core.semantics import Anomaly  # noqa: TC001 - see above
 from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Predicted:
     control: bool = False
     stops: str | None = None
     """The control is convicted of being stuck: its program must end by itself, and name this error, rather than go on."""
+    also: tuple[Anomaly, ...] = ()
+    """What a control must show besides: phantom, resurrected or torn."""
     settings: Settings | None = None
     """Other settings than the semantic's recipe."""
 

@@ -92,6 +92,12 @@ class ProducerSettings:
     """The program offers a record again after its client has given up."""
     unit: int = 1
     in_flight: int = 1
+    in_step: bool = False
+    """Each message of a unit is acknowledged before the next one is sent."""
+    aborts_first: bool = False
+    """Each unit is sent in a transaction that the program aborts, and then in one that it commits."""
+    fresh: bool = False
+    """Each transaction has a producer of its own, whose beginning raises the epoch."""
     request_timeout_ms: int = 15_000
     delivery_timeout_ms: int = 60_000
     """How long the client tries before it gives a record up (a third of it where it does not retry)."""
@@ -101,6 +107,8 @@ class ProducerSettings:
             raise SettingsError("a transactional producer is idempotent: idempotence=False cannot be")
         if self.cursor is SaveCursor.IN_TRANSACTION and not self.transactional:
             raise SettingsError("a cursor can be saved in a transaction only by a transactional producer")
+        if (self.aborts_first or self.fresh) and not self.transactional:
+            raise SettingsError("aborts_first and fresh are about transactions: the producer must be transactional")
         if self.resend and self.acks == 0:
             raise SettingsError("with acks=0 nobody learns that a record should be sent again: resend cannot be")
         if self.unit < 1 or self.in_flight < 1:

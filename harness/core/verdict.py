@@ -116,7 +116,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
     unsound = proof.objection() or (proof.goes_on() if plan.stops else proof.stuck() or proof.unrest())
-    as_predicted = contradiction is None and not unsound and not _unpredicted(found)
+    as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
         (Kind.VOID, proof.objection),
@@ -394,9 +394,9 @@ def _forbidden(plan: Plan, found: Account, *, source_known: bool) -> str | None:
     return None
 
 
-def _unpredicted(found: Account) -> bool:
-    """Whether an anomaly was seen that no scenario predicts."""
-    return any(found.counts[anomaly] for anomaly in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN))
+def _anomalies(found: Account) -> frozenset[Anomaly]:
+    """Which anomalies were seen beside loss and duplicates: those that only a control may predict."""
+    return frozenset(a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a])
 
 
 def _left_behind(plan: Plan, found: Account) -> str | None:

@@ -25,59 +25,88 @@ if TYPE_CHECKING:
     from harness.core.record import Record
     from harness.programs.clients.interface import Producer
 
+CLOSE_S = 20.0
+"""How long a client may take to end."""
 
-def produce(stage: Stage, ledger: HistoryWriter) -> None:
-    """Send everything from the cursor on."""
-    settings = stage.settings.producer
-    outbox = Outbox(Path(stage.outbox))
-    client = client_of(stage)
 
-    def begin() -> tuple[Producer, int]:
-        """Make a producer; return it, and from where it goes on."""
-        producer = client.make_producer(stage, transactional_id=f"{stage.key}-producer")
-        if settings.transactional:
+class Producing:
+    """A source, a client, and the one producer that is in use."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._settings = stage.settings.producer
+        self._outbox = Outbox(Path(stage.outbox))
+        self._client = client_of(stage)
+        self._dice = random.Random(stage.seed)
+        self._sender = Sender(stage, ledger, self._new_producer(), hop="topic")
+
+    def run(self) -> None:
+        """Send everything from the cursor on."""
+        cursor = self._cursor()
+        self._ledger.write(kinds.READY, role="producer")
+        while not self._send_from(cursor):
+            # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for
+            # ever, or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
+            with suppress(ClientError):  # it says that something was still under way, which the ledger has
+                self._sender.producer.close(0)
+            self._sender.producer = self._new_producer()
+            cursor = self._cursor()
+        self._sender.producer.close(CLOSE_S)
+
+    def _new_producer(self) -> Producer:
+        producer = self._client.make_producer(self._stage, transactional_id=f"{self._stage.key}-producer")
+        if self._settings.transactional:
             producer.init_transactions()
-        in_topic = settings.cursor is SaveCursor.IN_TRANSACTION
-        cursor = int(client.last_committed(stage, stage.topic_cursor) or b"1") if in_topic else outbox.cursor()
-        ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
-        return producer, cursor
+        return producer
 
-    producer, cursor = begin()
-    ledger.write(kinds.READY, role="producer")
-    sender = Sender(stage, ledger, producer, hop="topic")
-    dice = random.Random(stage.seed)
-    while not _send_from(cursor, stage, sender, outbox, dice):
-        # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for ever,
-        # or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
-        with suppress(ClientError):  # it says that something was still under way, which the ledger has
-            sender.producer.close(0)
-        sender.producer, cursor = begin()
-    sender.producer.close(20)
+    def _cursor(self) -> int:
+        """Return from where to go on."""
+        in_topic = self._settings.cursor is SaveCursor.IN_TRANSACTION
+        written = self._client.last_committed(self._stage, self._stage.topic_cursor) if in_topic else None
+        cursor = int(written or b"1") if in_topic else self._outbox.cursor()
+        self._ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
+        return cursor
 
+    def _send_from(self, cursor: int) -> bool:
+        """Send everything from the cursor on; false where the client cannot go on."""
+        for unit in _units(self._outbox.read(cursor), self._settings.unit):
+            after = unit[-1].position + 1
+            _taken(self._ledger, unit)
+            if self._settings.cursor is SaveCursor.BEFORE_SEND:
+                self._outbox.save_cursor(after)
+            for record in unit:
+                failpoint("before-send", record.id)
+            if not self._act(unit):
+                return False
+            if self._settings.cursor in (SaveCursor.AFTER_ACK, SaveCursor.AFTER_COMMIT):
+                self._outbox.save_cursor(after)
+            if self._settings.fresh:
+                self._sender.producer.close(CLOSE_S)
+                self._sender.producer = self._new_producer()
+            if self._stage.jitter_ms[1]:
+                time.sleep(self._dice.uniform(*self._stage.jitter_ms) / 1000)  # load shape drawn from the seed
+        return True
 
-def _send_from(cursor: int, stage: Stage, sender: Sender, outbox: Outbox, dice: random.Random) -> bool:
-    """Send everything from the cursor on; false where the client cannot go on."""
-    settings = stage.settings.producer
-    act = sender.commit if settings.transactional else sender.send
-    for unit in _units(outbox.read(cursor), settings.unit):
-        after = unit[-1].position + 1
-        _taken(sender.ledger, unit)
-        if settings.cursor is SaveCursor.BEFORE_SEND:
-            outbox.save_cursor(after)
-        for record in unit:
-            failpoint("before-send", record.id)
+    def _act(self, unit: list[Record]) -> bool:
+        """Send a unit, as often as the semantic wants; false where the client cannot go on."""
+        settings, stage = self._settings, self._stage
         messages = [Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit]
         if settings.cursor is SaveCursor.IN_TRANSACTION:
-            messages.append(Message(stage.topic_cursor, None, b"cursor", str(after).encode()))
+            messages.append(Message(stage.topic_cursor, None, b"cursor", str(unit[-1].position + 1).encode()))
+        if settings.aborts_first and not self._sender.rehearse(messages):
+            return False
+        act = self._sender.commit if settings.transactional else self._sender.send
         while not act(messages) and settings.resend:
             if settings.idempotence:
                 return False
-            _taken(sender.ledger, unit)
-        if settings.cursor in (SaveCursor.AFTER_ACK, SaveCursor.AFTER_COMMIT):
-            outbox.save_cursor(after)
-        if stage.jitter_ms[1]:
-            time.sleep(dice.uniform(*stage.jitter_ms) / 1000)  # load shape drawn from the seed, waits for nothing
-    return True
+            _taken(self._ledger, unit)
+        return True
+
+
+def produce(stage: Stage, ledger: HistoryWriter) -> None:
+    """Run the stage."""
+    Producing(stage, ledger).run()
 
 
 def _taken(ledger: HistoryWriter, unit: list[Record]) -> None:

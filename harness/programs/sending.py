@@ -45,16 +45,15 @@ class Sender:
 
     def send(self, messages: Iterable[Message]) -> bool:
         """Send a unit and wait for what the client says of each message; true when all were acknowledged."""
+        if self.stage.settings.producer.in_step:
+            return all(self._await(message, *self._offer(message)) for message in messages)
         waiting = [(message, *self._offer(message)) for message in messages]
         outcomes = [self._await(message, attempt, future) for message, attempt, future in waiting]
         return all(outcomes)
 
     def commit(self, messages: Iterable[Message], *, before_commit: Callable[[], None] | None = None) -> bool:
         """Send a unit in one transaction. Raises what the client raises when it is fenced or cannot go on."""
-        self.transaction += 1
-        name = f"{self.stage.writer}.{self.transaction}"
-        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="begun", error=None)
-        self.producer.begin()
+        name = self._begin()
         try:
             if self.send(messages):
                 if before_commit:
@@ -68,13 +67,30 @@ class Sender:
             self.ledger.write(kinds.TRANSACTION, transaction=name, outcome=outcome, error=error.name)
             if fenced:
                 raise
+        self._abort(name)
+        return False
+
+    def rehearse(self, messages: Iterable[Message]) -> bool:
+        """Send a unit in one transaction and abort it; false where the client cannot go on."""
+        name = self._begin()
+        self.send(messages)
+        return self._abort(name)
+
+    def _begin(self) -> str:
+        self.transaction += 1
+        name = f"{self.stage.writer}.{self.transaction}"
+        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="begun", error=None)
+        self.producer.begin()
+        return name
+
+    def _abort(self, name: str) -> bool:
         try:
             self.producer.abort()
         except ClientError as error:  # this client cannot go on; its successor ends the transaction by its own beginning
             self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="unknown", error=error.name)
-        else:
-            self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
-        return False
+            return False
+        self.ledger.write(kinds.TRANSACTION, transaction=name, outcome="aborted", error=None)
+        return True
 
     def _offer(self, message: Message) -> tuple[str, Pending | ClientError]:
         self._attempt += 1

@@ -109,6 +109,7 @@ class Tracker:
         self._logs: dict[Place, _Log] = {}
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
+        self._ended: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -258,7 +259,9 @@ class Tracker:
                 self._saved[commit.group, (self._name(topic), partition)] = offsets[topic, partition]
 
     def _end_txn(self, end: codec.EndTxn, request: str) -> Insight:
-        transaction = self._open.get((end.producer_id, end.producer_epoch), _Transaction())
+        key = (end.producer_id, end.producer_epoch)
+        # asked for again, it is the one that has just ended
+        transaction = self._open.get(key) or self._ended.get(key) or _Transaction()
         fields = {
             "transactional_id": end.transactional_id,
             "producer_id": end.producer_id,
@@ -267,15 +270,25 @@ class Tracker:
             "request": request,
         }
         subject = self._subject(set(transaction.records), set(), end.transactional_id)
-        return Insight(subject, None, end, request, (Line(kinds.END_TXN, fields),))
+        asked = [{"record": record, "request": request, "outcome": None} for record in sorted(subject.records)]
+        lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked))
+        return Insight(subject, None, end, request, lines)
 
     def _end_txn_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
         fields = {"error": answer.error, "request": asked.request, "transactional_id": end.transactional_id}
         if answer.error == 0:
-            transaction = self._open.pop((end.producer_id, end.producer_epoch), _Transaction())
+            key = (end.producer_id, end.producer_epoch)
+            transaction = self._open.pop(key, None) or _Transaction()
+            if transaction.records or transaction.positions:
+                self._ended[key] = transaction
+                while len(self._ended) > MAX_TRANSACTIONS:
+                    self._ended.popitem(last=False)
             if end.commit:
                 self._saved.update(transaction.positions)
-        return Insight(asked.subject, answer.error, answer, asked.request, (Line(kinds.END_TXN_ANSWER, fields),))
+        outcome = "refused" if answer.error else "taken"
+        told = [{"record": record, "request": asked.request, "outcome": outcome} for record in sorted(asked.subject.records)]
+        lines = (Line(kinds.END_TXN_ANSWER, fields), *(Line(kinds.ENDING, each) for each in told))
+        return Insight(asked.subject, answer.error, answer, asked.request, lines)
 
     # -- settling -------------------------------------------------------------------------------------------------
 

@@ -752,6 +752,11 @@ def batch(story: Story, by: str, behind: int) -> object:
                       position=offset + behind + 1)  # fmt: skip
 
 
+def ending(story: Story, record: str, request: str, outcome: str | None = None) -> object:
+    """Tell that the end of a record's transaction was asked for, or answered."""
+    return story.tell("ending", "wire", record=record, request=request, outcome=outcome, reached=True)
+
+
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: resent,
     Sign.SENT_ANEW: offered_again,
@@ -761,6 +766,8 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.ABSORBED: lambda s: s.absorbed(TARGET, 1, 2),
     Sign.NOT_RESENT: lambda s: without(s, lambda row: about(row, TARGET, "acked")),
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1] + 1),
+    Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "2:1")),
+    Sign.END_REFUSED: lambda s: ending(s, TARGET, "1:5", "refused"),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
 }
@@ -773,6 +780,8 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.ABSORBED: lambda s: s.absorbed(RECORDS[0], 1, 2),
     Sign.NOT_RESENT: resent_in_doubt,
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
+    Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "2:1")),
+    Sign.END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
 }

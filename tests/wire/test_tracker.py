@@ -146,7 +146,7 @@ def test_a_commit_is_about_what_it_covers_first() -> None:
 
 
 def test_the_end_of_a_transaction_is_about_its_records() -> None:
-    """EndTxn is about the records produced in the transaction, and those whose positions it saves; then about none."""
+    """EndTxn is about what was produced in the transaction or whose positions it saves; asked for again, about the same."""
     talk = Talk()
     talk.fetched("a-1", "a-2")
     talk.request(Api.PRODUCE, kf.produce(1, CLIENT, kf.batch([kf.payload("b-1")], TX), writer=TX))
@@ -156,7 +156,9 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
     end = talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
     assert end.subject.records == {"a-1", "b-1"}
     assert talk.response(Api.END_TXN, kf.end_txn_answer(3), end, 3).subject.records == {"a-1", "b-1"}
-    assert talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX)).subject.records == set()
+    assert talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX)).subject.records == {"a-1", "b-1"}
+    talk.request(Api.PRODUCE, kf.produce(5, CLIENT, kf.batch([kf.payload("b-2")], TX), writer=TX))
+    assert talk.request(Api.END_TXN, kf.end_txn(6, CLIENT, TX)).subject.records == {"b-2"}
     assert talk.commit(2) == ["a-2"]
 
 

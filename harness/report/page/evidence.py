@@ -33,6 +33,8 @@ SIGN_WORDS = {
     "not-resent": "nobody knew the fate of this record, and it was not sent a second time",
     "resumed-past": "a restarted program went on from a position past this record",
     "replayed": "the batch that holds this record was planned, or worked on, by a second incarnation of the driver",
+    "ended-again": "the client asked for the end of this record's transaction again",
+    "end-refused": "the broker refused a request to end this record's transaction",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
 }
 
@@ -96,6 +98,10 @@ def _rules(events: Sequence[Event]) -> Iterator[str]:
                f"{_with(event.get('records'))}")  # fmt: skip
     if len(hits) > MOST_HITS:
         yield f"and {len(hits) - MOST_HITS} more hits"
+    for event in rules:
+        if event.get("phase") == "delivered":
+            said = f"answered with code {event.get('error')}" if event.get("answered") else "not answered"
+            yield f"arrived late, over a connection of its own: {event.get('api')}{_with(event.get('records'))}; {said}"
     for event in rules:
         if event.get("phase") == "disarmed":
             yield f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, {event.get('fired')} fired"

@@ -55,7 +55,7 @@ class DeclaredBench(KafkaBench):
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
-            hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
+            hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, hit.role, hit.held)
         return super()._fired(trigger)
 

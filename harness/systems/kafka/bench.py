@@ -59,6 +59,7 @@ class KafkaBench:
     network: CellNetwork | None = None
     idle_s: float = IDLE_S
     _rules: list[str] = field(default_factory=list)
+    _rule_of: dict[OnWire, str] = field(default_factory=dict)
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire at the trigger's record and role."""
@@ -66,6 +67,7 @@ class KafkaBench:
         rule = replace(rule, role=str(trigger.role), record=record)
         self.deployed.wire.arm(self.cell.id, rule)
         self._rules.append(rule.id)
+        self._rule_of[trigger] = rule.id
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target."""
@@ -197,7 +199,7 @@ class KafkaBench:
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
-            hit = self.deployed.wire.wait_hit(self.cell.id, self._rules[-1], within_s=0)
+            hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None

@@ -12,6 +12,7 @@ from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.setup import environments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,8 @@ class StageNode:
     failpoints: Path
     node: Node | None = None
     ready_within_s: float = READY_S
+    python: str | None = None
+    """The interpreter in whose environment the client is; null: the runtime's own."""
     _told: bool = False
 
     @property
@@ -50,8 +53,8 @@ class StageNode:
         spec = NodeSpec(
             name=f"{self.stage.key}-{self.name}",
             role=self.role,
-            argv=(self.runtime.python, "-m", self.module),
-            env={**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
+            argv=(self.python or self.runtime.python, "-m", self.module),
+            env={**self.stage.environment(), **environments.variables(), failpoint.VARIABLE: str(self.failpoints)},
             log=self.logs / f"{self.name}.log",
             cwd=Path.cwd(),
             container=ContainerSpec(folders=(self.failpoints.parent,)),

@@ -16,6 +16,7 @@ from harness.programs.clients import ADAPTERS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.cache import cache_root
+from harness.setup.environments import ensure_client
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
@@ -50,6 +51,7 @@ class KafkaSystem:
         self._ground: Ground | None = None
         self._toxiproxy: Path | None = None
         self._clients: set[str] = set()
+        self._pythons: dict[str, str] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
@@ -59,6 +61,10 @@ class KafkaSystem:
         """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
         cells = tuple(cells)
         self._clients = {cell.client for cell in cells} & set(ADAPTERS)
+        pinned = sorted({cell.client for cell in cells if "==" in cell.client})
+        if pinned and self._runtime != "process":
+            raise EnvironmentFailure(f"--client {pinned[0]}: a client at a version of its own runs in runtime process only")
+        self._pythons = {client: ensure_client(client, say) for client in pinned}
         if any(cell.scenario.fault.evidence().network for cell in cells):
             self._toxiproxy = ensure_toxiproxy(cache_root(), say)
 
@@ -71,6 +77,7 @@ class KafkaSystem:
             deployed: KafkaDeployed = KafkaCluster(self._ground, directory)
         else:
             deployed = self._deployment(self._ground, directory)
+        deployed.pythons = self._pythons
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -87,6 +94,7 @@ class KafkaSystem:
     def versions(self) -> dict[str, str]:
         """Kafka, its clients, Java and Python."""
         found = {name: importlib.metadata.version(name) for name in ("kafka-python", *sorted(self._clients))}
+        found |= {client: client.partition("==")[2] for client in self._pythons}
         if self._ground is not None:
             found |= self._ground.versions()
         if self._toxiproxy is not None:
@@ -115,6 +123,8 @@ class KafkaDeployed:
         self._toxiproxy_program = toxiproxy
         self._toxiproxy: ToxiproxyServer | None = None
         self._starting = threading.Lock()
+        self.pythons: dict[str, str] = {}
+        """The interpreters of clients that have an environment of their own."""
 
     @property
     def wire(self) -> WireControl:

@@ -1,0 +1,65 @@
+"""Late: a request stays on its way so long that its sender has asked again and gone on; then it arrives after all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The request ``at`` is held and its connection cut; at ``into`` it arrives, over a connection of its own.
+
+    What ``into`` describes waits meanwhile. ``kill``: then the sender dies, and what waited is discarded with it.
+    """
+
+    id: ClassVar[str] = "late"
+
+    at: OnWire
+    into: OnWire
+    kill: bool = False
+
+    def __post_init__(self) -> None:
+        if self.at.direction is not Direction.REQUEST:
+            raise ValueError("only a request can arrive late: a response belongs to its connection")
+        if self.at.role is not self.into.role:
+            raise ValueError("a late request arrives in the life of its own sender")
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target; with ``kill``, the sender died by SIGKILL."""
+        return Evidence("rule", killed=(self.at.role,) if self.kill else (), at_target=not self.at.offset)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm both rules."""
+        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                occurrence=self.at.occurrence))  # fmt: skip
+        bench.arm(self.into, Rule("into", Action.HOLD, api=self.into.api, direction=self.into.direction,
+                                  occurrence=self.into.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Hold it and cut, wait until the sender has gone on, let it arrive."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        bench.resolve(fired.hold, How.RELEASE_LATER)
+        reached = bench.await_fired(self.into)
+        if reached is None:  # never healed: the judge will say so
+            return
+        bench.resolve(fired.hold, How.DELIVER)
+        bench.say("applied", node=fired.node)
+        if self.kill:
+            victim = bench.target(self.at.role, fired.node)
+            victim.kill()
+            bench.resolve(reached.hold, How.DISCARD)
+            victim.restart()
+        else:
+            bench.resolve(reached.hold, How.RELEASE)
+        bench.say("healed")
