@@ -145,7 +145,7 @@ def _properties(data: Path, port: int, controller: int) -> str:
 
 def _format(runtime: Runtime, command: tuple[str, ...], config: Path) -> None:
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    words = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config))
+    words = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config))
     node = runtime.start(NodeSpec("archive-format", "tool", (*command, *words)))
     end = node.wait(FORMAT_WITHIN_S)
     if end is None or end.status != 0:

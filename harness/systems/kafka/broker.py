@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import uuid
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
+from harness.systems.kafka.ground import new_cluster_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -206,7 +205,7 @@ def name_of(number: int) -> str:
 
 def format_all(brokers: Sequence[Broker]) -> None:
     """Give the nodes of one new cluster an empty, formatted data directory each."""
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster = new_cluster_id()
     for broker, node in [(broker, broker.begin_format(cluster)) for broker in brokers]:
         if node is not None:
             broker.await_formatted(node)

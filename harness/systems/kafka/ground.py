@@ -61,7 +61,7 @@ class ProcessGround:
         config = _properties(name, settings, directory)
         return NodeSpec(
             name=f"{name}-format", role="tool", log=directory / f"{name}.log",
-            argv=self._command("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)),
+            argv=self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)),
         )  # fmt: skip
 
     def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
