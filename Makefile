@@ -12,7 +12,7 @@ UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
 # the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
 LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
-.PHONY: help run test test-fast lint bench lock clean set-up
+.PHONY: help run test test-fast regressions lint bench lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ test: $(READY)  ## pure tests, wire tests, real-broker cells
 
 test-fast: $(READY)  ## what needs no broker and no Spark
 	@$(BIN)/python -m pytest -m "not kafka and not spark" $(ARGS)
+
+regressions: $(READY)  ## try the corpus of published bugs: bad versions convicted, good ones acquitted
+	@$(BIN)/lostack regressions $(ARGS)
 
 lint: $(READY)  ## style and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

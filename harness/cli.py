@@ -185,6 +185,38 @@ def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients
 
 
 @app.command(epilog=EPILOG)
+def regressions(
+    *,
+    only: Annotated[list[str] | None, typer.Option(help="Only this bug. May be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed.", min=0)] = 1,
+    seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.", min=1, max=MOST_SEEDS)] = 1,
+    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    reports: Reports = Path("reports"),
+) -> None:
+    """Try the corpus of published bugs: versions that have one are convicted, versions that have not are acquitted."""
+    from harness.corpus import cells_of, rulings  # noqa: PLC0415 - nobody else needs it
+    from scenarios.regressions import CORPUS  # noqa: PLC0415
+
+    names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
+    bugs = [bug for bug in CORPUS if not names or bug.id in names]
+    numbers = range(seed, seed + seeds)
+    plan = RunPlan(
+        systems=(registry.system("kafka"),), cells=cells_of(bugs, numbers), not_applicable=(), reports=reports, jobs=jobs,
+        command=shlex.join(["lostack", *sys.argv[1:]]), seeds=tuple(numbers), records=DEFAULT_RECORDS,
+    )  # fmt: skip
+    with make_progress(sys.stdout) as progress:
+        saved = run_cells(plan, progress)
+    write_reports(saved)
+    told = list(rulings(bugs, saved.results))
+    typer.echo()
+    for ruling in told:
+        typer.echo(visible(ruling.text()))
+    if not saved.info.complete:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)
+
+
+@app.command(epilog=EPILOG)
 def judge(directory: Directory, *, as_json: AsJson = False) -> None:
     """Judge a saved run again, from its histories alone, and rewrite its reports."""
     raise typer.Exit(_finish(load_run(run_directory(directory)), as_json=as_json))

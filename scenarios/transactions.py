@@ -8,9 +8,9 @@ from harness.bench import OnWire
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario
 from harness.core.semantics import Anomaly
-from harness.core.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, Settings
+from harness.core.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind, Settings
 from harness.core.sign import Sign
-from harness.faults import Drop, Late
+from harness.faults import Drop, Kill, Late
 from harness.wire.rules import Api
 from scenarios.plain import EOS, REQUEST, RESPONSE
 
@@ -72,4 +72,27 @@ END_ACK_LOST = Scenario(
     expect={EOS: Predicted(sign=Sign.ENDED_AGAIN)},
 )  # fmt: skip
 
-TRANSACTIONS = (LATE_COMMIT, LATE_COMMIT_REVIVES, LATE_ABORT, LATE_COMMIT_FENCED, END_LOST, END_ACK_LOST)
+OFFSETS_CRASH_BEFORE = Scenario(
+    id="processor-crash-before-offsets", failure_point="processor-crash-in-transaction", group="transactions",
+    pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
+    because="The result is in the transaction, its position never gets there, and the processor dies: both are aborted.",
+    expect={EOS: Predicted(sign=Sign.ABORTED)},
+)  # fmt: skip
+
+OFFSETS_CRASH_AFTER = replace(
+    OFFSETS_CRASH_BEFORE, id="processor-crash-after-offsets",
+    fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, RESPONSE), (Role.PROCESSOR,)),
+    because="Result and position are in the transaction, and the processor dies before it commits: a position that is "
+    "pending is not a position, and the successor aborts it with the result.",
+)  # fmt: skip
+
+TRANSACTIONS = (
+    LATE_COMMIT,
+    LATE_COMMIT_REVIVES,
+    LATE_ABORT,
+    LATE_COMMIT_FENCED,
+    END_LOST,
+    END_ACK_LOST,
+    OFFSETS_CRASH_BEFORE,
+    OFFSETS_CRASH_AFTER,
+)

@@ -38,6 +38,11 @@ METADATA_S = 10.0
 OUTAGE_S = 60.0
 
 
+def _patience(kind: Any) -> dict[str, Any]:
+    """Return how long this client waits, as far as this version of it can be told."""
+    return {name: value for name, value in _PATIENCE.items() if name in kind.DEFAULT_CONFIG}
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
@@ -51,7 +56,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     """Return a producer with the stage's settings."""
     settings = stage.settings.producer
     config: dict[str, Any] = {
-        **_PATIENCE,
+        **_patience(KafkaProducer),
         "bootstrap_servers": stage.bootstrap,
         "client_id": stage.client_id,
         "acks": settings.acks,
@@ -76,8 +81,9 @@ def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
+    request_timeout_ms = settings.request_timeout_ms or max(15_000, settings.session_timeout_ms + 1000)
     return Consumer(KafkaConsumer(
-        **_PATIENCE | {"request_timeout_ms": settings.request_timeout_ms or max(15_000, settings.session_timeout_ms + 1000)},
+        **_patience(KafkaConsumer) | {"request_timeout_ms": request_timeout_ms},
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,
@@ -99,7 +105,7 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
     """Return the last value of a topic of one partition that a read-committed reader sees."""
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(
-        **_PATIENCE,
+        **_patience(KafkaConsumer),
         bootstrap_servers=stage.bootstrap,
         client_id=f"{stage.client_id}.cursor",
         isolation_level="read_committed",

@@ -1,0 +1,63 @@
+"""The corpus of published bugs, run: a version that has the bug must be convicted, one that has not must be acquitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.core.verdict import Kind
+from harness.selection import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.core.cell import Cell
+    from harness.saved import CellResult
+    from scenarios.regressions import PublishedBug, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What came of one trial: in how many of its runs what the corpus says, and the reason of the first that differs."""
+
+    bug: str
+    convicts: bool
+    trial: Trial
+    agreed: int
+    runs: int
+    differs: str | None
+
+    def text(self) -> str:
+        """Return one line."""
+        word = "convicted" if self.convicts else "acquitted"
+        head = "✔" if self.agreed == self.runs else "✘ not"
+        line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.client:<24} {self.trial.cell}"
+        return f"{line}: {self.differs}" if self.differs else line
+
+
+def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, ...]:
+    """Return the cells of every trial. Raises SelectionError where the corpus names one that is not there."""
+    scenarios = registry.scenarios()
+    found: dict[str, Cell] = {}
+    for bug in bugs:
+        for trial in bug.trials:
+            meant = choose(scenarios, only=[f"{trial.cell}/*"], seeds=seeds, system="kafka", clients=[trial.client])
+            found |= {cell.id: cell for cell in meant}
+    return tuple(found.values())
+
+
+def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iterator[Ruling]:
+    """Yield what came of each trial."""
+    for bug in bugs:
+        for trial in bug.trials:
+            mine = [one for one in results if f"/{trial.client}/{trial.cell}/" in f"/{one.plan.id}/"]
+            agreed = [one for one in mine if _agrees(one, trial)]
+            differs = next((one.verdict.reason for one in mine if one not in agreed), None if mine else "it was not run")
+            yield Ruling(bug.id, trial in bug.convicts, trial, len(agreed), len(mine), differs)
+
+
+def _agrees(result: CellResult, trial: Trial) -> bool:
+    """Whether the verdict is the one of the corpus; a cell that is broken must be so exactly as predicted."""
+    verdict = result.verdict
+    return verdict.kind is trial.verdict and (verdict.as_predicted or trial.verdict is not Kind.BROKEN)

@@ -1,0 +1,68 @@
+"""A corpus of published bugs: each convicts a version that has it and acquits one that has not, by the same cell.
+
+A row stands here because it was run, on several seeds, both ways; ``lostack regressions`` runs them all again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.core.verdict import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A cell (``pipeline/scenario/semantic``) with a client, and what must come out."""
+
+    cell: str
+    client: str
+    verdict: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBug:
+    """One bug: its name in its tracker, what it does, the trials that convict and those that acquit."""
+
+    id: str
+    does: str
+    address: str
+    convicts: tuple[Trial, ...]
+    acquits: tuple[Trial, ...]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All of them."""
+        return (*self.convicts, *self.acquits)
+
+
+LATE = "plain/late-abort/exactly-once"
+REVIVED = "plain/late-commit-of-an-aborted/exactly-once"
+HALF = "plain/late-commit/exactly-once"
+FENCED = "plain/late-commit+fresh/exactly-once"
+OFFSETS = "topic-to-topic/ack-lost/exactly-once"
+BASELINE = "plain/none/at-least-once"
+
+CORPUS: tuple[PublishedBug, ...] = (
+    PublishedBug(
+        "KAFKA-17754", "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
+        "https://issues.apache.org/jira/browse/KAFKA-17754",
+        convicts=tuple(
+            Trial(cell, client, Kind.BROKEN)
+            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "confluent-kafka==2.3.0")
+            for cell in (LATE, REVIVED, HALF)
+        ),
+        acquits=tuple(Trial(FENCED, client, Kind.KEPT) for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")),
+    ),
+    PublishedBug(
+        "librdkafka #5456", "sending offsets in a transaction waits for ever, past its own time-out, after a lost connection",
+        "https://github.com/confluentinc/librdkafka/issues/5456",
+        convicts=(Trial(OFFSETS, "confluent-kafka==2.16.1", Kind.STUCK),),
+        acquits=(Trial(OFFSETS, "confluent-kafka==2.3.0", Kind.KEPT),),
+    ),
+    PublishedBug(
+        "kafka-python #3131", "a consumer returns nothing more of its partitions after a rebalance",
+        "https://github.com/dpkp/kafka-python/issues/3131",
+        convicts=(Trial(BASELINE, "kafka-python==3.0.7", Kind.STUCK),),
+        acquits=(Trial(BASELINE, "kafka-python==3.0.12", Kind.KEPT),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""confluent-kafka in the place of kafka-python, on a real broker: a handful of cells; all of them run every night."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from trust.test_trust import Silent
+
+from harness import registry
+from harness.runner import RunPlan, run
+from harness.selection import select
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+CELLS = (
+    "plain/ack-lost/*",
+    "plain/producer-crash-before-commit/*",
+    "plain/commit-ack-lost/at-most-once/*",
+    "plain/late-abort/*",
+    "topic-to-topic/producer-crash-before-ack/exactly-once/*",
+)
+
+
+def test_the_second_client_meets_the_same_predictions(tmp_path: Path) -> None:
+    """What theory says of the protocol does not depend on who speaks it; a client that differs is declared."""
+    chosen = select(registry.scenarios(), only=CELLS, system="kafka", clients=["confluent-kafka"])
+    plan = RunPlan(chosen.systems(), chosen.cells, (), tmp_path, 3, "test", chosen.seeds, chosen.records)
+    results = run(plan, Silent()).results
+    assert len(results) == len(chosen.cells) >= 7
+    assert {result.plan.id: result.verdict.reason for result in results if not result.verdict.green} == {}

@@ -1,0 +1,78 @@
+"""The corpus of published bugs: it names cells that exist, and a trial that went otherwise is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from harness.core.scenario import Predicted
+from harness.core.verdict import Kind, Verdict
+from harness.corpus import cells_of, rulings
+from scenarios.regressions import CORPUS, PublishedBug
+
+BUG = CORPUS[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """As much of a plan as is read."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """As much of a result as is read."""
+
+    plan: Plan
+    verdict: Verdict
+
+
+def result(bug: PublishedBug, number: int, verdict: Verdict, seed: int = 1) -> Any:
+    """Return a result of the bug's trial of that number."""
+    trial = bug.trials[number]
+    return Result(Plan(f"kafka/{trial.client}/{trial.cell}/process/s{seed}"), verdict)
+
+
+def as_stated(bug: PublishedBug) -> list[Any]:
+    """Return results as the corpus says."""
+    return [result(bug, n, Verdict(trial.verdict, "so")) for n, trial in enumerate(bug.trials)]
+
+
+@pytest.mark.parametrize("bug", CORPUS, ids=lambda bug: bug.id)
+def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: PublishedBug) -> None:
+    """A bug without an acquittal would prove nothing, nor one that is convicted as nobody predicts."""
+    cells = cells_of([bug], [1, 2])
+    assert len(cells) == 2 * len(bug.trials)
+    assert bug.convicts
+    assert bug.acquits
+    controls = {f"{cell.client} {cell.pipeline}/{cell.scenario.id}/{cell.semantic}": cell.expectation for cell in cells}
+    for trial in bug.trials:
+        expectation = controls[f"{trial.client} {trial.cell}"]
+        assert isinstance(expectation, Predicted)
+        assert expectation.control is (trial.verdict is Kind.BROKEN)
+
+
+def test_a_corpus_that_is_true_is_told_so() -> None:
+    """Every ruling agrees."""
+    assert all(ruling.agreed == ruling.runs == 1 and not ruling.differs for ruling in rulings([BUG], as_stated(BUG)))
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict(Kind.KEPT, "mended"), Verdict(Kind.VOID, "nothing"), Verdict(Kind.BROKEN, "otherwise", as_predicted=False)],
+    ids=lambda verdict: verdict.reason,
+)
+def test_a_bug_that_is_not_convicted_as_stated_is_told(verdict: Verdict) -> None:
+    """Mended, void, or broken in another way: the first ruling says why."""
+    first = next(iter(rulings([BUG], [result(BUG, 0, verdict), *as_stated(BUG)[1:]])))
+    assert (first.agreed, first.runs, first.differs) == (0, 1, verdict.reason)
+    assert "not convicted" in first.text()
+
+
+def test_a_trial_that_was_not_run_is_no_success() -> None:
+    """Nothing agreed with nothing."""
+    last = list(rulings([BUG], as_stated(BUG)[:-1]))[-1]
+    assert (last.agreed, last.runs, last.differs) == (0, 0, "it was not run")
