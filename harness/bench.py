@@ -136,6 +136,12 @@ class Bench(Protocol):
     def stall_replication(self) -> None:
         """From the target on, let no follower have what its leader has, until :meth:`disarm`."""
 
+    def await_shrunk(self) -> None:
+        """Wait until a replica of the target's partition is no longer counted as in sync."""
+
+    def move_leader(self) -> None:
+        """Let another replica, in sync, lead the target's partition, as an administrator does, and wait until it does."""
+
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held."""
 

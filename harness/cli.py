@@ -25,6 +25,7 @@ from harness.pipelines.declaration import DeclarationError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, publish, run_directory, write_reports
+from harness.report.breaks import BaselineError, append_history, breaks_of, exit_code, read_baseline
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
@@ -92,14 +93,19 @@ def run(
         str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
     ] = None,
     runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
+    nightly: Annotated[
+        bool, typer.Option("--nightly", help="Also the scenarios that are for the night (most of the clusters').")
+    ] = False,
+    baseline: Annotated[Path | None, typer.Option(help="A file of known breaks, which don't fail the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
+    known = read_baseline(baseline or registry.baseline())
     if not 1 <= seeds <= MOST_SEEDS:
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
         registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
-        records=records, system=system, runtime=runtime, clients=client or (),
+        records=records, system=system, runtime=runtime, clients=client or (), nightly=nightly,
     )  # fmt: skip
     plan = RunPlan(
         systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
@@ -113,7 +119,15 @@ def run(
             _finish(load_run(error.directory), as_json=as_json)
             _complain("the run broke: the report is PARTIAL")
         raise
-    code = _finish(saved, as_json=as_json)
+    _finish(saved, as_json=as_json)
+    breaks = breaks_of(saved, known)
+    code = exit_code(saved, breaks)
+    if breaks.sentence:
+        _complain(breaks.sentence)
+    try:
+        append_history(saved, breaks)
+    except OSError as error:
+        _complain(f"this run is not in history.jsonl: {error.strerror}")
     for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
         if warning:
             _complain(warning)
@@ -407,6 +421,7 @@ _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 """The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
 _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
     (SelectionError, ExitCode.USAGE),
+    (BaselineError, ExitCode.USAGE),
     (DeclarationError, ExitCode.USAGE),
     (UnknownNameError, ExitCode.USAGE),
     (SavedRunError, ExitCode.USAGE),

@@ -5,7 +5,8 @@ sentence where the cell is not green. All selected cells of a session run overla
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-seed N`` (may be repeated), ``--lostack-records N``,
-``--lostack-jobs N``, ``--lostack-reports DIR``. A skipped case is one that does not apply, and nothing else.
+``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-nightly``. A skipped case is one that does not apply,
+and nothing else.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
+    group.addoption("--lostack-nightly", action="store_true", help="also the scenarios that are for the night")
     group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
 
 
@@ -72,7 +74,8 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = DEFAULT_RECORDS if records is None else records
     try:
         system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
-        return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime)
+        return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
+                      nightly=config.getoption("--lostack-nightly"))  # fmt: skip
     except (SelectionError, registry.UnknownNameError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.core.cell import client_name
@@ -68,6 +69,11 @@ class UnknownNameError(Exception):
 def scenarios() -> tuple[Scenario, ...]:
     """Return every scenario."""
     return tuple(importlib.import_module("scenarios").ALL)
+
+
+def baseline() -> Path:
+    """Return the file of known breaks that stands beside the scenarios."""
+    return Path(str(importlib.import_module("scenarios").__file__)).with_name("baseline.toml")
 
 
 def system(name: str, runtime: str = "process") -> System:

@@ -49,15 +49,17 @@ def select(
     system: str | None = None,
     clients: Sequence[str] = (),
     runtime: str = "process",
+    nightly: bool = True,
 ) -> Selection:
     """Expand scenarios into cells of ``system`` (of each that has pipelines of its own, where none is named).
 
-    Keep those whose id matches one of ``only`` (a glob, or a part of the id).
+    Keep those whose id matches one of ``only`` (a glob, or a part of the id); without ``nightly``, leave out the scenarios
+    that are for the night, unless ``only`` names cells.
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
     chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
-                    runtime=runtime)  # fmt: skip
+                    runtime=runtime, nightly=nightly)  # fmt: skip
     run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
     rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
     if not run:
@@ -75,6 +77,7 @@ def choose(
     system: str | None = None,
     clients: Sequence[str] = (),
     runtime: str = "process",
+    nightly: bool = True,
 ) -> tuple[Cell, ...]:
     """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
     check_numbers(records, seeds)
@@ -85,7 +88,8 @@ def choose(
         for name in registry.systems(runtime, system)
         for client in registry.clients_of(name, clients)
         for cell in expand(
-            [scenario for scenario in scenarios if registry.runs(name, scenario)], semantics=wanted, seeds=seeds,
+            [one for one in scenarios if registry.runs(name, one) and (nightly or only or not one.nightly)],
+            semantics=wanted, seeds=seeds,
             records=records, system=name, client=client, runtime=runtime,
         )
     ]  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.bench import OnWire
-from harness.core.prediction import AtLeast, Exactly, Select
-from harness.core.scenario import Deployment, Predicted, Role, Scenario
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
-from harness.faults import Kill
-from harness.wire.rules import Api, Direction
+from harness.faults import Kill, Move
+from harness.wire.rules import Api, Direction, How
 from scenarios.plain import ALO, AMO, EOS
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
@@ -48,4 +48,110 @@ LEADER_CRASH_AFTER_ACK = Scenario(
     expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
 )  # fmt: skip
 
-CLUSTER = (LEADER_CRASH_BEFORE_REPLICATION, LEADER_CRASH_AFTER_ACK)
+IDEMPOTENT_3 = replace(ALO_3, producer=replace(ALO_3.producer, idempotence=True))
+
+LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT = replace(
+    LEADER_CRASH_BEFORE_REPLICATION, id="leader-crash-before-replication+idempotent",
+    because="The sequence number died with the only copy: the new leader takes the repeated request for the first.",
+    expect={ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT_3)},
+)  # fmt: skip
+
+LEADER_CRASH_BEFORE_ACK = Scenario(
+    id="leader-crash-before-ack", failure_point="leader-crash-before-ack", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.LEADER,), late=Role.LEADER),
+    because="With all acks the followers have the record when the leader dies before it answers. A retry stores it again "
+    "on the new leader, unless that knows the sequence number: producer states are replicated with the log. With one ack a "
+    "follower may have it or not, and nobody sends it again.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=AMO_3),
+        ALO: Predicted(duplicated=Exactly(), settings=ALO_3),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+    },
+)  # fmt: skip
+
+LEADER_CRASH_BEFORE_ACK_IDEMPOTENT = replace(
+    LEADER_CRASH_BEFORE_ACK, id="leader-crash-before-ack+idempotent",
+    because="The new leader has the record and its sequence number, and recognises the repeated request.",
+    expect={ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT_3)},
+)  # fmt: skip
+
+ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("one ack asks for no replica in sync but the leader itself")
+TWO = TopicSettings(partitions=3, replicas=2, min_insync=2)
+
+INSYNC_NOT_MET = Scenario(
+    id="insync-not-met", failure_point="insync-not-met", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.FOLLOWER,), held=How.RELEASE, shrunk=True),
+    because="Two replicas must be in sync and one is dead: the leader refuses the record before it appends anything, and the "
+    "client sends it again until the follower is back. Refused is not lost.",
+    expect={
+        AMO: ONE_ACK_WAITS_FOR_NOBODY,
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=on_three(AT_LEAST_ONCE, TWO)),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=on_three(EXACTLY_ONCE, TWO)),
+    },
+)  # fmt: skip
+
+LONE = TopicSettings(partitions=3, replicas=2, min_insync=1)
+NEXT_REQUEST = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
+
+LAST_REPLICA_CRASH = Scenario(
+    id="last-in-sync-crash", failure_point="last-in-sync-crash", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True),
+    because="The follower got nothing for so long that it is no longer in sync, and the leader, alone, acknowledges for "
+    "all. When it dies nobody may lead: the partition waits for it, and it comes back with the record.",
+    expect={
+        AMO: ONE_ACK_WAITS_FOR_NOBODY,
+        ALO: Predicted(sign=Sign.ALONE, settings=on_three(AT_LEAST_ONCE, LONE)),
+        EOS: Predicted(sign=Sign.ALONE, settings=on_three(EXACTLY_ONCE, LONE)),
+    },
+)  # fmt: skip
+
+UNCLEAN = replace(LONE, unclean=True)
+
+UNCLEAN_ELECTION = replace(
+    LAST_REPLICA_CRASH, id="control-unclean-election",
+    fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True, late=Role.LEADER),
+    because="Control: a replica that is not in sync may lead. It does, at once, without the record that was acknowledged "
+    "for all; the old leader comes back to a log that goes on without it, and truncates. (Whoever reads later never sees "
+    "the record: the consumer starts when the old leader is back. A cursor that is a record itself, as with exactly-once, "
+    "may be forgotten together with what it counted, and then all is sent again: it depends on who led it.)",
+    consumer_starts_after_fault=True,
+    expect={
+        ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=on_three(AT_LEAST_ONCE, UNCLEAN)),
+    },
+)  # fmt: skip
+
+LEADER_MOVED = Scenario(
+    id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
+    because="The request reaches a broker that leads no longer, which refuses it before the append. A client that retries "
+    "asks who leads now; one that does not has lost the record, and the next ones, until it asks.",
+    expect={
+        AMO: Predicted(lost=AtLeast(), settings=AMO_3),
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+    },
+)  # fmt: skip
+
+CONTROLLER_CRASH = Scenario(
+    id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
+    because="The node that leads the controllers dies, and the request on its way is lost with its connection. No data is "
+    "the controllers': what is sent again is stored once; at most once, it is gone.",
+    expect={
+        AMO: Predicted(lost=AtLeast(), settings=AMO_3),
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+    },
+)  # fmt: skip
+
+BY_DAY = (LEADER_CRASH_BEFORE_REPLICATION, LEADER_CRASH_AFTER_ACK, LEADER_MOVED)
+"""What every run has of the clusters; the rest is for the night."""
+BY_NIGHT = (
+    LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT,
+    LEADER_CRASH_BEFORE_ACK,
+    LEADER_CRASH_BEFORE_ACK_IDEMPOTENT,
+    INSYNC_NOT_MET,
+    LAST_REPLICA_CRASH,
+    UNCLEAN_ELECTION,
+    CONTROLLER_CRASH,
+)
+CLUSTER = (*BY_DAY, *(replace(scenario, nightly=True) for scenario in BY_NIGHT))

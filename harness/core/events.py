@@ -117,6 +117,8 @@ FAULT: Final = "fault"
 LEADERSHIP: Final = "leadership"
 """``topic, partition, leader, epoch, replicas, isr, controller``: what the cluster itself says, by node names, asked before a
 broker of it is crashed and after it is back."""
+ALONE: Final = "alone"
+"""``record``: when a broker was about to be killed, the record had been sent, and no follower had been seen to fetch it."""
 NETWORK: Final = "network"
 """``phase, role, node, toxics`` when the network is made bad (phase on); when it is mended (phase off) also what the wire
 counted between it and the broker meanwhile: ``seconds, sent, received, reads, answers, opened, left, lost, longest_s,

@@ -28,6 +28,14 @@ def replication_selections(history: History, target: str) -> dict[Select, frozen
     return {Select.UNREPLICATED: alone} if copied and target in alone else {}
 
 
+def unmoved(history: History, target: str) -> str | None:
+    """Say that the target's partition kept its leader, where it was to get another."""
+    sent = next((e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None)
+    place = (sent["topic"], sent["partition"]) if sent else None
+    leaders = {e["leader"] for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place}
+    return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
+
+
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
     """Say which broker was killed in a part that it did not have, by what the cluster itself said before."""
     sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]

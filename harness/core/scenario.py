@@ -53,6 +53,8 @@ class Evidence:
     forgotten: bool = False
     at_target: bool = True
     network: NetworkEvidence | None = None
+    moved: bool = False
+    """The target's partition has another leader at the end than when the fault was applied."""
 
 
 class Fault(Protocol):
@@ -136,6 +138,8 @@ class Scenario:
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
+    nightly: bool = False
+    """Run only where it is asked for, by ``--nightly`` or by its name."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
     """What theory says of one client where that differs: ``{client: {semantic: expectation}}``."""
 

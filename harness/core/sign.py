@@ -30,5 +30,7 @@ class Sign(StrEnum):
     """The client asked for the end of the target's transaction again."""
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
+    ALONE = "alone"
+    """When its leader died, no follower had the target."""
     FLUSHED = "flushed"
     """When the power was lost, the target's copy lay below the flushed offset of its log."""

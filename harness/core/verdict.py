@@ -17,7 +17,7 @@ from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
 from harness.core.prediction import Prediction, Select, examples
-from harness.core.replication import replication_selections, wrong_part
+from harness.core.replication import replication_selections, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 
@@ -277,6 +277,7 @@ class Proof:
         if trouble := (
             self._other_than(killed, self.plan.evidence.killed, "killed")
             or wrong_part(self.history, self.plan.target, killed)
+            or (unmoved(self.history, self.plan.target) if self.plan.evidence.moved else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")
         ):
             return trouble

@@ -5,12 +5,13 @@ from __future__ import annotations
 from harness.faults.drop import Drop
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
+from harness.faults.move import Move
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
 from harness.faults.usurp import Usurp
 
-FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Late, Pause, Usurp, Network)}
+FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Late, Pause, Usurp, Network, Move)}
 """The registry: every fault by its name."""
 
-__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Late", "Network", "NoFault", "Pause", "Until", "Usurp"]
+__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Pause", "Until", "Usurp"]

@@ -45,6 +45,8 @@ class Kill:
     """Before the kill, wait until what is acknowledged has been recorded."""
     late: Role | None = None
     """A victim that comes back only when the source is exhausted."""
+    shrunk: bool = False
+    """What is held goes on only when the cluster no longer counts the victims as in sync."""
     stalled: bool = False
     """From the target on no follower gets a copy, until the victims are dead."""
 
@@ -94,9 +96,7 @@ class Kill:
         for victim in victims:
             victim.kill()
         bench.say("applied", node=victims[0].name)
-        bench.resolve(fired.hold, self.held)
-        if self.stalled:
-            bench.disarm()
+        self._dispose(bench, fired.hold)
         self._forget(bench)
         for victim in victims:
             if victim.role is self.late:
@@ -112,3 +112,11 @@ class Kill:
                 bench.expire()
             case Forget.TOPIC | Forget.ALL:
                 bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
+
+    def _dispose(self, bench: Bench, hold: str | None) -> None:
+        """Say what becomes of what the wire holds."""
+        if self.shrunk:
+            bench.await_shrunk()
+        bench.resolve(hold, self.held)
+        if self.stalled:
+            bench.disarm()

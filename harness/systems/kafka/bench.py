@@ -60,6 +60,7 @@ class KafkaBench:
     idle_s: float = IDLE_S
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
+    _hit: Hit | None = None
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire at the trigger's record and role."""
@@ -185,6 +186,14 @@ class KafkaBench:
         """Nobody follows the one broker."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
 
+    def await_shrunk(self) -> None:
+        """Nobody follows the one broker."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def move_leader(self) -> None:
+        """Nobody else could lead."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
     def _who(self, hit: Hit) -> str:
         """The node whose frame was hit, by its client id."""
         return hit.client.split(".")[1]
@@ -199,7 +208,7 @@ class KafkaBench:
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
-            hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
+            hit = self._hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
         if not failpoint.fired(self.failpoints, trigger.name):
             return None

@@ -82,6 +82,8 @@ def properties(directory: Path, quorum: Sequence[Ports], number: int, runtime: R
         "broker.heartbeat.interval.ms": "200",
         "controller.quorum.election.timeout.ms": "200",
         "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
+        # a follower that the wire keeps waiting is soon out of the set in sync
+        "replica.lag.time.max.ms": "30000" if alone else "3000",
         "controller.quorum.election.backoff.max.ms": "100",
         "controller.quorum.append.linger.ms": "5",
         "initial.broker.registration.timeout.ms": "60000",

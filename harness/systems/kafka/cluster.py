@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from kafka.errors import KafkaError
 
 from harness.core import events as kinds
 from harness.core.scenario import Role
@@ -14,7 +18,7 @@ from harness.systems.kafka.run import KafkaCellRun
 from harness.wire.rules import Action, Api, Direction, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.bench import Target
@@ -25,17 +29,24 @@ if TYPE_CHECKING:
     from harness.systems.kafka.system import KafkaDeployed
     from harness.wire.messages import Hit
 
+T = TypeVar("T")
+
 OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER)
 SYNC_S = 60.0
 
 
+@dataclass
 class ClusterBench(KafkaBench):
     """What the faults see of a cell on a cluster."""
+
+    _stalled: bool = False
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role; which broker that is, is asked now, and written down."""
         if role not in OF_A_CLUSTER:
             return super().target(role, node)
+        if self._stalled:
+            self._say_alone()
         return self._node(self._number(role), role)
 
     def stall_replication(self) -> None:
@@ -44,23 +55,71 @@ class ClusterBench(KafkaBench):
                     record=self.load.target.id, limit=None)  # fmt: skip
         self.deployed.wire.arm(self.cell.id, rule)
         self._rules.insert(0, rule.id)
+        self._stalled = True
+
+    def await_shrunk(self) -> None:
+        """Wait until the leader of the target's partition knows that too few are in sync.
+
+        The controller's word is not the leader's: only a refusal shows what the leader knows. It is asked on a topic beside
+        the cell's, with the same replicas, whose leaders learn of a dead follower at the same time.
+        """
+
+        def shrunk() -> bool:
+            now = leaderships(self.deployed, self.topics[0])
+            return all(len(now[p].isr) < len(now[p].replicas) for p in self._partitions(now))
+
+        wait_until(shrunk, within_s=SYNC_S, because="a dead follower to be out of the set in sync", poll_s=0.05)
+        observer, probe = self.deployed.observer, probe_of(self.cell.key)
+        partitions = self._partitions(leaderships(self.deployed, self.topics[0]))
+        # a leader goes through its partitions one after the other, so all of them are asked
+        wait_until(lambda: all(answered(partial(observer.refuses, probe, part)) for part in partitions),
+                   within_s=SYNC_S, because="the leader to refuse a record", poll_s=0.05)  # fmt: skip
+        say_leaderships(self.deployed, self.history, self.topics[:1])
+
+    def move_leader(self) -> None:
+        """Let the next replica lead."""
+        observer, topic = self.deployed.observer, self.topics[0]
+        before = {part: now for (_, part), now in say_leaderships(self.deployed, self.history, (topic,)).items()}
+        moving = self._partitions(before)
+        order = {part: (*before[part].replicas[1:], before[part].replicas[0]) for part in moving}
+        observer.reorder_replicas(topic, order)
+
+        def moved() -> bool:
+            answered(lambda: observer.prefer_leaders((topic,)))
+            now = leaderships(self.deployed, topic)
+            return all(now[part].leader == order[part][0] for part in moving)
+
+        wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
+        say_leaderships(self.deployed, self.history, (topic,))
 
     def _number(self, role: Role) -> int:
         """The number of the broker that has this role for the target's partition."""
-        partition = self._partition()
-        now = say_leaderships(self.deployed, self.history, self.topics[:1])[self.topics[0], partition]
-        match role:
-            case Role.CONTROLLER:
-                return self.deployed.observer.controller()
-            case Role.FOLLOWER:
-                return next(number for number in now.replicas if number != now.leader)
-            case _:
-                return now.leader
+        found = say_leaderships(self.deployed, self.history, self.topics[:1])
+        if role is Role.CONTROLLER:
+            return answered(self.deployed.observer.controller)
+        known = {part: now for (_, part), now in found.items()}
+        now = known[self._partitions(known)[0]]
+        if role is Role.FOLLOWER:
+            return next(number for number in now.replicas if number != now.leader)
+        return now.leader
 
-    def _partition(self) -> int:
-        """The partition that the target was sent to, as the wire saw it."""
-        sent = next(e for e in self._said(kinds.SENT, kinds.UNSENT) if e["record"] == self.load.target.id)
-        return int(sent["partition"])
+    def _partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
+        """The partition of the target; while its request is held, those that the broker it goes to leads."""
+        for sent in self._said(kinds.SENT, kinds.UNSENT):
+            if sent["record"] == self.load.target.id:
+                return [int(sent["partition"])]
+        if self._hit is None:
+            raise RuntimeError("nothing was hit: nobody knows where the target goes")
+        leads = [part for part, now in leaderships.items() if name_of(now.leader) == self._hit.node]
+        if not leads:
+            raise RuntimeError(f"the target goes to {self._hit.node}, which leads nothing")
+        return leads
+
+    def _say_alone(self) -> None:
+        """Write down what only the leader has."""
+        copied = {e["record"] for e in self._said(kinds.REPLICATED) if e["reached"]}
+        for record in sorted({e["record"] for e in self._said(kinds.SENT)} - copied):
+            self.history.write(kinds.ALONE, record=record)
 
     def _node(self, number: int, role: Role) -> BrokerNode:
         broker = self.deployed.brokers[number - 1]
@@ -98,6 +157,9 @@ class ClusterCellRun(KafkaCellRun):
         await_in_sync(self.deployed, INTERNAL_TOPICS)
         wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's own topics", poll_s=0.1)
         super().prepare_ground()
+        topic = self.cell.settings.topic
+        config = {"min.insync.replicas": str(topic.min_insync)}
+        self.deployed.observer.create_topics({probe_of(self.cell.key): (topic.partitions, config)}, self.placement)
         await_in_sync(self.deployed, self._used_topics())
 
     def log_trouble(self) -> str | None:
@@ -119,9 +181,9 @@ class ClusterCellRun(KafkaCellRun):
     def _home(self) -> bool:
         """Whether the first broker leads Kafka's own topics; it is asked to, where it does not."""
         observer = self.deployed.observer
-        if all(now.leader == 1 for topic in INTERNAL_TOPICS for now in observer.leaderships(topic).values()):
+        if all(now.leader == 1 for topic in INTERNAL_TOPICS for now in leaderships(self.deployed, topic).values()):
             return True
-        observer.prefer_leaders(INTERNAL_TOPICS)
+        answered(lambda: observer.prefer_leaders(INTERNAL_TOPICS))
         return False
 
     def _place(self, partition: int) -> list[int]:
@@ -132,10 +194,35 @@ class ClusterCellRun(KafkaCellRun):
         return [first, *rest][: self.cell.settings.topic.replicas]
 
 
+def probe_of(key: str) -> str:
+    """The topic beside a cell's own, placed like them, on which a leader is asked what it would do."""
+    return f"{key}.probe"
+
+
+def answered(question: Callable[[], T]) -> T:
+    """Ask until a broker answers: the one that was asked first may be the one that has died."""
+    found: list[T] = []
+
+    def got() -> bool:
+        try:
+            found.append(question())
+        except KafkaError:
+            return False
+        return True
+
+    wait_until(got, within_s=SYNC_S, because="a broker of the cluster to answer", poll_s=0.05)
+    return found[0]
+
+
+def leaderships(deployed: KafkaDeployed, topic: str) -> dict[int, Leadership]:
+    """Return who leads and who follows each partition of a topic."""
+    return answered(lambda: deployed.observer.leaderships(topic))
+
+
 def out_of_sync(deployed: KafkaDeployed, topics: Iterable[str]) -> str | None:
     """Say which partition has a replica that is not in sync, or no leader."""
     for topic in topics:
-        for partition, now in deployed.observer.leaderships(topic).items():
+        for partition, now in leaderships(deployed, topic).items():
             if now.leader < 0 or len(now.isr) < len(now.replicas):
                 missing = sorted(set(now.replicas) - set(now.isr))
                 return f"{topic}/{partition}: broker {', '.join(map(str, missing))} not in sync, leader {now.leader}"
@@ -151,9 +238,9 @@ def await_in_sync(deployed: KafkaDeployed, topics: Iterable[str]) -> None:
 def say_leaderships(deployed: KafkaDeployed, history: HistoryWriter, topics: Iterable[str]) -> dict[tuple[str, int], Leadership]:
     """Ask the cluster who leads these topics and its quorum, and write it down."""
     found = {}
-    controller = name_of(deployed.observer.controller())
+    controller = name_of(answered(deployed.observer.controller))
     for topic in topics:
-        for partition, now in deployed.observer.leaderships(topic).items():
+        for partition, now in leaderships(deployed, topic).items():
             history.write(
                 kinds.LEADERSHIP, topic=topic, partition=partition, leader=name_of(now.leader), epoch=now.epoch,
                 replicas=[name_of(n) for n in now.replicas], isr=[name_of(n) for n in now.isr], controller=controller,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
-from kafka.errors import KafkaConfigurationError, KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaConfigurationError, KafkaError, NotEnoughReplicasError, TopicAlreadyExistsError
 
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
@@ -102,10 +102,33 @@ class Observer:
             for part in described[0]["partitions"]
         }  # fmt: skip
 
+    def reorder_replicas(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Give partitions of a topic another order of replicas: the first is the preferred leader."""
+        with self._lock:
+            wanted = {TopicPartition(topic, p): list(order) for p, order in replicas.items()}
+            self._admin_client().alter_partition_reassignments(wanted)
+
     def prefer_leaders(self, topics: Iterable[str]) -> None:
         """Let the preferred replica of each partition lead, where it is in sync."""
         with self._lock:
             self._admin_client().elect_leaders(0, {t: list(self.leaderships(t)) for t in topics}, raise_errors=False)
+
+    def refuses(self, topic: str, partition: int) -> bool:
+        """Whether the leader of a partition refuses a record that asks for all acks, because too few replicas are in sync."""
+        with self._lock:
+            self._check()
+            producer = KafkaProducer(**_CLIENT | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
+                                     acks="all", retries=0, delivery_timeout_ms=2000, enable_idempotence=False)  # fmt: skip
+            try:
+                producer.send(topic, b"probe", partition=partition).get(timeout=3)
+            except NotEnoughReplicasError:
+                return True
+            except KafkaError:
+                return False
+            else:
+                return False
+            finally:
+                producer.close(timeout=0)
 
     def controller(self) -> int:
         """Return the number of the node that leads the quorum of controllers; -1 where nobody is known to."""

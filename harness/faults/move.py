@@ -1,0 +1,42 @@
+"""Move: another replica is made the leader, as an administrator does it; nobody dies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """At ``at`` the frame is held, the target's partition gets another leader, and the frame goes on to the old one."""
+
+    id: ClassVar[str] = "move"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, nobody died, and the partition has another leader than before."""
+        return Evidence("rule", moved=True)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the rule."""
+        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Move the leader, let the frame go on."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        bench.move_leader()
+        bench.say("applied", node=fired.node)
+        bench.resolve(fired.hold, How.RELEASE)
+        bench.say("healed")

@@ -1,0 +1,159 @@
+"""Breaks over runs: which are new, which are known, which have vanished; and ``history.jsonl`` beside the runs.
+
+A baseline file names breaks that are known, in TOML::
+
+    [[known]]
+    cell = "kafka/kafka-python/plain/some-scenario/exactly-once/process"
+    outcome = "broken"
+    because = "where it is tracked, and since which version"
+
+``cell`` is a cell's id without its seed, or a glob over such ids. A known break does not fail a run and is never
+hidden; one that was run and came out green, in every seed, has vanished, and is told.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.report.summary import GREEN, ExitCode, Outcome, outcome, summarise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.saved import CellResult, SavedRun
+
+HISTORY_FILE = "history.jsonl"
+_NEVER_KNOWN = frozenset({Outcome.KEPT, Outcome.CONVICTED, Outcome.VOID})
+"""What no baseline can excuse: a void run proves nothing, not even that a break is still there."""
+
+
+class BaselineError(Exception):
+    """A baseline file cannot be read; one line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One break that is known."""
+
+    cell: str
+    outcome: Outcome
+    because: str
+
+    def means(self, result: CellResult) -> bool:
+        """Whether this is the cell, whatever its seed."""
+        return fnmatch.fnmatchcase(seedless(result), self.cell)
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """The red cells of a run beside a baseline; ``vanished`` are known ones that were run and are green."""
+
+    new: tuple[CellResult, ...]
+    known: tuple[tuple[CellResult, Known], ...]
+    vanished: tuple[Known, ...]
+
+    @property
+    def sentence(self) -> str | None:
+        """Say what is known and what has vanished; ``None`` where there is neither."""
+        parts = []
+        if self.known:
+            parts.append(f"{len(self.known)} known breaks, {len(self.new)} new")
+        parts += [
+            f"vanished: {known.cell} was {known.outcome}, and is green; take it out of the baseline" for known in self.vanished
+        ]
+        return "; ".join(parts) or None
+
+
+def seedless(result: CellResult) -> str:
+    """Return a cell's id without its seed: what runs of several seeds have in common."""
+    return result.plan.id.rpartition("/")[0]
+
+
+def read_baseline(file: Path) -> tuple[Known, ...]:
+    """Read a baseline file. Raises :class:`BaselineError`."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        if odd := sorted(set(data) - {"known"}):
+            raise BaselineError(f"{file}: {odd[0]} is no part of a baseline, [[known]] is")
+        return tuple(_known(file, entry) for entry in data.get("known", ()))
+    except OSError as error:
+        raise BaselineError(f"cannot read {file}: {error.strerror}; name another with --baseline") from error
+    except (ValueError, TypeError) as error:
+        raise BaselineError(f"{file} is no baseline: {error}") from error
+
+
+def _known(file: Path, entry: dict[str, Any]) -> Known:
+    if missing := sorted({"cell", "outcome", "because"} ^ set(entry)):
+        raise BaselineError(f"{file}: a known break has cell, outcome and because, and nothing else: see {missing[0]}")
+    outcomes = sorted(set(Outcome) - _NEVER_KNOWN)
+    if entry["outcome"] not in outcomes:
+        raise BaselineError(f"{file}: a known break is {', '.join(outcomes)}; {entry['outcome']!r} is none")
+    if not str(entry["because"]).strip():
+        raise BaselineError(f"{file}: say why {entry['cell']} is known to be {entry['outcome']}")
+    return Known(str(entry["cell"]), Outcome(entry["outcome"]), str(entry["because"]))
+
+
+def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
+    """Compare a run's red cells with a baseline. A known cell that came out red in another way is a new break."""
+    new, known = [], []
+    for result in run.results:
+        found = outcome(result.verdict)
+        if found in GREEN:
+            continue
+        entry = next((one for one in baseline if one.outcome is found and one.means(result)), None)
+        if entry is None:
+            new.append(result)
+        else:
+            known.append((result, entry))
+    seen = {id(entry) for _, entry in known}
+    vanished = []
+    for entry in baseline:
+        met = [result for result in run.results if entry.means(result)]
+        if met and id(entry) not in seen and all(outcome(result.verdict) in GREEN for result in met):
+            vanished.append(entry)
+    return Breaks(tuple(new), tuple(known), tuple(vanished))
+
+
+def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
+    """Return the exit code of a run whose known breaks don't fail it."""
+    summary = summarise(run)
+    if summary.interrupted or summary.partial or not breaks.known:
+        return summary.exit_code
+    reds = {outcome(result.verdict) for result in breaks.new}
+    if reds & {Outcome.BROKEN, Outcome.NOT_CONVICTED}:
+        return ExitCode.BROKEN
+    return ExitCode.VOID if reds else ExitCode.KEPT
+
+
+def append_history(run: SavedRun, breaks: Breaks) -> Path:
+    """Append one line about a run to ``history.jsonl`` beside it. Returns the file; raises ``OSError``.
+
+    ``cells`` holds, per cell without its seed, how many seeds came out how: over many lines, how often a cell ever broke.
+    """
+    cells: dict[str, Counter[str]] = {}
+    for result in run.results:
+        cells.setdefault(seedless(result), Counter())[str(outcome(result.verdict))] += 1
+    line = {
+        "run": run.info.id,
+        "started": run.info.started,
+        "seeds": list(run.info.seeds),
+        "complete": run.info.complete,
+        "versions": run.info.versions,
+        "new": [result.plan.id for result in breaks.new],
+        "known": [result.plan.id for result, _ in breaks.known],
+        "vanished": [known.cell for known in breaks.vanished],
+        "cells": {name: dict(sorted(counts.items())) for name, counts in sorted(cells.items())},
+    }
+    file = run.directory.parent / HISTORY_FILE
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:  # one write: two runs that end at once don't mix their lines
+        os.write(descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    finally:
+        os.close(descriptor)
+    return file

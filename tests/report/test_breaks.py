@@ -1,0 +1,91 @@
+"""New, known and vanished breaks, the exit code that they make, and the history over runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
+
+from harness import registry
+from harness.core.verdict import Kind, Verdict
+from harness.report.breaks import BaselineError, Known, append_history, breaks_of, exit_code, read_baseline, seedless
+from harness.report.summary import ExitCode, Outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEPT, VOID = Verdict(Kind.KEPT, "kept", fired=1), Verdict(Kind.VOID, "nothing fired")
+BROKEN, STUCK = Verdict(Kind.BROKEN, "lost", fired=1), Verdict(Kind.STUCK, "stuck", fired=1)
+CELL = seedless(result(ACK_LOST, EOS, BROKEN, lost=1))
+KNOWN = (Known(CELL, Outcome.BROKEN, "an issue"),)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "new", "known", "vanished"),
+    [
+        ((BROKEN, KEPT), ExitCode.KEPT, 0, 1, 0),
+        ((BROKEN, BROKEN), ExitCode.BROKEN, 1, 1, 0),
+        ((BROKEN, VOID), ExitCode.VOID, 1, 1, 0),
+        ((STUCK, KEPT), ExitCode.VOID, 1, 0, 0),
+        ((KEPT, KEPT), ExitCode.KEPT, 0, 0, 1),
+        ((KEPT, BROKEN), ExitCode.BROKEN, 1, 0, 1),
+        ((VOID, KEPT), ExitCode.VOID, 1, 0, 0),
+    ],
+)
+def test_only_known_breaks_are_forgiven(
+    verdicts: tuple[Verdict, Verdict], code: ExitCode, new: int, known: int, vanished: int
+) -> None:
+    """A known cell that breaks in another way is a new break; a void one is neither the break nor its end."""
+    run = run_of(result(ACK_LOST, EOS, verdicts[0]), result(NONE, ALO, verdicts[1]))
+    breaks = breaks_of(run, KNOWN)
+    assert (len(breaks.new), len(breaks.known), len(breaks.vanished)) == (new, known, vanished)
+    assert exit_code(run, breaks) == code
+    assert (breaks.sentence is None) == (not known and not vanished)
+
+
+def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
+    """What was not run has not been forgiven."""
+    run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False)
+    assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("known = 3", "is no baseline"),
+        ("[[known]]\ncell = 'a'\noutcome = 'broken'", "see because"),
+        ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "'void' is none"),
+        ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = ' '", "say why a"),
+        ("[[knwon]]\ncell = 'a'", "knwon is no part"),
+        ("[[known", "is no baseline"),
+    ],
+)
+def test_a_bad_baseline_is_one_clear_line(tmp_path: Path, text: str, because: str) -> None:
+    """Nothing is forgiven by a file that says something else than it seems to."""
+    file = tmp_path / "b.toml"
+    file.write_text(text)
+    with pytest.raises(BaselineError, match=because) as raised:
+        read_baseline(file)
+    assert "\n" not in str(raised.value).strip()
+
+
+def test_the_baseline_beside_the_scenarios_can_be_read() -> None:
+    """The committed one is in the package."""
+    read_baseline(registry.baseline())
+
+
+def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
+    """Seeds are folded: how often each cell came out how."""
+    (tmp_path / "one").mkdir()
+    run = replace(run_of(result(ACK_LOST, EOS, BROKEN), result(NONE, ALO, KEPT)), directory=tmp_path / "one")
+    for _ in range(2):
+        file = append_history(run, breaks_of(run, KNOWN))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(lines) == 2
+    assert file == tmp_path / "history.jsonl"
+    assert lines[0]["cells"][CELL] == {"broken": 1}
+    assert lines[0]["known"]
+    assert not lines[0]["new"]
