@@ -58,16 +58,16 @@ class Archive:
         return () if self.path is None else (f"-XX:SharedArchiveFile={self.path}", *QUIET)
 
 
-def archive_key(java: Java, jars: Sequence[Path]) -> str:
-    """Name the pair of a Java and a set of jars."""
+def archive_key(java: Java, jars: Sequence[Path], recipe: str = "") -> str:
+    """Name a Java, a set of jars, and what is done with them to make the archive."""
     stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
-    text = json.dumps([str(java.path), java.about, stats])
+    text = json.dumps([str(java.path), java.about, stats, *([recipe] if recipe else [])])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def find_archive(java: Java, jars: Sequence[Path], *, cache: Path) -> Archive | None:
+def find_archive(java: Java, jars: Sequence[Path], *, cache: Path, recipe: str = "") -> Archive | None:
     """Return the archive there is, or that it failed a short while ago; None where it should be tried."""
-    directory = cache / "archives" / archive_key(java, jars)
+    directory = cache / "archives" / archive_key(java, jars, recipe)
     if (directory / "classes.jsa").exists():
         return Archive(directory / "classes.jsa")
     failure = directory / "failed"
@@ -84,14 +84,15 @@ def ensure_archive(
     cache: Path,
     say: Callable[[str], None],
     make: Callable[[Java, Sequence[Path], Path], None] | None = None,
+    recipe: str = "",
 ) -> Archive:
     """Return the archive, made where nobody has tried. A failure is said once, kept, and not fatal."""
-    if known := find_archive(java, jars, cache=cache):
+    if known := find_archive(java, jars, cache=cache, recipe=recipe):
         return known
-    directory = cache / "archives" / archive_key(java, jars)
+    directory = cache / "archives" / archive_key(java, jars, recipe)
     directory.parent.mkdir(exist_ok=True)
     with locked(directory, say):
-        if known := find_archive(java, jars, cache=cache):
+        if known := find_archive(java, jars, cache=cache, recipe=recipe):
             return known
         say("making the class-data archive (some ten seconds, once)")
         try:
@@ -102,7 +103,7 @@ def ensure_archive(
             say(f"no class-data archive ({because}); it starts more slowly")
             directory.mkdir(exist_ok=True)
             (directory / "failed").write_text(because)
-    return find_archive(java, jars, cache=cache) or Archive(None, "it vanished")
+    return find_archive(java, jars, cache=cache, recipe=recipe) or Archive(None, "it vanished")
 
 
 def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:

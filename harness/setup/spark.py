@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from harness.setup.cache import cache_root
 from harness.setup.gateway import start_gateway
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
+from harness.setup.spark_release import ensure_connector, ensure_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,11 +54,16 @@ class SparkInstall:
     jvm_flags: tuple[str, ...]
     version: str
     java_version: str
+    site: Path | None = None
+    """Where PySpark is, if not in the environment that runs lostack."""
 
     @property
     def env(self) -> dict[str, str]:
         """What every process of Spark needs in its environment: nothing but loopback, this Java and this Python."""
+        mine = os.environ.get("PYTHONPATH", "")
+        path = {"PYTHONPATH": f"{self.site}{os.pathsep}{mine}".rstrip(os.pathsep)} if self.site else {}
         return {
+            **path,
             "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",
@@ -85,25 +91,32 @@ def pyspark_version() -> str:
         raise EnvironmentFailure("PySpark is not installed; run: make clean run") from None
 
 
-def ensure_spark(progress: Callable[[str], None]) -> SparkInstall:
+def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> SparkInstall:
     """Return Spark as PySpark brings it, with its matched Kafka connector fetched and an archive made on the first run.
 
+    ``other`` is a release that is not the one installed here: it comes into the cache (see :mod:`harness.setup.spark_release`).
     ``progress`` is told, line by line, what is being done. Safe in several runs at once.
     Raises EnvironmentFailure with one line that says what is missing and what helps: no list of jars for this version of
     PySpark, no network, no Java.
     """
     cache = cache_root()
     java = find_java(cache, progress)
-    home, release = pyspark_home(), pyspark_version()
-    jar_set = read_jar_set(f"spark-{release}")
-    directory = ensure_jars(jar_set, cache=cache, java=java, say=progress)
+    home, release, site = pyspark_home(), pyspark_version(), None
+    if other is None:
+        jar_set = read_jar_set(f"spark-{release}")
+        directory = ensure_jars(jar_set, cache=cache, java=java, say=progress)
+    else:
+        jar_set, directory = ensure_connector(other, SCALA, cache=cache, java=java, say=progress)
+        site, release = ensure_pyspark(other, cache=cache, say=progress), other
+        home = site / "pyspark"
     connector = tuple(directory / name for name in sorted(jar_set.sums))
     jars = (*sorted((home / "jars").glob("*.jar")), *connector)
     bare = SparkInstall(
         java.path, home, ":".join(str(jar) for jar in jars), connector, _launcher_options(java, home, cache, release), release,
-        java.version,
+        java.version, site,
     )  # fmt: skip
-    archive = ensure_archive(java, jars, cache=cache, say=progress, make=lambda *paths: _make_archive(bare, paths[2]))
+    archive = ensure_archive(java, jars, cache=cache, say=progress, make=lambda *paths: _make_archive(bare, paths[2]),
+                             recipe=EXERCISE.read_text())  # fmt: skip
     return _with(bare, archive)
 
 
@@ -120,10 +133,7 @@ def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]
 
 
 def _with(install: SparkInstall, archive: Archive) -> SparkInstall:
-    return SparkInstall(
-        install.java, install.home, install.classpath, install.connector, (*archive.flags, *install.jvm_flags),
-        install.version, install.java_version,
-    )  # fmt: skip
+    return replace(install, jvm_flags=(*archive.flags, *install.jvm_flags))
 
 
 def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tuple[str, ...]:

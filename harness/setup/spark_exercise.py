@@ -2,23 +2,30 @@
 
     python spark_exercise.py <a folder to work in>
 
-It runs a small batch (Parquet, JSON lines, groupBy, bitmaps, applyInPandas) and a streaming query with a checkpoint.
+It runs a small batch (Parquet, JSON lines, groupBy, bitmaps, applyInPandas) and streaming queries with a checkpoint, the way
+an audit runs and the way a cell does, and lets Kafka's clients try a place where nobody listens.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 ROWS = 1000
+AS_IN_A_CELL = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+NOBODY = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.request.timeout.ms": "300", "kafka.default.api.timeout.ms": "300"}
 ENDED_WITHIN_S = 60
 
 
@@ -28,6 +35,11 @@ def main(folder: Path) -> None:
     spark = builder.getOrCreate()
     batch(spark, folder)
     stream(spark, folder)
+    for name, value in AS_IN_A_CELL.items():
+        spark.conf.set(name, value)
+    stateful(spark, folder)
+    files(spark, folder)
+    clients(spark)
     spark.stop()
 
 
@@ -61,6 +73,47 @@ def stream(spark: SparkSession, folder: Path) -> None:
         sys.exit("the streaming query did not end")
     spark.createDataFrame([("kafka",)], ["value"]).write.format("noop").mode("append").save()
     spark._jvm.java.lang.Class.forName("org.apache.spark.sql.kafka010.KafkaSourceProvider")  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def stateful(spark: SparkSession, folder: Path) -> None:
+    """Run one batch of a query that keeps what it has seen, and hands it to a function in update mode."""
+    lines = spark.readStream.schema("id long, key string").json(str(folder / "lines"))
+    kept = lines.groupBy("key").agg(f.collect_list(f.struct("id", "key")).alias("copies"))
+
+    def take(rows: DataFrame, _: int) -> None:
+        rows.collect()
+
+    run(kept.writeStream.outputMode("update").foreachBatch(take), folder / "checkpoint-state")
+
+
+def files(spark: SparkSession, folder: Path) -> None:
+    """Run one batch of a query that writes files."""
+    lines = spark.readStream.schema("id long, key string").json(str(folder / "lines"))
+    run(lines.writeStream.format("parquet").option("path", str(folder / "files")), folder / "checkpoint-files")
+
+
+def run(writer: DataStreamWriter, checkpoint: Path) -> None:
+    """Run a query over what there is."""
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    if not query.awaitTermination(ENDED_WITHIN_S):
+        sys.exit("a streaming query did not end")
+
+
+def clients(spark: SparkSession) -> None:
+    """Load what Kafka's clients are made of: nobody answers them, and they give up."""
+    with suppress(PySparkException, Py4JJavaError):
+        spark.read.format("kafka").options(**NOBODY, subscribe="nothing").load().collect()
+    with suppress(PySparkException, Py4JJavaError):
+        row = spark.createDataFrame([("k", "v")], ["key", "value"])
+        row.write.format("kafka").options(**NOBODY, **{"kafka.max.block.ms": "300"}, topic="nothing").save()
+    jvm = spark._jvm  # noqa: SLF001 - PySpark's own way in
+    plain = {name.removeprefix("kafka."): value for name, value in NOBODY.items()}
+    bytes_of = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+    settings = plain | {"key.deserializer": bytes_of, "value.deserializer": bytes_of}
+    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)  # type: ignore[union-attr]
+    with suppress(Py4JJavaError):
+        consumer.partitionsFor("nothing")
+    consumer.close()
 
 
 if __name__ == "__main__":

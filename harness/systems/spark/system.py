@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from harness.setup.failpoints import ensure_failpoints
-from harness.setup.spark import ensure_spark
+from harness.setup.spark import ensure_spark, pyspark_version
+from harness.setup.spark_release import wanted_release
 from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
 from harness.systems.spark.run import SparkCellRun
 
@@ -32,7 +34,7 @@ class SparkSystem(KafkaSystem):
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what Kafka and the connector need, and compile the failpoints."""
         super().prepare(say)
-        self._spark = ensure_spark(say)
+        self._spark = ensure_spark(say, wanted_release(os.environ, pyspark_version()))
         self._failpoints = ensure_failpoints(self._spark)
 
     def versions(self) -> dict[str, str]:

@@ -1,0 +1,84 @@
+"""Another Spark by a setting: matched, written down, or refused in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from harness.interfaces import EnvironmentFailure
+from harness.setup.cache import cache_root
+from harness.setup.java import find_java
+from harness.setup.spark import SCALA
+from harness.setup.spark_release import connector_parts, ensure_connector, wanted_release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+JAVA = cast("Any", None)
+WHOLE = ("spark-sql-kafka-0-10_2.13-4.0.9", "spark-token-provider-kafka-0-10_2.13-4.0.9", "kafka-clients-3.9.2",
+         "commons-pool2-2.12.1")  # fmt: skip
+
+
+def bring(*names: str) -> Callable[..., None]:
+    """Return what fetches these jars, and one that Spark has itself."""
+
+    def retrieve(wanted: object, part: Path, *_: object) -> None:
+        for name in (*names, "hadoop-client-runtime-3.4.1"):
+            (part / f"{name}.jar").write_text(name)
+
+    return retrieve
+
+
+def connector(cache: Path, *names: str) -> Any:
+    """Ask for the connector of 4.0.9, where these jars are."""
+    return ensure_connector("4.0.9", SCALA, cache=cache, java=JAVA, say=lambda _: None, retrieve=bring(*names))
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("", None), ("4.0.0", None), (" 4.0.1 ", "4.0.1")])
+def test_the_locked_release_is_the_default(text: str, wanted: str | None) -> None:
+    """Nothing, or the locked release itself, changes nothing."""
+    assert wanted_release({"LOSTACK_SPARK": text}, "4.0.0") == wanted
+    assert wanted_release({}, "4.0.0") is None
+
+
+@pytest.mark.parametrize("text", ["latest", "4", "4.0.1; rm", "v4.0.1"])
+def test_what_is_no_release_is_refused(text: str) -> None:
+    """One line says what it should be."""
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_SPARK is a release of Spark, such as 4\.0\.0"):
+        wanted_release({"LOSTACK_SPARK": text}, "4.0.0")
+
+
+def test_a_matched_connector_is_written_down(tmp_path: Path) -> None:
+    """What came is listed with its sums, without what Spark has itself; the next time nothing is fetched."""
+    jar_set, directory = connector(tmp_path, *WHOLE)
+    assert sorted(file.stem for file in directory.glob("*.jar")) == sorted(WHOLE)
+    assert {f"{module.name}-{module.revision}" for module in jar_set.modules} == set(WHOLE)
+    assert [module.name for module in jar_set.modules] == [part.name for part in connector_parts("4.0.9", SCALA)]
+    assert connector(tmp_path) == (jar_set, directory)
+
+
+@pytest.mark.parametrize("missing", WHOLE)
+def test_a_connector_that_is_not_whole_is_refused(tmp_path: Path, missing: str) -> None:
+    """Nothing is left of it, so that it is tried again another day."""
+    with pytest.raises(EnvironmentFailure, match=r"^Spark 4.0.9 cannot be used: \S+ is missing from its connector; unset"):
+        connector(tmp_path, *(name for name in WHOLE if name != missing))
+    assert not list((tmp_path / "jars").glob("spark-4.0.9*"))
+    connector(tmp_path, *WHOLE)
+
+
+def test_a_mixed_connector_is_refused(tmp_path: Path) -> None:
+    """A part of another release may run, and prove nothing about this one."""
+    mixed = (WHOLE[0], "spark-token-provider-kafka-0-10_2.13-4.0.0", *WHOLE[2:])
+    with pytest.raises(EnvironmentFailure, match=r"spark-token-provider-kafka-0-10_2.13 4.0.0 is not of its release"):
+        connector(tmp_path, *mixed)
+
+
+@pytest.mark.spark
+def test_a_release_that_does_not_resolve_is_refused(tmp_path: Path) -> None:
+    """Asked for in earnest: there is no such release."""
+    java = find_java(cache_root(), lambda _: None)
+    with pytest.raises(EnvironmentFailure, match=r"^Spark 4.0.987 cannot be used: .*not found: org.apache.spark#") as told:
+        ensure_connector("4.0.987", SCALA, cache=tmp_path, java=java, say=lambda _: None)
+    assert "\n" not in str(told.value)
