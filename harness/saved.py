@@ -165,6 +165,7 @@ class CellResult:
             "lost_ids": sorted(self.judgement.account.lost)[:200],
             "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
             "rollback": self._rollback(),
+            "beside": self.judgement.movement.row(),
             "seconds": round(self.seconds, 3),
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
         }

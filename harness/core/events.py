@@ -117,6 +117,8 @@ FAULT: Final = "fault"
 LEADERSHIP: Final = "leadership"
 """``topic, partition, leader, epoch, replicas, isr, controller``: what the cluster itself says, by node names, asked before a
 broker of it is crashed and after it is back."""
+REPLICA: Final = "replica"
+"""``node, topic, partition, offset, epoch, record``: a copy in the log files of one broker, read at rest, past the broker."""
 ALONE: Final = "alone"
 """``record``: when a broker was about to be killed, the record had been sent, and no follower had been seen to fetch it."""
 NETWORK: Final = "network"

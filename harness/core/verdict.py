@@ -8,7 +8,7 @@ void run.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from harness.core import events as kinds
 from harness.core import network
 from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
+from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Prediction, Select, examples
 from harness.core.replication import replication_selections, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
@@ -86,6 +87,8 @@ class Judgement:
     verdict: Verdict
     rollback: Rollback | None = None
     """What became of the state of a streaming query, where it has one and its driver was replaced."""
+    movement: Movement = field(default_factory=Movement)
+    """What is told beside the counts."""
 
 
 def merge(verdicts: list[Kind]) -> Kind:
@@ -105,7 +108,7 @@ def unjudged(plan: Plan, because: str) -> Judgement:
 def judge(plan: Plan, history: History) -> Judgement:
     """Account for a history and judge it."""
     found = account(history.events)
-    return Judgement(plan, found, verdict_of(plan, history, found), rollback_of(history))
+    return Judgement(plan, found, verdict_of(plan, history, found), rollback_of(history), movement_of(history))
 
 
 def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:

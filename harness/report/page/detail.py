@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.core.history import HistoryError, read_history
-from harness.report.page.evidence import next_step, proof_of, settings_of, sign_of
+from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
 from harness.report.page.timeline import timeline_of
@@ -92,7 +92,7 @@ def _told(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timeline 
     told = {row["record"] for row in shown}
     target = [row for row in rows if row["record"] == plan.target and plan.target not in told]
     return {
-        "proof": proof_of(plan, events),
+        "proof": [*proof_of(plan, events), *beside(result.judgement.movement)],
         "trouble": [*(history.cut_lines if history else ()), *(history.damage if history else ())],
         "ribbons": [_ribbon(ribbon) for ribbon in ribbons_of(events, rows)],
         "rollback": _rollback(result),

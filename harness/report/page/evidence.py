@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from harness.core.history import Event
+    from harness.core.movement import Movement
     from harness.core.plan import Plan
     from harness.saved import CellResult
 
@@ -35,6 +36,7 @@ SIGN_WORDS = {
     "replayed": "the batch that holds this record was planned, or worked on, by a second incarnation of the driver",
     "ended-again": "the client asked for the end of this record's transaction again",
     "end-refused": "the broker refused a request to end this record's transaction",
+    "alone": "when its leader died, no follower had this record",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
 }
 
@@ -82,6 +84,18 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     return [*_rules(events), *_failpoints(events), *_faults(events), *_network(events), *_deaths(plan, events)] or [
         "nothing shows that the fault fired"
     ]
+
+
+def beside(movement: Movement) -> list[str]:
+    """Return the lines of what is told beside the counts, where there is anything."""
+    told = []
+    if movement.moved_again_s is not None:
+        told.append(f"moved again: a record sent after the fault was delivered {movement.moved_again_s:.3f} s after it")
+    named = (("inconsistent offsets", movement.inconsistent_offsets), ("backward polls", movement.backward_polls),
+             ("records skipped", movement.skipped))  # fmt: skip
+    if any(count for _, count in named):
+        told.append(", ".join(f"{count} {name}" for name, count in named))
+    return told
 
 
 def _rules(events: Sequence[Event]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from harness.interfaces import EnvironmentFailure
 from harness.systems.kafka.ground import new_cluster_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.runtimes.interface import Node, Runtime
@@ -171,6 +171,14 @@ class Broker:
         """Identify the present recovery-point file; another value means that it was written again."""
         stat = self._checkpoint.stat()
         return stat.st_mtime_ns, stat.st_ino
+
+    def log_of(self, topic: str) -> Iterator[tuple[int, bytes]]:
+        """Yield what stands in the log files of a topic's partitions, segment by segment: partition and bytes."""
+        for folder in sorted(self.data.glob(f"{topic}-*")):
+            name, _, partition = folder.name.rpartition("-")
+            if name == topic and partition.isdigit():
+                for segment in sorted(folder.glob("*.log")):
+                    yield int(partition), segment.read_bytes()
 
     def flushed(self, topics: Iterable[str]) -> dict[str, int]:
         """Return, per partition folder of the topics, the offset up to which Kafka itself says it has flushed."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 from kafka.errors import KafkaError
 
 from harness.core import events as kinds
+from harness.core.record import decode_id
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
 from harness.systems.kafka.nodes import BrokerNode
 from harness.systems.kafka.run import KafkaCellRun
+from harness.wire.codec import read_batches
 from harness.wire.rules import Action, Api, Direction, Rule
 
 if TYPE_CHECKING:
@@ -167,9 +169,22 @@ class ClusterCellRun(KafkaCellRun):
         return super().log_trouble() or out_of_sync(self.deployed, self._used_topics())
 
     def observe(self) -> None:
-        """Ask every authority, and who leads at the end."""
+        """Ask every authority, who leads at the end, and what each replica has in its files."""
         super().observe()
         say_leaderships(self.deployed, self.history, self._used_topics())
+        for topic in self._used_topics():
+            for broker in self.deployed.brokers:
+                self._observe_replica(broker, topic)
+
+    def _observe_replica(self, broker: Broker, topic: str) -> None:
+        """Write down what the log files of one broker hold; a batch that is still being written is left out."""
+        for partition, data in broker.log_of(topic):
+            for batch in read_batches(data):
+                for item in batch.items:
+                    self.history.write(
+                        kinds.REPLICA, node=broker.name, topic=topic, partition=partition, offset=item.offset,
+                        epoch=batch.epoch, record=decode_id(item.value),
+                    )  # fmt: skip
 
     def close(self) -> None:
         """End the processes, leave the wire; start again what a fault has left dead."""
