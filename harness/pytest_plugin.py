@@ -4,9 +4,9 @@ A test that takes the fixture ``lostack_cell`` is called once per cell; ``lostac
 sentence where the cell is not green. All selected cells of a session run overlapping, in one run, when the first of
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
-Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-seed N`` (may be repeated), ``--lostack-records N``,
-``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-nightly``. A skipped case is one that does not apply,
-and nothing else.
+Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
+repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-nightly``. A skipped case is
+one that does not apply, and nothing else.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lostack")
     group.addoption("--lostack-system", default=None, metavar="NAME", help="the system under test")
     group.addoption("--lostack-runtime", default="process", metavar="NAME", help="where nodes live: process or docker")
+    group.addoption("--lostack-client", default=None, metavar="NAME", help="the client, e.g. confluent-kafka==2.3.0")
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
@@ -74,8 +75,9 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     records = DEFAULT_RECORDS if records is None else records
     try:
         system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
+        client = config.getoption("--lostack-client")
         return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
-                      nightly=config.getoption("--lostack-nightly"))  # fmt: skip
+                      clients=[client] if client else (), nightly=config.getoption("--lostack-nightly"))  # fmt: skip
     except (SelectionError, registry.UnknownNameError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
 

@@ -92,6 +92,8 @@ class ProducerSettings:
     """The program offers a record again after its client has given up."""
     unit: int = 1
     in_flight: int = 1
+    linger_ms: int = 100
+    """How long the client waits for a unit of several records to be whole; a single one goes at once."""
     in_step: bool = False
     """Each message of a unit is acknowledged before the next one is sent."""
     aborts_first: bool = False

@@ -88,6 +88,7 @@ def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:
     (("--lostack-records", "0"), 2, "--records 0: a cell needs 12 to 100000 records"),
     (("--lostack-seed", "-1"), 2, "--seed -1: seeds count from 0"),
     (("--lostack-system", "memroy"), 2, "no system is called memroy; did you mean memory?"),
+    (("--lostack-client", "confluent"), 2, "no client is called confluent; did you mean confluent-kafka?"),
     (("--lostack-reports", "pytest.ini/x", "-k", "none"), 3, "cannot write reports to pytest.ini/x"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:

@@ -62,7 +62,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "acks": settings.acks,
         "enable_idempotence": settings.idempotence,
         "max_in_flight_requests_per_connection": settings.in_flight,
-        "linger_ms": 100 if settings.unit > 1 else 0,
+        "linger_ms": settings.linger_ms if settings.unit > 1 else 0,
         "request_timeout_ms": settings.request_timeout_ms,
         "delivery_timeout_ms": settings.delivery_timeout_ms,
         "max_block_ms": 20_000,

@@ -87,7 +87,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "acks": settings.acks,
         "enable.idempotence": settings.idempotence,
         "max.in.flight.requests.per.connection": settings.in_flight,
-        "linger.ms": 100 if settings.unit > 1 else 0,
+        "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
         "request.timeout.ms": settings.request_timeout_ms,
         "socket.timeout.ms": settings.request_timeout_ms,
         "delivery.timeout.ms": settings.delivery_timeout_ms,
