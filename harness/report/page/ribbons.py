@@ -58,7 +58,7 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
             copies.setdefault(_log(event), []).append((int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen)))
     for log in sorted({*copies, *limits}):
         hop, topic, partition = log
-        start, end, _ = limits.get(log, (0, max((offset for offset, _ in copies[log]), default=-1) + 1, 0))
+        start, end, _ = limits.get(log, (0, max((offset for offset, _ in copies.get(log, ())), default=-1) + 1, 0))
         limit = flushed.get(partition) if hop == "topic" else None
         found.append(_ribbon(f"{topic}, partition {partition}", start, end, sorted(copies.get(log, ())), limit))
     return tuple(found)
