@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from harness.setup.java import Java
 
 VARIABLE: Final = "LOSTACK_SPARK"
-RELEASE: Final = re.compile(r"\d+\.\d+\.\d+")
+RELEASE: Final = re.compile(r"(?:[4-9]|\d\d)\.\d+\.\d+")
+"""Of Scala 2.13, as PySpark has been since 4."""
 JAR: Final = re.compile(r"(?P<name>.+)-(?P<revision>\d[^-]*)\.jar")
 SPARK: Final = "org.apache.spark"
 OURS: Final = ("spark-sql-kafka-0-10_", "spark-token-provider-kafka-0-10_", "kafka-clients-", "commons-pool2-")
@@ -37,7 +38,7 @@ def wanted_release(environ: Mapping[str, str], locked_release: str) -> str | Non
     """Return the release that is asked for; ``None`` for the locked one. Raises EnvironmentFailure where it is none."""
     text = environ.get(VARIABLE, "").strip()
     if text and not RELEASE.fullmatch(text):
-        raise EnvironmentFailure(f"{VARIABLE} is a release of Spark, such as {locked_release}, and not {text!r}")
+        raise EnvironmentFailure(f"{VARIABLE} is a release of Spark 4 or later, such as {locked_release}, and not {text!r}")
     return None if text in {"", locked_release} else text
 
 

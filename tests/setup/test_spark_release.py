@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -9,12 +13,11 @@ import pytest
 from harness.interfaces import EnvironmentFailure
 from harness.setup.cache import cache_root
 from harness.setup.java import find_java
-from harness.setup.spark import SCALA
-from harness.setup.spark_release import connector_parts, ensure_connector, wanted_release
+from harness.setup.spark import SCALA, SparkInstall
+from harness.setup.spark_release import connector_parts, ensure_connector, ensure_pyspark, wanted_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 JAVA = cast("Any", None)
 WHOLE = ("spark-sql-kafka-0-10_2.13-4.0.9", "spark-token-provider-kafka-0-10_2.13-4.0.9", "kafka-clients-3.9.2",
@@ -43,10 +46,10 @@ def test_the_locked_release_is_the_default(text: str, wanted: str | None) -> Non
     assert wanted_release({}, "4.0.0") is None
 
 
-@pytest.mark.parametrize("text", ["latest", "4", "4.0.1; rm", "v4.0.1"])
+@pytest.mark.parametrize("text", ["latest", "4", "4.0.1; rm", "v4.0.1", "3.5.7"])
 def test_what_is_no_release_is_refused(text: str) -> None:
     """One line says what it should be."""
-    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_SPARK is a release of Spark, such as 4\.0\.0"):
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_SPARK is a release of Spark 4 or later, such as 4\.0\.0"):
         wanted_release({"LOSTACK_SPARK": text}, "4.0.0")
 
 
@@ -73,6 +76,42 @@ def test_a_mixed_connector_is_refused(tmp_path: Path) -> None:
     mixed = (WHOLE[0], "spark-token-provider-kafka-0-10_2.13-4.0.0", *WHOLE[2:])
     with pytest.raises(EnvironmentFailure, match=r"spark-token-provider-kafka-0-10_2.13 4.0.0 is not of its release"):
         connector(tmp_path, *mixed)
+
+
+class Pip:
+    """What stands in for pip: brings a package, or fails with its last words."""
+
+    def __init__(self, error: str = "") -> None:
+        self.error = error
+        self.asked: list[list[str]] = []
+
+    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        """Do as it was made to."""
+        self.asked.append(command)
+        if not self.error:
+            (Path(command[command.index("--target") + 1]) / "pyspark").mkdir()
+        return subprocess.CompletedProcess(command, 1 if self.error else 0, "", self.error)
+
+
+def test_pyspark_comes_once_and_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lies in the cache, beside the environment that runs lostack, and its programs find it before any other."""
+    pip = Pip()
+    monkeypatch.setattr(subprocess, "run", pip.run)
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    for _ in range(2):
+        site = ensure_pyspark("4.0.9", cache=tmp_path, say=lambda _: None)
+    assert [command[-1] for command in pip.asked] == ["pyspark==4.0.9"]
+    install = SparkInstall(Path("java"), site / "pyspark", "", (), (), "4.0.9", "17", site)
+    assert install.env["PYTHONPATH"] == f"{site}{os.pathsep}mine"
+    assert "PYTHONPATH" not in replace(install, site=None).env
+
+
+def test_a_pyspark_that_does_not_come_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pip said last is said; nothing is left behind."""
+    monkeypatch.setattr(subprocess, "run", Pip("x\nERROR: No matching distribution found for pyspark==4.0.9\n\n").run)
+    with pytest.raises(EnvironmentFailure, match=r"^PySpark 4.0.9 cannot be installed: ERROR: No matching distribution"):
+        ensure_pyspark("4.0.9", cache=tmp_path, say=lambda _: None)
+    assert not (tmp_path / "spark" / "4.0.9").exists()
 
 
 @pytest.mark.spark
