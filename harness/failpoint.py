@@ -7,7 +7,8 @@ pauses (SIGSTOP) itself, so the trigger is exact and counted. Standard library o
 The harness arms a name by a file ``<name>.json`` in the folder named by the environment variable
 ``LOSTACK_FAILPOINTS``::
 
-    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold", "history": "<file>", "cell": "<cell id>"}
+    {"record": "k1-7" | null, "hit": 1, "action": "kill" | "pause" | "hold", "history": "<file>", "cell": "<cell id>",
+     "called": "k1-7" | null}
 
 ``hold`` is for a program of several processes: it stands still, for the harness to kill or pause all of them, until a
 file ``<name>.go`` appears.
@@ -56,7 +57,9 @@ def failpoint(name: str, record: str | None = None) -> None:
     except FileNotFoundError:  # another process was first
         return
     with HistoryWriter(Path(order["history"]), cell=order["cell"], by="failpoint") as history:
-        history.write(FAILPOINT, name=name, record=record, hit=_hits[name], action=order["action"], pid=os.getpid())
+        history.write(
+            FAILPOINT, name=name, record=order.get("called", record), hit=_hits[name], action=order["action"], pid=os.getpid()
+        )
     act = _ACTIONS[order["action"]]
     if act is not None:
         os.kill(os.getpid(), act)
@@ -65,9 +68,10 @@ def failpoint(name: str, record: str | None = None) -> None:
 
 
 def arm(folder: Path, name: str, *, record: str | None, action: str, history: Path, cell: str, hit: int = 1,
-        place: tuple[int, int] | None = None) -> None:  # fmt: skip
+        place: tuple[int, int] | None = None, called: str | None = None) -> None:  # fmt: skip
     """Arm ``name`` in ``folder`` (the harness's side). ``action``: ``kill``, ``pause`` or ``hold``.
 
+    ``called`` is the name of the record in the history, where that is not the id that the program has.
     ``place`` is the record's partition and offset, for a program that knows batches of offsets and no records.
     """
     if action not in _ACTIONS:
@@ -77,7 +81,7 @@ def arm(folder: Path, name: str, *, record: str | None, action: str, history: Pa
     partition, offset = place or (-1, -1)
     part.write_text(json.dumps(
         {"record": record, "hit": hit, "action": action, "history": str(history), "cell": cell,
-         "partition": partition, "offset": offset}
+         "partition": partition, "offset": offset, "called": called or record}
     ))  # fmt: skip
     part.rename(folder / f"{name}.json")
 

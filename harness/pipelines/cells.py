@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import OnWire
+from harness.bench import InProgram, OnWire
 from harness.core.cell import Cell, Load, make_load
 from harness.core.identity import Identity
 from harness.core.prediction import Permitted
@@ -68,6 +68,10 @@ class DeclaredCell(Cell):
 
     def _drawn(self) -> Load:
         return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+
+    def in_hand(self, record: Record) -> str:
+        """Return the id that the user's programs know a record by: of a token, lostack looks for a part only."""
+        return record.id if self.declared.id else self._token(record)
 
     def _key(self, record: Record) -> str:
         """Return its key; where the producer makes the records, nobody knows it, and no order is looked for."""
@@ -140,7 +144,7 @@ def failure_points(pipeline: Pipeline, requests: Mapping[str, Collection[str]] |
             reason = _reason(point, role, pipeline, requests)
             scenario = _scenario(pipeline, name, _fault(point, role), point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
-    return tuple(found)
+    return (*found, *(_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints))
 
 
 def cells_of(
@@ -154,6 +158,12 @@ def cells_of(
         )
         for scenario in scenarios
     )  # fmt: skip
+
+
+def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
+    """Return the scenario of a failpoint in the user's own program."""
+    because = f"The {role} has the record in hand at its failpoint {name}, and is killed there."
+    return _scenario(pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None)
 
 
 def _fault(point: _Point, role: Role) -> Fault:

@@ -81,7 +81,8 @@ class Stage:
     ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
     when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
     started again, as a supervisor would. ``position`` says where a consuming stage keeps it: ``group`` (Kafka's consumer
-    group) or ``elsewhere`` (then lostack cannot tell what it has skipped from what it has yet to read).
+    group) or ``elsewhere`` (then lostack cannot tell what it has skipped from what it has yet to read). ``failpoints``:
+    names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand.
     """
 
     role: Role
@@ -91,8 +92,12 @@ class Stage:
     ready_within_s: float = 60.0
     restart: bool = True
     position: str = "group"
+    failpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in self.failpoints:
+            if not name or any(not (char.isalnum() or char in "-_") for char in name):
+                raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
         if self.role not in ROLES:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
         if not self.command:

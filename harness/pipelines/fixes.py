@@ -27,13 +27,14 @@ _ROWS = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
 }
+_CONSUMING_AT = ("consumer-at-", "processor-at-")
 _CONSUMING = ("commit-lost", "commit-ack-lost", "delivery-lost", "broker-crash-before-position")
 
 
 def fix_of(result: CellResult) -> str | None:
     """Say what would keep the promise at this failure point; ``None`` where none was broken by loss or duplicates."""
     plan, account = result.plan, result.judgement.account
-    consuming = plan.failure_point in _CONSUMING
+    consuming = plan.failure_point in _CONSUMING or plan.failure_point.startswith(_CONSUMING_AT)
     parts = []
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
         parts.append(_CONSUMER_LOSES if consuming else _PRODUCER_LOSES)

@@ -72,7 +72,7 @@ def _stage(data: Any, number: int) -> Stage:
         "role": lambda v: Role(choice(f"{where}: role", v, ROLES)), "command": _command(f"{where}: command"),
         "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
-        "position": _text(f"{where}: position"),
+        "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
     }  # fmt: skip
     return Stage(**_values(where, data, read, needed=("role", "command")))
 

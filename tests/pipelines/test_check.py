@@ -161,6 +161,26 @@ def test_every_way_in_and_out(system: DeclaredSystem, tmp_path: Path, name: str,
     assert not found.judgement.account.lost
 
 
+@pytest.mark.parametrize("shell", [False, True])
+def test_a_failpoint_in_the_users_program(system: DeclaredSystem, tmp_path: Path, shell: bool) -> None:
+    """Between recording and commit, where no wire sees anything: recorded twice. Below a shell it is the same stage."""
+    for program in ("producer.py", "consumer.py"):
+        text = (EXAMPLES / "orders" / program).read_text(encoding="utf-8")
+        text = text.replace("    consumer.commit()", '    failpoint("recorded", order["order"])\n    consumer.commit()')
+        text = text.replace("import json\n", "import json\nfrom harness.failpoint import failpoint\n", 1)
+        (tmp_path / program).write_text(text, encoding="utf-8")
+    file = tmp_path / "pipeline.toml"
+    words = "{python} consumer.py {work}/orders.db"
+    command = f'["sh", "-c", "{words}; exit 1"]' if shell else f'"{words}"'
+    told = ORDERS.replace(f'command = "{words}"', f'command = {command}\nfailpoints = ["recorded"]')
+    assert told != ORDERS
+    file.write_text('name = "orders"\n' + told.replace("at-least-once", "exactly-once"), encoding="utf-8")
+    found = check(system, tmp_path / "reports", file, "consumer-at-recorded")["consumer-at-recorded"]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.judgement.account.duplicated == {found.plan.target}
+    assert not found.judgement.account.lost
+
+
 def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) -> None:
     """Everything recorded since the last commit is recorded again, the target among it."""
     found = check(system, tmp_path, EXAMPLES / "mistakes" / "auto-commit" / "pipeline.toml", "commit-lost")["commit-lost"]

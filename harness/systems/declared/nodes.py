@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import time
 from dataclasses import dataclass, field
@@ -129,6 +131,12 @@ class CommandNode:
     def stopped_itself(self) -> bool:
         """Whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None
+
+    def claim(self, pid: int) -> None:
+        """Write down that a process is one of this stage's, where the kernel says so."""
+        with contextlib.suppress(ProcessLookupError):
+            if pid != self._alive().pid and os.getpgid(pid) == self._alive().pid:
+                self._say("joined", pid=pid, of=self._alive().pid)
 
     def kill(self) -> None:
         """SIGKILL all of its processes, and wait until they are reaped."""

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
-from harness.bench import Fired, OnWire, Trigger
+from harness import failpoint
+from harness.bench import Fired, OnWire
 from harness.core import events as kinds
+from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
 from harness.saved import HISTORY, LOGS
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.bench import InProgram, Trigger
     from harness.core.history import Event, HistoryWriter
-    from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
     from harness.systems.declared.feeding import Feeder
     from harness.systems.declared.outputs import Results
@@ -51,13 +54,34 @@ IDLE_S = 8.0
 
 
 class DeclaredBench(KafkaBench):
-    """What the faults see: of a foreign program the wire knows the route, and the route is the stage."""
+    """What the faults see: of a foreign program the wire knows the route, and the route is the stage.
+
+    A stage may be several processes: at a failpoint one of them stands still until all are killed.
+    """
+
+    def arm_failpoint(self, trigger: InProgram, action: str) -> None:
+        """Arm a failpoint at the target."""
+        del action  # what is to be done is done to the whole stage, by the fault itself
+        target = self.load.target
+        in_hand = self.cell.in_hand(target) if isinstance(self.cell, DeclaredCell) else target.id
+        failpoint.arm(self.failpoints, trigger.name, record=in_hand, action="hold", cell=self.cell.id, called=target.id,
+                      history=self._failpoints_history)  # fmt: skip
+
+    @property
+    def _failpoints_history(self) -> Path:
+        return self.events / f"failpoint{SUFFIX}"
 
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, hit.role, hit.held)
-        return super()._fired(trigger)
+        told = next(iter(self._said(kinds.FAILPOINT)), None) if self._failpoints_history.exists() else None
+        if told is None:
+            return None
+        stage = self.target(trigger.role)
+        if isinstance(stage, CommandNode):
+            stage.claim(told["pid"])
+        return Fired(self.load.target.id, stage.name, None)
 
 
 class DeclaredRun:
