@@ -263,7 +263,11 @@ class Consumer:
         if first is None:
             return []
         more = self._consumer.consume(most - 1, 0) if most > 1 else []
-        # what a message says instead of a record (a time-out, a topic that is unknown yet) this client mends by itself
+        # what a message says instead of a record (a time-out, a topic that is unknown yet) this client mends by itself, unless
+        # it says that it is done for: put out as a static member, it never joins again
+        for message in (first, *more):
+            if message.error() is not None and message.error().fatal():
+                raise _error(message.error())
         return [_delivered(message) for message in (first, *more) if message.error() is None]
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:  # noqa: ARG002 - socket.timeout.ms bounds it
