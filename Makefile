@@ -12,7 +12,7 @@ UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
 # the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
 LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
-.PHONY: help run test test-fast regressions lint bench lock clean set-up
+.PHONY: help run test test-fast regressions images lint bench lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -23,11 +23,14 @@ run: $(READY)  ## run every cell against a real Kafka and write the report (ARGS
 test: $(READY)  ## pure tests, wire tests, real-broker cells
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-fast: $(READY)  ## what needs no broker and no Spark
-	@$(BIN)/python -m pytest -m "not kafka and not spark" $(ARGS)
+test-fast: $(READY)  ## what needs no broker, no Spark and no container
+	@$(BIN)/python -m pytest -m "not kafka and not spark and not docker" $(ARGS)
 
 regressions: $(READY)  ## try the corpus of published bugs: bad versions convicted, good ones acquitted
 	@$(BIN)/lostack regressions $(ARGS)
+
+images: $(READY)  ## container images for --runtime docker: pulled, or stand-ins where no registry can be reached
+	@$(BIN)/lostack images
 
 lint: $(READY)  ## style and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -334,6 +334,17 @@ def audit(
 
 
 @app.command()
+def images() -> None:
+    """Pull the container images that --runtime docker needs, or build stand-ins where they cannot be pulled."""
+    from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - the engine's client; nobody else needs it
+    from harness.setup.images import NAMES, ensure_image  # noqa: PLC0415
+
+    client = connect()
+    for name in NAMES:
+        typer.echo(f"{name:<10} {ensure_image(client, name, _complain)}")
+
+
+@app.command()
 def doctor(*, as_json: AsJson = False) -> None:
     """Say what is there, what is missing, and how to get it."""
     from harness.doctor import diagnose  # noqa: PLC0415 - looks at everything; nobody else needs it

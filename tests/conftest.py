@@ -1,4 +1,4 @@
-"""What all tests share: how hard Hypothesis looks, and what is said where there is no browser.
+"""What all tests share: how hard Hypothesis looks, and what is said where there is no browser or no container engine.
 
 ``--hypothesis-profile=thorough`` looks harder, with new luck.
 """
@@ -11,32 +11,37 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.browser.chromium import programs
+from tests.containers import engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 settings.register_profile("quick", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quick")
 
-_NOT_RUN = pytest.StashKey[int]()
-_MISSING = programs().missing
+_NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
+_NEEDS: Mapping[str, Callable[[], str | None]] = {"browser": lambda: programs().missing, "docker": engine.missing}
+"""What tests with a marker need: why it is missing, or ``None``."""
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Where there is no browser, its tests are taken out, and counted for the last line: no quiet skips."""
+    """Where something is missing, the tests that need it are taken out, and counted for the last lines: no quiet skips."""
     yield
-    found = [item for item in items if item.get_closest_marker("browser")]
-    if _MISSING and found:
-        config.stash[_NOT_RUN] = len(found)
-        config.hook.pytest_deselected(items=found)
-        items[:] = [item for item in items if item not in found]
+    not_run = config.stash.setdefault(_NOT_RUN, {})
+    for marker, look in _NEEDS.items():
+        found = [item for item in items if item.get_closest_marker(marker)]
+        if found and (missing := look()):
+            not_run[marker] = (len(found), missing)
+            config.hook.pytest_deselected(items=found)
+            items[:] = [item for item in items if item not in found]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say at the end which tests were not run, and why."""
-    count = config.stash.get(_NOT_RUN, 0)
-    if count:
+    not_run = config.stash.get(_NOT_RUN, {})
+    if not_run:
         terminalreporter.write_sep("=", "NOT RUN", red=True, bold=True)
-        terminalreporter.write_line(f"{count} browser tests were NOT run: {_MISSING}", red=True)
+    for marker, (count, missing) in not_run.items():
+        terminalreporter.write_line(f"{count} {marker} tests were NOT run: {missing}", red=True)

@@ -7,9 +7,11 @@ artefacts (seconds, once: what it is made of is its fingerprint), and every repo
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import io
 import os
+import re
 import sys
 import sysconfig
 import tarfile
@@ -28,6 +30,7 @@ from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
 from harness.setup.kafka import VERSION as KAFKA
 from harness.setup.rootfs import Rootfs
+from harness.setup.spark import pyspark_version
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
 
@@ -37,9 +40,18 @@ if TYPE_CHECKING:
     import docker
 
 PARTS: Final = Path(__file__).with_name("image")
-OFFICIAL: Final = {"kafka": f"apache/kafka:{KAFKA}", "toxiproxy": f"ghcr.io/shopify/toxiproxy:{TOXIPROXY}"}
-"""What is used where no setting says otherwise. ``lostack`` is no official image: it is always made of this installation."""
-NAMES: Final = (*OFFICIAL, "lostack")
+POSTGRES: Final = "17.6"
+OFFICIAL: Final = {
+    "kafka": f"apache/kafka:{KAFKA}",
+    "toxiproxy": f"ghcr.io/shopify/toxiproxy:{TOXIPROXY}",
+    "spark": f"apache/spark:{pyspark_version()}",
+    "postgres": f"postgres:{POSTGRES}",
+}
+"""What is used where no setting says otherwise."""
+OWN: Final = {"lostack": "lostack:local", "matrix": "lostack-matrix:local"}
+"""Always made of this installation: the programs of a cell; and the whole of it, for the compose file."""
+NAMES: Final = ("kafka", "toxiproxy", *OWN)
+"""Those that can be made here."""
 FINGERPRINT: Final = "lostack.fingerprint"
 STANDS_FOR: Final = "lostack.stand-in-for"
 PULL_VARIABLE: Final = "LOSTACK_PULL"
@@ -50,6 +62,7 @@ TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-X
 """As the brokers run: the archive must fit their heap."""
 PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka")
 """What the programs in containers import besides this package."""
+NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
                     "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
 KAFKA_TOOLS: Final = ("topics", "consumer-groups", "console-producer", "console-consumer", "broker-api-versions", "storage",
@@ -73,12 +86,12 @@ class Image:
 
 def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the reference that the settings name."""
-    return environ.get(f"LOSTACK_IMAGE_{name.upper()}") or OFFICIAL.get(name, stand_in_reference(name))
+    return environ.get(f"LOSTACK_IMAGE_{name.upper()}") or OFFICIAL.get(name) or OWN[name]
 
 
 def stand_in_reference(name: str) -> str:
     """Return the name of a stand-in: it can never be taken for the official image."""
-    return "lostack:local" if name == "lostack" else f"lostack/stand-in-{name}:{OFFICIAL[name].rpartition(':')[2]}"
+    return OWN.get(name) or f"lostack/stand-in-{name}:{OFFICIAL[name].rpartition(':')[2]}"
 
 
 def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
@@ -87,7 +100,7 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
     Raises EnvironmentFailure with one line where it can be neither.
     """
     reference = wanted(name)
-    if name == "lostack" and reference == stand_in_reference(name):
+    if name in OWN and reference == OWN[name]:
         return build_stand_in(client, name, say)
     found = _present(client, reference)
     if found is not None:
@@ -101,6 +114,15 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
         say(f"{reference} is not here and cannot be pulled: a stand-in takes its place")
         return build_stand_in(client, name, say)
     return Image(name, reference, found.id)
+
+
+def describe(client: docker.DockerClient, name: str) -> str:
+    """Say what a run would find of an image (for the doctor; pulls and builds nothing)."""
+    reference = wanted(name)
+    for each in dict.fromkeys((reference, stand_in_reference(name))):
+        if _present(client, each) is not None:
+            return f"{each} is there"
+    return f"{reference} is pulled, or a stand-in made, by the first run that needs it"
 
 
 def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
@@ -118,8 +140,16 @@ def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], 
             if name == "kafka":
                 _archive(client, rootfs, reference, say)
                 _import(client, rootfs, reference, [*changes, *labels])
+            _forget(client, found)
             found = client.images.get(reference)
         return Image(name, reference, str(found.id), stands_for)
+
+
+def _forget(client: docker.DockerClient, image: Any) -> None:
+    """Remove what a new build has taken the name of, unless containers still use it."""
+    if image is not None:
+        with contextlib.suppress(APIError):
+            client.images.remove(image.id)
 
 
 def _present(client: docker.DockerClient, reference: str) -> Any:
@@ -218,7 +248,9 @@ def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
 
 def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     rootfs = Rootfs()
+    rootfs.basics()
     rootfs.program(ensure_toxiproxy(cache, say), "/toxiproxy")
+    rootfs.text("/toxiproxy-cli", (PARTS / "toxiproxy-cli.sh").read_text(), 0o755)
     return rootfs, ["EXPOSE 8474", 'ENTRYPOINT ["/toxiproxy"]', 'CMD ["-host=0.0.0.0"]']
 
 
@@ -243,6 +275,50 @@ def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]
     ]  # fmt: skip
 
 
+def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """The command itself with Java and Kafka's jars: it runs the cells of Kafka in runtime ``process``, where it is."""
+    rootfs, changes = _lostack(cache, say)
+    _java(rootfs, cache, say)
+    files = _package_files(_needed_by("lostack"))
+    for name, path in files:
+        rootfs.file(f"/opt/lostack/{name}", path)
+    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+    scenarios = Path(__file__).parents[2] / "scenarios"
+    for file in sorted(scenarios.glob("*.py")):
+        rootfs.python(f"/opt/lostack/scenarios/{file.name}", file)
+    own = Path(__file__).parents[1]
+    for file in sorted(path for path in own.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
+        rootfs.file(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    jar_set = read_jar_set(f"kafka-{KAFKA}")
+    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
+    for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):
+        rootfs.folder(folder, 0o777)
+    for jar in sorted(jar_set.sums):
+        rootfs.file(f"/opt/cache/jars/{jar_set.name}/{jar}", directory / jar)
+    rootfs.folder("/reports", 0o777)
+    return rootfs, [
+        *changes[:-2], "ENV PATH=/opt/java/bin:/usr/bin:/bin", "ENV LOSTACK_CACHE=/opt/cache", "WORKDIR /", "USER appuser",
+        'ENTRYPOINT ["python3", "-m", "harness.cli"]', 'CMD ["run", "--system", "kafka", "--reports", "/reports"]',
+    ]  # fmt: skip
+
+
+def _needed_by(name: str) -> list[str]:
+    """Return the installed packages that one needs, directly or not, but for Spark: Kafka's cells need none."""
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        each = waiting.pop().lower().replace("_", "-")
+        if each in found or each == "pyspark":
+            continue
+        found[each] = None
+        try:
+            wants = importlib.metadata.requires(each) or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        waiting += [match[0] for want in wants if "extra ==" not in want and (match := NAME.match(want))]
+    return [each for each in found if each != name]
+
+
 def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
     """Return the files of installed packages: path below site-packages, and where it is."""
     found = []
@@ -256,6 +332,6 @@ def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
 
 
 RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
-    "kafka": _kafka, "toxiproxy": _toxiproxy, "lostack": _lostack,
+    "kafka": _kafka, "toxiproxy": _toxiproxy, "lostack": _lostack, "matrix": _matrix,
 }  # fmt: skip
 """How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

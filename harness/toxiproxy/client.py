@@ -89,10 +89,10 @@ class Toxiproxy:
         with self._call():
             return tuple(sorted(self._server.proxies()))
 
-    def create(self, name: str, upstream_port: int, *, host: str = LOOPBACK, listen_port: int = 0) -> int:
-        """Make a proxy in front of a port; return the loopback port on which it listens (0 lets the server pick one)."""
+    def create(self, name: str, upstream_port: int, *, host: str = LOOPBACK, listen_port: int = 0, bind: str = LOOPBACK) -> int:
+        """Make a proxy in front of a port; return the port on which it listens (0 lets the server pick one)."""
         with self._call():
-            made = self._server.create(f"{host}:{upstream_port}", name, listen=f"{LOOPBACK}:{listen_port}", enabled=True)
+            made = self._server.create(f"{host}:{upstream_port}", name, listen=f"{bind}:{listen_port}", enabled=True)
             return int(made.listen.rsplit(":", 1)[1])
 
     def destroy(self, name: str) -> None:

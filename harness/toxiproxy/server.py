@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runtimes.interface import NodeSpec
-from harness.toxiproxy.client import LOOPBACK, Toxiproxy
+from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.toxiproxy.client import Toxiproxy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,14 +18,15 @@ START_S = 20.0
 
 
 class ToxiproxyServer:
-    """A running server on a loopback port of its own."""
+    """A running server on a loopback port of its own. ``program``: ``None`` where an image brings it."""
 
-    def __init__(self, runtime: Runtime, program: Path, port: int, log: Path, *, seed: int = 1) -> None:
+    def __init__(self, runtime: Runtime, program: Path | None, port: int, log: Path, *, seed: int = 1) -> None:
         self.client = Toxiproxy(port)
         self.log = log
         spec = NodeSpec(
             name="toxiproxy", role="toxiproxy", log=log,
-            argv=(str(program), "-host", LOOPBACK, "-port", str(port), "-seed", str(seed)),
+            argv=(*(() if program is None else (str(program),)), "-host", runtime.bind, "-port", str(port), "-seed", str(seed)),
+            container=ContainerSpec("toxiproxy", ports=(port,), host_pids=False),
         )  # fmt: skip
         self.node: Node = runtime.start(spec)
 

@@ -83,8 +83,8 @@ class WireCell:
         self.routes = routes
         self.tracker = Tracker(names, identity)
         self.rules: dict[str, ArmedRule] = {}
-        self.detours: dict[str, int] = {}
-        """Route name to the loopback port through which this cell reaches the broker instead."""
+        self.detours: dict[str, tuple[str, int]] = {}
+        """Route name to the host and port through which this cell reaches the broker instead."""
         self._meters: dict[str, Meter] = {}
         self.frames = 0
         self.open = True

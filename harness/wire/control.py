@@ -138,9 +138,10 @@ class WireControl:
         """Return what a rule has met so far."""
         return RuleCounts(**self._call("counts", {"cell_id": cell_id, "rule_id": rule_id}))
 
-    def detour(self, cell_id: str, route: str, upstream_port: int | None) -> None:
-        """Let a cell's new connections over a route reach the broker through another loopback port; None ends that."""
-        self._call("detour", {"cell_id": cell_id, "route": route, "upstream_port": upstream_port})
+    def detour(self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK) -> None:
+        """Let a cell's new connections over a route reach the broker through another port; None ends that."""
+        args = {"cell_id": cell_id, "route": route, "upstream_port": upstream_port, "upstream_host": upstream_host}
+        self._call("detour", args)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
         """Return what has passed between wire and broker for one role of a cell since the last ``restart``."""

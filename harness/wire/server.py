@@ -156,7 +156,7 @@ async def _counts(wire: Wire, args: dict[str, Any]) -> object:
 
 
 async def _detour(wire: Wire, args: dict[str, Any]) -> None:
-    wire.detour(args["cell_id"], args["route"], args["upstream_port"])
+    wire.detour(args["cell_id"], args["route"], args["upstream_port"], args.get("upstream_host", LOOPBACK))
 
 
 async def _traffic(wire: Wire, args: dict[str, Any]) -> object:

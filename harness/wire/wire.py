@@ -18,7 +18,7 @@ from harness.wire import codec, frames
 from harness.wire.cell import Frame, WireCell
 from harness.wire.connection import Connection, reset
 from harness.wire.delivery import DeliveryError, deliver
-from harness.wire.messages import CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
+from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts, is_prefix
 
 if TYPE_CHECKING:
@@ -311,8 +311,8 @@ class Wire:
         except asyncio.CancelledError:
             client.close()
             raise
-        port = cell.detours.get(route.name) if cell is not None else None
-        return route if port is None else replace(route, upstream_port=port)
+        detour = cell.detours.get(route.name) if cell is not None else None
+        return route if detour is None else replace(route, upstream_host=detour[0], upstream_port=detour[1])
 
     async def _reach(self, route: Route, client: socket.socket, number: int) -> socket.socket | None:
         """Connect to the broker; where it refuses, so do we, at once."""
@@ -417,14 +417,14 @@ class Wire:
         """Return what a rule has met so far."""
         return self._cell(cell_id).rule(rule_id).counts
 
-    def detour(self, cell_id: str, route: str, upstream_port: int | None) -> None:
+    def detour(self, cell_id: str, route: str, upstream_port: int | None, upstream_host: str = LOOPBACK) -> None:
         """Let the cell's new connections over a route reach the broker through another port; None ends that."""
         cell = self._cell(cell_id)
         self._listener(route)
         if upstream_port is None:
             cell.detours.pop(route, None)
         else:
-            cell.detours[route] = upstream_port
+            cell.detours[route] = (upstream_host, upstream_port)
 
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
         """Return what has passed for one role of a cell since the last ``restart``; count from here on where that is set."""

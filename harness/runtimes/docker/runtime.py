@@ -251,7 +251,7 @@ class DockerRuntime:
 
     def resume(self, node: DockerNode) -> None:
         """Thaw it, and send SIGCONT where it has stopped itself. Raises NodeStateError where it has ended."""
-        if self.state(node).get("Paused"):
+        if node.alive and self.state(node).get("Paused"):
             self._act(node, "unpause", "SIGCONT")
         if self.stands_still(node):
             self.signal(node, signal.SIGCONT)
@@ -368,6 +368,10 @@ class DockerRuntime:
             testcontainers_config.ryuk_disabled = True
             try:
                 described.start()
+            except BaseException:
+                with contextlib.suppress(Exception):  # there may be none; the reason why it did not start is the one to tell
+                    described.get_wrapped_container().remove(force=True, v=True)
+                raise
             finally:
                 testcontainers_config.ryuk_disabled = ryuk
         return described.get_wrapped_container()

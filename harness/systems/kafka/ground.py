@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.setup.cache import cache_root
 from harness.setup.kafka import VERSION, ensure_kafka
+from harness.setup.toxiproxy import ensure_toxiproxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +27,13 @@ HEAP = "-Xmx256m"
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
+@dataclass(frozen=True, slots=True)
+class ToxiproxyProgram:
+    """The server's program, or ``None`` where an image brings it."""
+
+    path: Path | None
+
+
 class Ground(Protocol):
     """Where brokers live, and how one is started there."""
 
@@ -36,6 +45,9 @@ class Ground(Protocol):
 
     def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
         """Return the broker as a node. ``settings``: those of ``server.properties``; ``ports``: those the harness connects to."""
+
+    def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
+        """Fetch or build the Toxiproxy server; return what it is started by."""
 
     def versions(self) -> dict[str, str]:
         """Return what takes part, for the report."""
@@ -73,6 +85,10 @@ class ProcessGround:
             argv=self._command("kafka.Kafka", str(config)),
         )  # fmt: skip
 
+    def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
+        """A server found on this machine, or built."""
+        return ToxiproxyProgram(ensure_toxiproxy(cache_root(), say))
+
     def versions(self) -> dict[str, str]:
         """Kafka, Java and Python."""
         return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
@@ -87,7 +103,7 @@ class ProcessGround:
 class DockerGround:
     """Images in an engine. Brokers are configured as ``apache/kafka`` is: by KAFKA_* variables."""
 
-    images: Mapping[str, Image]
+    images: dict[str, Image]
     cluster: str
 
     def runtime(self, directory: Path) -> Runtime:
@@ -108,6 +124,16 @@ class DockerGround:
             container=ContainerSpec("kafka", ports=tuple(ports), folders=((directory / "data").absolute(),),
                                     elsewhere=((directory / "config", "/opt/kafka/config"),), host_pids=False, keep=True),
         )  # fmt: skip
+
+    def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
+        """Its image."""
+        from harness.runtimes.docker.engine import connect  # noqa: PLC0415
+        from harness.setup.images import ensure_image  # noqa: PLC0415
+
+        client = connect()
+        self.images["toxiproxy"] = ensure_image(client, "toxiproxy", say)
+        client.close()
+        return ToxiproxyProgram(None)
 
     def versions(self) -> dict[str, str]:
         """Kafka and the images, with what they stand in for."""

@@ -28,6 +28,10 @@ class CellNetwork:
     history: HistoryWriter
     wire: WireControl
     toxiproxy: Toxiproxy
+    bind: str
+    """The address that proxies listen on."""
+    host: str
+    """Where the wire reaches them."""
     _routes: dict[str, Route] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
 
@@ -35,8 +39,8 @@ class CellNetwork:
         """Lead the cell's connections over these routes through proxies. Before any of them is made."""
         for route in routes:
             self._routes[self._name(route)] = route
-            port = self.toxiproxy.create(self._name(route), route.upstream_port, host=route.upstream_host)
-            self.wire.detour(self.cell.id, route.name, port)
+            port = self.toxiproxy.create(self._name(route), route.upstream_port, host=route.upstream_host, bind=self.bind)
+            self.wire.detour(self.cell.id, route.name, port, self.host)
 
     def worsen(self, role: str, toxics: Iterable[Toxic]) -> None:
         """Put toxics on, and count from here on."""

@@ -15,10 +15,8 @@ from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.setup.cache import cache_root
 from harness.setup.environments import ensure_client
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
-from harness.setup.toxiproxy import ensure_toxiproxy
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
 from harness.systems.kafka.cluster import ClusterCellRun
 from harness.systems.kafka.ground import make_ground
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Role
     from harness.runtimes.interface import Exit, Node
-    from harness.systems.kafka.ground import Ground
+    from harness.systems.kafka.ground import Ground, ToxiproxyProgram
 
 WIRE_START_S = 20.0
 
@@ -49,7 +47,7 @@ class KafkaSystem:
     def __init__(self, runtime: str = "process") -> None:
         self._runtime = runtime
         self._ground: Ground | None = None
-        self._toxiproxy: Path | None = None
+        self._toxiproxy: ToxiproxyProgram | None = None
         self._clients: set[str] = set()
         self._pythons: dict[str, str] = {}
 
@@ -66,7 +64,9 @@ class KafkaSystem:
             raise EnvironmentFailure(f"--client {pinned[0]}: a client at a version of its own runs in runtime process only")
         self._pythons = {client: ensure_client(client, say) for client in pinned}
         if any(cell.scenario.fault.evidence().network for cell in cells):
-            self._toxiproxy = ensure_toxiproxy(cache_root(), say)
+            if self._ground is None:
+                raise RuntimeError("prepare() comes first")
+            self._toxiproxy = self._ground.toxiproxy(say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
@@ -108,7 +108,7 @@ class KafkaDeployed:
     size: ClassVar[int] = 1
     """How many brokers."""
 
-    def __init__(self, ground: Ground, directory: Path, toxiproxy: Path | None = None) -> None:
+    def __init__(self, ground: Ground, directory: Path, toxiproxy: ToxiproxyProgram | None = None) -> None:
         self.runtime = ground.runtime(directory)
         self._directory = directory
         each = 2 + 2 * len(WIRE_ROLES)
@@ -173,7 +173,8 @@ class KafkaDeployed:
 
     def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
         """Lead a cell's clients of these roles through Toxiproxy, which is started for the first cell that needs it."""
-        network = CellNetwork(cell, history, self.wire, self._toxiproxy_server().client)
+        client, host = self._toxiproxy_server().client, self.runtime.address("toxiproxy")
+        network = CellNetwork(cell, history, self.wire, client, self.runtime.bind, host)
         network.lead(self.routes(*roles))
         return network
 
@@ -242,7 +243,7 @@ class KafkaDeployed:
                 if self._toxiproxy_program is None:
                     raise RuntimeError("prepare_for() comes first")
                 log = self._directory / "toxiproxy.log"
-                server = ToxiproxyServer(self.runtime, self._toxiproxy_program, self.toxiproxy_port, log)
+                server = ToxiproxyServer(self.runtime, self._toxiproxy_program.path, self.toxiproxy_port, log)
                 server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy

@@ -1,0 +1,1 @@
+"""Containers: these tests need an engine."""

@@ -1,0 +1,71 @@
+"""Cells in containers: the same scenarios, the same predictions, another runtime."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import registry
+from harness.runner import RunPlan, run
+from harness.selection import choose, select
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.core.cell import Cell
+    from harness.saved import CellResult, SavedRun
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
+
+SMOKE = (
+    "plain/ack-lost/at-most-once/docker/s1", "plain/ack-lost/at-least-once/docker/s1", "plain/ack-lost/exactly-once/docker/s1",
+    "plain/producer-crash-before-ack/at-least-once/docker/s1", "plain/consumer-crash-before-commit/exactly-once/docker/s1",
+    "plain/broker-crash-before-ack/at-least-once/docker/s1", "plain/consumer-crash-before-recording/at-most-once/docker/s1",
+)  # fmt: skip
+"""One for each way of dying, over the three semantics; the nightly runs them all."""
+
+
+class _Silent:
+    def say(self, text: str) -> None: ...
+
+    def planned(self, cells: Sequence[Cell]) -> None: ...
+
+    def began(self, cell: Cell) -> None: ...
+
+    def ended(self, result: CellResult) -> None: ...
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> SavedRun:
+    """Run them all, overlapping."""
+    chosen = select(registry.scenarios(), only=SMOKE, runtime="docker", system="kafka", clients=("kafka-python",))
+    plan = RunPlan(
+        systems=chosen.systems(), cells=chosen.cells, not_applicable=(), reports=tmp_path_factory.mktemp("docker"), jobs=2,
+        command=shlex.join(["pytest", "tests/containers"]), seeds=(1,), records=chosen.records,
+    )  # fmt: skip
+    return run(plan, _Silent())
+
+
+@pytest.mark.parametrize("name", SMOKE)
+def test_a_cell_comes_out_as_predicted(smoke: SavedRun, name: str) -> None:
+    """Every promise kept, by the very predictions of the runtime of processes."""
+    result = next(each for each in smoke.results if each.plan.id.endswith(name))
+    assert result.verdict.green, result.verdict.reason
+
+
+def test_the_report_says_what_stood_in_for_what(smoke: SavedRun) -> None:
+    """Every image is in the versions; a stand-in is called one."""
+    images = {key: value for key, value in smoke.info.versions.items() if key.startswith("image ")}
+    assert set(images) == {"image kafka", "image lostack"}
+    if "lostack/stand-in" in images["image kafka"]:
+        assert "a STAND-IN for apache/kafka:" in images["image kafka"]
+
+
+def test_both_runtimes_draw_the_same_load() -> None:
+    """Target and records depend on scenario and seed alone, so that runs in both can be compared cell by cell."""
+    asked = {"system": "kafka", "only": ("plain/ack-lost/at-least-once",)}
+    here, there = (choose(registry.scenarios(), runtime=runtime, **asked)[0] for runtime in registry.RUNTIMES)  # type: ignore[arg-type]
+    assert here.load() == there.load()
+    assert here.key != there.key

@@ -1,0 +1,54 @@
+"""The compose file: the code's own versions, loopback only, health checks, and valid for both generations of compose."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.setup.images import OFFICIAL, OWN
+
+FILE = Path(__file__).parents[2] / "docker-compose.yml"
+TEXT = FILE.read_text()
+BODY = TEXT.partition("\nservices:\n")[2].partition("\nvolumes:\n")[0]
+SERVICES = dict(re.findall(r"^  ([a-z-]+):\n((?:(?:    .*)?\n|  *#.*\n)*)", BODY + "\n", re.MULTILINE))
+
+
+def test_images_are_settings_with_the_versions_of_the_code() -> None:
+    """Every service's image is a variable, and its default the one that the code would use."""
+    known = {**OFFICIAL, **OWN}
+    seen = {}
+    for name, service in SERVICES.items():
+        match = re.search(r"image: \$\{LOSTACK_IMAGE_(\w+):-(.+)\}", service)
+        assert match, name
+        seen[match[1].lower()] = match[2]
+    assert seen == {name: known[name] for name in (*OFFICIAL, "matrix")}
+
+
+def test_nothing_but_loopback_is_published_and_everything_that_stays_up_has_a_health_check() -> None:
+    """A port without an address would be open to the network."""
+    assert set(SERVICES) == {"kafka", "toxiproxy", "spark-master", "spark-worker", "postgres", "matrix"}
+    for name, service in SERVICES.items():
+        ports = re.findall(r'"([^"]+)"', "".join(re.findall(r"^    ports: (.*)$", service, re.MULTILINE)))
+        assert all(port.startswith("127.0.0.1:") for port in ports), name
+        assert ("healthcheck:" in service) == (name != "matrix"), name
+
+
+def test_it_is_for_both_generations_of_compose() -> None:
+    """``version:`` is what the newer one complains about, and 1.29 no longer needs."""
+    assert not re.search(r"^version:", TEXT, re.MULTILINE)
+    assert '"./reports:/reports"' in SERVICES["matrix"]
+
+
+COMMANDS = [each for each in (("docker", "compose"), ("docker-compose",)) if shutil.which(each[0])]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_compose_takes_it(command: tuple[str, ...]) -> None:
+    """Every generation that is here reads the file; a client without the plug-in has nothing to read it with."""
+    if subprocess.run([*command, "version"], capture_output=True, check=False).returncode == 0:
+        done = subprocess.run([*command, "-f", FILE, "config", "-q"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

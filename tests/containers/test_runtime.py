@@ -1,0 +1,190 @@
+"""Runtime ``docker``: real containers, and the engine's word about each."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import docker
+import psutil
+import pytest
+
+from harness.core.waiting import wait_until
+from harness.runtimes.docker.engine import RUN, connect
+from harness.runtimes.docker.runtime import DockerRuntime
+from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, StartError
+from harness.runtimes.ports import PortLease
+from harness.setup.images import ensure_image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.setup.images import Image
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
+
+SLEEPER = ("python3", "-c", "import time; print('up', flush=True); time.sleep(600)")
+GONE_S = 20.0
+
+
+@pytest.fixture(scope="session")
+def images() -> dict[str, Image]:
+    """Return the image of the stage programs, built where it is not there."""
+    return {"lostack": ensure_image(connect(), "lostack", print)}
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, images: dict[str, Image]) -> Iterator[DockerRuntime]:
+    """Return a runtime that is closed afterwards."""
+    with DockerRuntime(directory=tmp_path, images=images) as made:
+        yield made
+
+
+def of_run(run: str) -> list[str]:
+    """Return the names of a run's containers, dead or alive."""
+    found = docker.from_env().containers.list(all=True, filters={"label": f"{RUN}={run}"}, ignore_removed=True)
+    return [container.name for container in found]
+
+
+def test_a_killed_node_says_how_it_ended(runtime: DockerRuntime) -> None:
+    """``kill`` returns when the engine has reported the end; the process id is the host's."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    assert psutil.pid_exists(node.pid)
+    end = node.kill()
+    assert (end.pid, end.status, end.signal) == (node.pid, None, signal.SIGKILL)
+    assert not psutil.pid_exists(node.pid)
+    assert node.kill() == end
+
+
+def test_a_program_s_own_status_is_kept_apart_from_a_signal(runtime: DockerRuntime) -> None:
+    """A node that leaves by itself has a status; its output is in its log, and its container is gone."""
+    node = runtime.start(NodeSpec("a", "consumer", ("python3", "-c", "print('bye'); raise SystemExit(3)")))
+    end = node.wait(GONE_S)
+    assert end is not None
+    assert (end.status, end.signal) == (3, None)
+    assert node.log_tail() == "bye"
+    assert of_run(runtime.run) == []
+
+
+def test_a_program_that_stops_itself_is_seen_and_goes_on(runtime: DockerRuntime) -> None:
+    """A failpoint sends SIGSTOP to its own process; the engine shows it, and ``resume`` wakes it."""
+    code = "import os, signal; print('up', flush=True); os.kill(os.getpid(), signal.SIGSTOP); print('on', flush=True)"
+    node = runtime.start(NodeSpec("a", "consumer", ("python3", "-c", code)))
+    wait_until(node.stands_still, within_s=GONE_S, because="the program to stop itself")
+    node.resume()
+    assert node.wait(GONE_S) is not None
+    assert node.log_tail().splitlines() == ["up", "on"]
+
+
+def test_a_program_can_kill_itself(runtime: DockerRuntime) -> None:
+    """Were it the first process of its own world of ids, the kernel would let it live."""
+    node = runtime.start(NodeSpec("a", "consumer", ("python3", "-c", "import os; os.kill(os.getpid(), 9)")))
+    end = node.wait(GONE_S)
+    assert end is not None
+    assert end.signal == signal.SIGKILL
+
+
+def test_a_paused_node_stands_still_until_it_is_resumed(runtime: DockerRuntime) -> None:
+    """The engine's word for it, and nobody else's."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    node.pause()
+    assert runtime.state(node)["Paused"]
+    node.resume()
+    assert not runtime.state(node)["Paused"]
+    node.pause()
+    assert node.kill().signal == signal.SIGKILL
+    with pytest.raises(NodeStateError):
+        node.resume()
+
+
+def test_a_kept_container_comes_back_itself_with_its_port(runtime: DockerRuntime) -> None:
+    """A restart is the same container; its port is the same, on loopback and nowhere else."""
+    with PortLease() as lease:
+        serve = ("python3", "-m", "http.server", str(lease.port))
+        spec = NodeSpec("a", "broker", serve, container=ContainerSpec(ports=(lease.port,), keep=True))
+        node = runtime.start(spec)
+        first = node.container.id
+        bound = node.container.client.api.inspect_container(first)["HostConfig"]["PortBindings"]
+        assert [each["HostIp"] for each in bound[f"{lease.port}/tcp"]] == ["127.0.0.1"]
+        node.kill()
+        again = node.restart()
+        assert (again.incarnation, again.container.id) == (2, first)
+
+        def answers() -> bool:
+            with socket.create_connection(("127.0.0.1", lease.port), timeout=2) as probe:
+                probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                return probe.recv(4) == b"HTTP"
+
+        wait_until(lambda: _quietly(answers), within_s=GONE_S, because="the container to answer")
+
+
+def _quietly(act: object) -> bool:
+    try:
+        return bool(act())  # type: ignore[operator]
+    except OSError:
+        return False
+
+
+def test_a_memory_limit_that_is_hit_is_told(runtime: DockerRuntime) -> None:
+    """The kernel kills it, and the engine says for what."""
+    greedy = ("python3", "-c", "x = bytearray(400_000_000); print(sum(x))")
+    node = runtime.start(NodeSpec("a", "consumer", greedy, container=ContainerSpec(memory="64m")))
+    end = node.wait(GONE_S)
+    assert end is not None
+    assert end.signal == signal.SIGKILL
+    assert node.oom_killed
+
+
+def test_what_cannot_be_started_is_one_line(runtime: DockerRuntime) -> None:
+    """A program that is not in the image, a port that is taken: one line, and the name is free again."""
+    with pytest.raises(StartError, match="nonesuch"):
+        runtime.start(NodeSpec("a", "consumer", ("nonesuch",)))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        spec = ContainerSpec(ports=(taken.getsockname()[1],))
+        with pytest.raises(StartError, match="end what holds the port"):
+            runtime.start(NodeSpec("a", "consumer", SLEEPER, container=spec))
+    assert runtime.start(NodeSpec("a", "consumer", SLEEPER)).alive
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from harness.runtimes.docker.runtime import DockerRuntime
+from harness.runtimes.interface import NodeSpec
+from harness.setup.images import Image
+runtime = DockerRuntime(directory=Path(sys.argv[1]), images={"lostack": Image("lostack", sys.argv[2], "")})
+runtime.start(NodeSpec("a", "consumer", ("sleep", "600")))
+print(runtime.run, runtime.guardian_pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("guardian_too", [False, True])
+def test_a_killed_harness_leaves_nothing(tmp_path: Path, images: dict[str, Image], *, guardian_too: bool) -> None:
+    """Its guardian removes what is its own; where that was killed as well, the next run does; others' containers stay."""
+    others = docker.from_env().containers.run(images["lostack"].reference, ["sleep", "600"], detach=True)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), images["lostack"].reference]
+    harness = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert harness.stdout is not None
+        run, guardian = harness.stdout.readline().split()
+        assert len(of_run(run)) == 1
+        if guardian_too:
+            psutil.Process(int(guardian)).kill()
+        harness.kill()
+        harness.wait()
+        if guardian_too:
+            assert len(of_run(run)) == 1
+            DockerRuntime(directory=tmp_path, images=images).close()
+        wait_until(lambda: of_run(run) == [], within_s=GONE_S, because="the containers of a killed run to be gone")
+        others.reload()
+        assert others.status == "running"
+    finally:
+        harness.kill()
+        others.remove(force=True)

@@ -1,0 +1,93 @@
+"""Images: their names, their settings, and what a stand-in is made of. Nothing here needs an engine."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import cli
+from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted
+from harness.setup.rootfs import Rootfs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_official_images_are_the_default_and_each_is_a_setting() -> None:
+    """All are pinned by version, and a stand-in is never called like the official one."""
+    assert wanted("kafka", {}) == OFFICIAL["kafka"]
+    assert wanted("kafka", {"LOSTACK_IMAGE_KAFKA": "mirror.example/kafka:1"}) == "mirror.example/kafka:1"
+    for name in NAMES:
+        assert ":" in wanted(name, {}).rpartition("/")[2]
+        assert stand_in_reference(name).startswith("lostack")
+
+
+def made(rootfs: Rootfs) -> dict[str, tarfile.TarInfo]:
+    """Return what is in the archive."""
+    file = io.BytesIO()
+    rootfs.write(file)
+    file.seek(0)
+    with tarfile.open(fileobj=file) as archive:
+        return {info.name: info for info in archive.getmembers()}
+
+
+@pytest.fixture
+def rootfs(tmp_path: Path) -> Iterator[Rootfs]:
+    """Return one with a shell and a folder."""
+    (tmp_path / "kept").write_text("x")
+    (tmp_path / "skipped.diz").write_text("x")
+    rootfs = Rootfs()
+    rootfs.program(Path("/bin/sh"))
+    rootfs.tree("/opt/tree", tmp_path, ("*.diz",))
+    return rootfs  # type: ignore[return-value]
+
+
+def test_a_program_brings_its_libraries_and_a_tree_leaves_out_what_it_is_told(rootfs: Rootfs) -> None:
+    """The loader and libc come along; every path is there once."""
+    names = made(rootfs)
+    assert any("libc.so" in name for name in names)
+    assert "opt/tree/kept" in names
+    assert not any(name.endswith(".diz") for name in names)
+    assert names["bin/sh"].mode & 0o111
+
+
+def test_the_fingerprint_changes_with_what_is_inside(rootfs: Rootfs) -> None:
+    """The same content, the same print; one more letter, another one."""
+    before = rootfs.fingerprint()
+    assert rootfs.fingerprint() == before
+    rootfs.text("/etc/note", "a")
+    with_a = rootfs.fingerprint()
+    rootfs.text("/etc/note", "b")
+    assert len({before, with_a, rootfs.fingerprint()}) == 3
+
+
+def test_a_module_comes_with_what_it_compiles_to(tmp_path: Path) -> None:
+    """Nobody compiles it at every start."""
+    (tmp_path / "m.py").write_text("x = 1\n")
+    rootfs = Rootfs()
+    rootfs.python("/opt/m.py", tmp_path / "m.py")
+    assert {name.split("/")[-1].split(".")[-1] for name in made(rootfs)} == {"py", "pyc"}
+
+
+def test_no_engine_is_one_line_and_the_machine_s_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What to do is in it; exit code 3, no traceback."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    assert cli.main(["run", "--runtime", "docker", "--only", "ack-lost", "--reports", str(tmp_path / "r")]) == 3
+    said = capsys.readouterr().err
+    assert "no container engine answers at" in said
+    assert "start it" in said
+    assert "Traceback" not in said
+
+
+def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line with those that do; nothing is started."""
+    assert cli.main(["run", "--runtime", "docker", "--system", "memory"]) == 2
+    assert "memory does not run in runtime docker; what does: kafka" in capsys.readouterr().err
+    assert cli.main(["run", "--runtime", "dokcer"]) == 2
+    assert "did you mean docker" in capsys.readouterr().err
