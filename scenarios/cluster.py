@@ -9,7 +9,7 @@ from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
-from harness.faults import Kill, Move
+from harness.faults import Forget, Kill, Move
 from harness.wire.rules import Api, Direction, How
 from scenarios.plain import ALO, AMO, EOS
 
@@ -143,6 +143,34 @@ CONTROLLER_CRASH = Scenario(
     },
 )  # fmt: skip
 
+TWO_FLUSHED = replace(TWO, flush_messages=1)
+
+POWER_LOSS_ON_LEADER = Scenario(
+    id="power-loss-on-leader", failure_point="power-loss", group="cluster", deployment=Deployment.CLUSTER,
+    consumer_starts_after_fault=True, fault=Kill(NEXT_REQUEST, (Role.LEADER,), forget=Forget.TOPIC, late=Role.LEADER),
+    because="Nothing was flushed, and the leader loses its power: the followers have all that was acknowledged for all, "
+    "and one of them leads. Replication is what stands in for the flush, as long as not all replicas are struck at once.",
+    expect={
+        AMO: ONE_ACK_WAITS_FOR_NOBODY,
+        ALO: Predicted(sign=Sign.REPLICATED, settings=ALO_3),
+    },
+)  # fmt: skip
+
+POWER_LOSS_ON_ALL = replace(
+    POWER_LOSS_ON_LEADER, id="power-loss-on-all",
+    fault=Kill(NEXT_REQUEST, (Role.LEADER, Role.FOLLOWER), forget=Forget.TOPIC),
+    because="Both replicas lose their power at once: what was acknowledged for all, and never flushed, is gone from both.",
+    expect={
+        ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True, settings=on_three(AT_LEAST_ONCE, TWO)),
+    },
+)  # fmt: skip
+
+POWER_LOSS_ON_ALL_FLUSHED = replace(
+    POWER_LOSS_ON_ALL, id="power-loss-on-all-flushed",
+    because="flush.messages=1 on every replica: what all have acknowledged is on every disk.",
+    expect={ALO: Predicted(sign=Sign.FLUSHED, settings=on_three(AT_LEAST_ONCE, TWO_FLUSHED))},
+)  # fmt: skip
+
 BY_DAY = (LEADER_CRASH_BEFORE_REPLICATION, LEADER_CRASH_AFTER_ACK, LEADER_MOVED)
 """What every run has of the clusters; the rest is for the night."""
 BY_NIGHT = (
@@ -153,5 +181,8 @@ BY_NIGHT = (
     LAST_REPLICA_CRASH,
     UNCLEAN_ELECTION,
     CONTROLLER_CRASH,
+    POWER_LOSS_ON_LEADER,
+    POWER_LOSS_ON_ALL,
+    POWER_LOSS_ON_ALL_FLUSHED,
 )
 CLUSTER = (*BY_DAY, *(replace(scenario, nightly=True) for scenario in BY_NIGHT))

@@ -30,6 +30,8 @@ class Sign(StrEnum):
     """The client asked for the end of the target's transaction again."""
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
+    REPLICATED = "replicated"
+    """A follower had fetched the target before the power was lost."""
     ALONE = "alone"
     """When its leader died, no follower had the target."""
     FLUSHED = "flushed"

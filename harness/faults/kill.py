@@ -57,9 +57,10 @@ class Kill:
             raise ValueError(f"a failpoint kills the {self.at.role} it stands in, and nobody else")
         if self.late is not None and self.late not in self.victims:
             raise ValueError(f"the {self.late} cannot come back late: it is no victim")
-        owner = Role.DRIVER if self.forget in {Forget.CHECKPOINT, Forget.RETENTION} else Role.BROKER
-        if self.forget is not None and owner not in self.victims:
-            raise ValueError(f"only files of a dead {owner} can be forgotten: it must be among the victims")
+        stateful = self.forget in {Forget.CHECKPOINT, Forget.RETENTION}
+        owners = (Role.DRIVER,) if stateful else (Role.BROKER, Role.LEADER, Role.FOLLOWER)
+        if self.forget is not None and not set(owners) & set(self.victims):
+            raise ValueError(f"only files of a dead {owners[0]} can be forgotten: it must be among the victims")
 
     def evidence(self) -> Evidence:
         """The rule or failpoint was hit at the target, and the victims died by SIGKILL."""

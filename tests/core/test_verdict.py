@@ -769,6 +769,10 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "2:1")),
     Sign.END_REFUSED: lambda s: ending(s, TARGET, "1:5", "refused"),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=TARGET),
+    Sign.REPLICATED: lambda s: (
+        s.tell("replicated", "wire", record=TARGET, reached=True),
+        s.tell("flushed", "runner", partition=0, offset=0),
+    ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
 }
@@ -784,6 +788,10 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "2:1")),
     Sign.END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
+    Sign.REPLICATED: lambda s: (
+        s.tell("flushed", "runner", partition=0, offset=0),
+        s.tell("replicated", "wire", record=TARGET, reached=True),
+    ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
 }

@@ -36,6 +36,7 @@ SIGN_WORDS = {
     "replayed": "the batch that holds this record was planned, or worked on, by a second incarnation of the driver",
     "ended-again": "the client asked for the end of this record's transaction again",
     "end-refused": "the broker refused a request to end this record's transaction",
+    "replicated": "a follower had fetched this record before the power was lost",
     "alone": "when its leader died, no follower had this record",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
 }

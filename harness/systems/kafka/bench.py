@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.bench import Target
     from harness.core.cell import Cell, Load
     from harness.core.history import Event, HistoryWriter
+    from harness.systems.kafka.broker import Broker
     from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.nodes import BrokerNode, StageNode
     from harness.systems.kafka.system import KafkaDeployed
@@ -106,21 +107,28 @@ class KafkaBench:
 
     def await_flush_known(self) -> None:
         """Wait for two whole rounds of the broker's checkpoints: the second began after now."""
-        seen = {self.deployed.broker.checkpoint()}
+        for broker in self.deployed.brokers:
+            seen = {broker.checkpoint()}
 
-        def twice() -> bool:
-            seen.add(self.deployed.broker.checkpoint())
-            return len(seen) > 2  # noqa: PLR2004 - the one there was, and two written since
+            def twice(broker: Broker = broker, seen: set[tuple[int, int]] = seen) -> bool:
+                seen.add(broker.checkpoint())
+                return len(seen) > 2  # noqa: PLR2004 - the one there was, and two written since
 
-        wait_until(twice, within_s=FIRE_S, because="the broker to write its recovery points twice")
+            wait_until(twice, within_s=FIRE_S, because=f"{broker.name} to write its recovery points twice")
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the cell's topics to their flushed state, while the broker is down."""
         names = (*self.topics, *(INTERNAL_TOPICS if internal_topics else ()))
-        for folder, offset in self.deployed.broker.flushed(self.topics[:1]).items():
+        dead = [broker for broker in self.deployed.brokers if broker.process().exit is not None]
+        points: dict[str, int] = {}
+        for broker in dead:
+            for folder, offset in broker.flushed(self.topics[:1]).items():
+                points[folder] = min(points.get(folder, offset), offset)
+        for folder, offset in points.items():
             self.history.write(kinds.FLUSHED, partition=int(folder.rsplit("-", 1)[1]), offset=offset)
-        for folder, (before, after) in self.deployed.broker.forget_unflushed(names).items():
-            self.say("forgot", file=folder, bytes_before=before, bytes_after=after)
+        for broker in dead:
+            for folder, (before, after) in broker.forget_unflushed(names).items():
+                self.say("forgot", node=broker.name, file=folder, bytes_before=before, bytes_after=after)
 
     def await_exhausted(self) -> None:
         """Wait until the producer has ended."""

@@ -135,8 +135,10 @@ class ClusterBench(KafkaBench):
         return end
 
     def _restart(self, broker: Broker) -> None:
-        """Start it again on the same data; it is ready when it is in sync everywhere."""
+        """Start it again on the same data; it is ready when all is in sync, or, while others are dead too, when it listens."""
         broker.start()
+        if any(other.process().exit is not None for other in self.deployed.brokers):
+            return
         await_in_sync(self.deployed, (*self.topics, *INTERNAL_TOPICS))
 
     def _who(self, hit: Hit) -> str:
