@@ -283,12 +283,12 @@ def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
     for name, path in files:
         rootfs.file(f"/opt/lostack/{name}", path)
     rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
-    scenarios = Path(__file__).parents[2] / "scenarios"
-    for file in sorted(scenarios.glob("*.py")):
-        rootfs.python(f"/opt/lostack/scenarios/{file.name}", file)
-    own = Path(__file__).parents[1]
-    for file in sorted(path for path in own.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
-        rootfs.file(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    home = Path(__file__).parents[2]
+    for file in sorted((home / "scenarios").glob("*.py")):
+        rootfs.python(f"/opt/lostack/{file.relative_to(home)}", file)
+    for folder in ("harness", "scenarios"):  # what they bring besides modules: jars' sums, templates, the known breaks
+        for file in sorted(path for path in (home / folder).rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
+            rootfs.file(f"/opt/lostack/{file.relative_to(home)}", file)
     jar_set = read_jar_set(f"kafka-{KAFKA}")
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
     for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import cli
+from harness import cli, registry
+from harness.setup import images
 from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted
 from harness.setup.rootfs import Rootfs
 
@@ -71,6 +73,22 @@ def test_a_module_comes_with_what_it_compiles_to(tmp_path: Path) -> None:
     rootfs = Rootfs()
     rootfs.python("/opt/m.py", tmp_path / "m.py")
     assert {name.split("/")[-1].split(".")[-1] for name in made(rootfs)} == {"py", "pyc"}
+
+
+def test_the_image_of_the_whole_command_has_what_a_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules, and what they bring besides: without the file of known breaks no run begins."""
+    monkeypatch.setattr(images, "_lostack", lambda *_: (Rootfs(), []))
+    monkeypatch.setattr(images, "_java", lambda *_: None)
+    monkeypatch.setattr(images, "_needed_by", lambda _: [])
+    monkeypatch.setattr(images, "find_java", lambda *_: None)
+    monkeypatch.setattr(images, "read_jar_set", lambda name: SimpleNamespace(name=name, sums={}))
+    monkeypatch.setattr(images, "ensure_jars", lambda *_, **__: tmp_path)
+    rootfs, _ = images._matrix(tmp_path, print)
+    home = registry.baseline().parents[1]
+    own = [file for folder in ("harness", "scenarios") for file in (home / folder).rglob("*") if file.is_file()]
+    wanted = {f"/opt/lostack/{file.relative_to(home)}" for file in own if file.suffix not in {".py", ".pyc"}}
+    assert "/opt/lostack/scenarios/baseline.toml" in wanted
+    assert wanted <= rootfs.entries.keys()
 
 
 def test_no_engine_is_one_line_and_the_machine_s_fault(
