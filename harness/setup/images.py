@@ -163,8 +163,7 @@ def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None
     if os.environ.get(PULL_VARIABLE) == "never":
         raise DockerException(f"{PULL_VARIABLE}=never")
     say(f"pulling {reference}")
-    repository, _, tag = reference.rpartition(":")
-    return client.images.pull(repository, tag=tag)
+    return client.images.pull(reference)
 
 
 def _short(error: DockerException) -> str:

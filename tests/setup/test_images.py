@@ -12,8 +12,9 @@ import pytest
 
 from harness import cli, registry
 from harness.setup import images
-from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted
+from harness.setup.images import NAMES, OFFICIAL, Image, stand_in_reference, wanted
 from harness.setup.rootfs import Rootfs
+from harness.systems.kafka.ground import DockerGround
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,25 @@ def test_official_images_are_the_default_and_each_is_a_setting() -> None:
     for name in NAMES:
         assert ":" in wanted(name, {}).rpartition("/")[2]
         assert stand_in_reference(name).startswith("lostack")
+
+
+@pytest.mark.parametrize("reference", ["kafka", "mirror.example:5000/kafka", "mirror.example:5000/kafka:4.3", "kafka@sha256:0a"])
+def test_a_reference_is_pulled_as_it_was_named(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port is no tag, and half a digest none either: the engine's client takes it apart."""
+    monkeypatch.delenv(images.PULL_VARIABLE, raising=False)
+    asked: list[tuple[object, ...]] = []
+    client = SimpleNamespace(images=SimpleNamespace(pull=lambda *words, **options: asked.append((*words, options))))
+    images._pull(client, reference, lambda _: None)  # type: ignore[arg-type]
+    assert asked == [(reference, {})]
+
+
+def test_the_version_of_an_image_that_somebody_named_is_not_made_up() -> None:
+    """The report says 4.3.0 of the images that are 4.3.0, and of another only what it is called."""
+    own = {name: Image("kafka", name, "sha256:0") for name in (OFFICIAL["kafka"], stand_in_reference("kafka"))}
+    for image in own.values():
+        assert DockerGround({"kafka": image}, "c").versions()["kafka"] == images.KAFKA
+    other = Image("kafka", "mirror.example/kafka:4.1.0", "sha256:0")
+    assert DockerGround({"kafka": other}, "c").versions()["kafka"] == "as in mirror.example/kafka:4.1.0"
 
 
 def made(rootfs: Rootfs) -> dict[str, tarfile.TarInfo]:
