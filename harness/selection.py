@@ -95,7 +95,7 @@ def choose(
     ]  # fmt: skip
     chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
     if not everything:
-        raise SelectionError(f"no cell is meant: {_nothing(system, clients)}")
+        raise SelectionError(f"no cell is meant: {_nothing(registry.systems(runtime, system), clients)}")
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):
             near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
@@ -105,10 +105,10 @@ def choose(
     return chosen
 
 
-def _nothing(system: str | None, clients: Sequence[str]) -> str:
+def _nothing(systems: Sequence[str], clients: Sequence[str]) -> str:
     """Say why a product of scenarios is empty."""
-    if system and not registry.clients_of(system, clients):
-        return f"{system} does not talk through {' or '.join(clients)}"
+    if not any(registry.clients_of(system, clients) for system in systems):
+        return f"{' or '.join(systems)} does not talk through {' or '.join(clients)}"
     return "no scenario has these semantics"
 
 
