@@ -24,7 +24,7 @@ SMOKE = (
     "plain/producer-crash-before-ack/at-least-once/docker/s1", "plain/consumer-crash-before-commit/exactly-once/docker/s1",
     "plain/broker-crash-before-ack/at-least-once/docker/s1", "plain/consumer-crash-before-recording/at-most-once/docker/s1",
 )  # fmt: skip
-"""One for each way of dying, over the three semantics; the nightly runs them all."""
+"""One for each way of dying, over the three semantics; ``lostack run --runtime docker`` runs them all."""
 
 
 class _Silent:
