@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 BROKEN_PIPE = 141
 """What a shell shows for a program that died of SIGPIPE: never a success, for nobody has read the verdicts."""
 EPILOG = (
-    "Exit codes: 0 every promise kept and every control convicted; 1 a promise broken, or a control not convicted; "
+    "Exit codes: 0 every promise kept and every control convicted (but for the known breaks of --baseline); "
+    "1 a promise broken, or a control not convicted; "
     "2 wrong use; 3 the machine lacks something; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
 )
 app = typer.Typer(

@@ -1,0 +1,31 @@
+"""What README says of the cells, against the cells."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.core.scenario import NotApplicable
+from harness.selection import choose
+
+README = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("text", "system", "nightly"),
+    [
+        (r"(\d+) cells and (\d+) that cannot exist", "kafka", False),
+        (r"with Spark's (\d+) and (\d+)", None, False),
+        (r"with those for the night (\d+) and (\d+)", None, True),
+    ],
+)
+def test_the_totals_are_those_of_the_cells(text: str, system: str | None, *, nightly: bool) -> None:
+    """Whoever adds a scenario changes the totals, too."""
+    cells = choose(registry.scenarios(), system=system, nightly=nightly)
+    not_run = sum(isinstance(cell.expectation, NotApplicable) for cell in cells)
+    said = re.search(text, README)
+    assert said, text
+    assert (int(said[1]), int(said[2])) == (len(cells) - not_run, not_run)
