@@ -334,9 +334,10 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     cut = _of(frame, kinds.FLUSHED).groupby("cell")["t"].min()
     copied = _of(frame, kinds.REPLICATED)
     copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(cut))]
-    table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD)
     table[flag(Sign.ALONE)] = _marked(table, _of(frame, kinds.ALONE), RECORD)
     table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
+    # what the dead broker had flushed it still has: then no follower was needed
+    table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD) & ~table[flag(Sign.FLUSHED)]
 
 
 def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:

@@ -31,7 +31,7 @@ class Sign(StrEnum):
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
     REPLICATED = "replicated"
-    """A follower had fetched the target before the power was lost."""
+    """A follower had fetched the target before the power was lost, and whoever lost it had not flushed it."""
     ALONE = "alone"
     """When its leader died, no follower had the target."""
     FLUSHED = "flushed"

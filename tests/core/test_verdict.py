@@ -837,6 +837,14 @@ def test_a_fetch_that_did_not_arrive_and_one_that_did_are_two_deliveries() -> No
     assert account(story.events).signs(TARGET) == {Sign.DELIVERED_AGAIN}
 
 
+def test_what_was_flushed_was_not_saved_by_a_follower() -> None:
+    """Where the power took nothing, a copy elsewhere shows nothing."""
+    story = quiet()
+    story.tell("replicated", "wire", record=TARGET, reached=True)
+    story.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1)
+    assert account(story.events).signs(TARGET) == {Sign.FLUSHED}
+
+
 @pytest.mark.parametrize("outcome", ["aborted", "fenced"])
 def test_an_aborted_transaction_of_the_target_is_a_sign(outcome: str) -> None:
     """Also where no copy was ever stored, the outcome the program was told shows the abort."""
