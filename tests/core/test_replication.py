@@ -9,7 +9,7 @@ import pytest
 from harness.core import events as kinds
 from harness.core.history import History
 from harness.core.prediction import Select
-from harness.core.replication import replication_selections, wrong_part
+from harness.core.replication import replication_selections, unmoved, wrong_part
 from harness.core.scenario import Role
 
 if TYPE_CHECKING:
@@ -63,3 +63,13 @@ def test_a_part_that_nobody_asked_for_is_no_proof() -> None:
     history = History((event(1, kinds.SENT, record="r"), led(9, "broker-2")))
     end = event(5, kinds.NODE, role=Role.LEADER, node="broker-2")
     assert wrong_part(history, "r", [end]) == "nothing says whether broker-2 was the leader"
+
+
+def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
+    """Of the target's own partition, by the cluster's word; where there is none, nothing has moved."""
+    elsewhere = [{**led(t, leader), "partition": 1} for t, leader in ((3, "broker-1"), (4, "broker-3"))]
+    sent = event(1, kinds.SENT, record="r")
+    stayed = History((sent, led(2, "broker-2"), *elsewhere, led(9, "broker-2")))
+    assert unmoved(stayed, "r") == "the leader was to move, and stayed: broker-2"
+    assert unmoved(History((sent, *elsewhere)), "r") == "the leader was to move, and stayed: unknown"
+    assert unmoved(History((sent, led(2, "broker-2"), led(9, "broker-3"))), "r") is None
