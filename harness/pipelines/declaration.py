@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shutil
 import sys
 from dataclasses import dataclass, field
@@ -27,7 +28,8 @@ LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
+"""Of an input: on this machine, and with a port."""
 
 
 class DeclarationError(ValueError):
@@ -126,7 +128,7 @@ class Input:
             raise DeclarationError("input: rate is records a second, above 0")
         if bool(self.url) != (self.kind is InputKind.HTTP):
             raise DeclarationError("input: kind http needs url, and no other kind has one")
-        if self.url and not self.url.startswith(tuple(f"http://{host}:" for host in LOOPBACK)):
+        if self.url and not URL.fullmatch(self.url):
             raise DeclarationError(f"input: url {self.url!r} is not on this machine: http://127.0.0.1:{{port}}/...")
         if self.kind is InputKind.OWN and self.line == DEFAULT_LINE:
             raise DeclarationError("input: kind own needs line: what the id of a record looks like, e.g. order-{position}")

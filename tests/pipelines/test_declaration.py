@@ -61,6 +61,8 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", '[input]\nkind = "topic"\n[output]'), "kind topic replaces the producer"),
         (("[output]", '[input]\nkind = "http"\n[output]'), "kind http needs url"),
         (("[output]", '[input]\nkind = "http"\nurl = "http://10.0.0.9:80/"\n[output]'), "is not on this machine"),
+        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:80@a.example/"\n[output]'), "is not on this machine"),
+        (("[output]", '[input]\nkind = "http"\nurl = "http://localhost:prot/"\n[output]'), "is not on this machine"),
         (("[output]", '[input]\nurl = "http://127.0.0.1:80/"\n[output]'), "no other kind has one"),
         (("[output]", '[input]\nkind = "own"\n[output]'), "kind own needs line"),
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
