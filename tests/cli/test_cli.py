@@ -72,6 +72,33 @@ def test_the_exit_code_says_the_worst(only: tuple[str, ...], code: int, capsys: 
     assert "Traceback" not in "".join(capsys.readouterr())
 
 
+def test_only_what_a_baseline_names_fails_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A known break is told and shown red in the report; a second one, or the same in another cell, fails the run."""
+    cell = "memory/kafka-python/plain/loses/exactly-once/process"
+    known = tmp_path / "known.toml"
+    known.write_text(f"[[known]]\ncell = '{cell}'\noutcome = 'broken'\nbecause = 'planted'\n")
+    assert run("loses/exactly-once", more=f"--baseline {known}") == 0
+    assert "1 known breaks, 0 new" in capsys.readouterr().err
+    assert report(Path("reports/latest/report.json"))["summary"]["broken"] == 1
+    assert run("loses/exactly-once", "loses/at-least-once", more=f"--baseline {known}") == 1
+    assert "1 known breaks, 1 new" in capsys.readouterr().err
+    assert run("loses/exactly-once", "stops/exactly-once", more=f"--baseline {known}") == 4
+    lines = [json.loads(line) for line in Path("reports/history.jsonl").read_text().splitlines()]
+    assert [(len(line["known"]), len(line["new"])) for line in lines] == [(1, 0), (1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(("text", "said"), [(None, "name another with --baseline"), ("[[known", "is no baseline")])
+def test_a_baseline_that_cannot_be_read_is_wrong_use(text: str | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, before anything is run."""
+    if text is not None:
+        Path("b.toml").write_text(text)
+    assert run("none", more="--baseline b.toml") == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not Path("reports").exists()
+
+
 def test_a_machine_that_lacks_something_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 3 and one line, with what to do."""
     assert cli.main(["run", "--system", "absent", "--only", "none"]) == 3
