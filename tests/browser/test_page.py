@@ -176,7 +176,7 @@ def test_tables_are_tabs(browser: Chrome, pages: Pages) -> None:
     """One pipeline at a time; the arrow keys change it, as in every list of tabs."""
     browser.get(pages.golden)
     tabs = every(browser, "[role=tab]")
-    assert len(tabs) == len(tables(pages.runs["golden"])) == 3
+    assert len(tabs) == len(tables(pages.runs["golden"])) > 1
     assert [len(every(browser, ".sheet")), tabs[0].get_attribute("aria-selected")] == [1, "true"]
     tabs[0].click()
     press(browser, Keys.ARROW_RIGHT)
