@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
 
 
 def _agrees(result: CellResult, trial: Trial) -> bool:
-    """Whether the verdict is the one of the corpus; a cell that is broken must be so exactly as predicted."""
+    """Whether the verdict is the one of the corpus, for its reason; a cell that is broken must be so exactly as predicted."""
     verdict = result.verdict
+    if not re.search(trial.reason, verdict.reason):
+        return False
     return verdict.kind is trial.verdict and (verdict.as_predicted or trial.verdict is not Kind.BROKEN)

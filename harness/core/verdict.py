@@ -23,7 +23,7 @@ from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from harness.core.accounting import Account
     from harness.core.history import Event, History
@@ -167,16 +167,20 @@ class Proof:
     def stuck(self) -> str | None:
         """Say which stage stopped, where the drain failed."""
         if self.drain and self.drain.get("phase") == "failed":
-            return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}"
+            ended = "".join(f"; {e['by']} had ended: {e.get('because')}" for e in self._gave_up())
+            return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None
+
+    def _gave_up(self) -> Iterator[Event]:
+        """The programs that ended by an error of their own after the fault."""
+        return (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
 
     def goes_on(self) -> str | None:
         """Say how what was to stop has not: it went on, or it stopped without a word."""
         if not self.stuck():
             return "it was to stop, and went on"
         why = str(self.plan.stops)
-        ends = (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
-        return None if any(why in str(e.get("because")) for e in ends) else f"it stopped, and no program said {why}"
+        return None if any(why in str(e.get("because")) for e in self._gave_up()) else f"it stopped, and no program said {why}"
 
     def unrest(self) -> str | None:
         """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""

@@ -6,9 +6,11 @@ A baseline file names breaks that are known, in TOML::
     cell = "kafka/kafka-python/plain/some-scenario/exactly-once/process"
     outcome = "broken"
     because = "where it is tracked, and since which version"
+    reason = 'consumer-1 had ended'
 
-``cell`` is a cell's id without its seed, or a glob over such ids. A known break does not fail a run and is never
-hidden; one that was run and came out green, in every seed, has vanished, and is told.
+``cell`` is a cell's id without its seed, or a glob over such ids. ``reason``, a regular expression that the verdict's
+reason must fit, keeps another break of the same cell from being taken for this one; it may be left out. A known break does
+not fail a run and is never hidden; one that was run and came out green, in every seed, has vanished, and is told.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
@@ -44,6 +47,11 @@ class Known:
     cell: str
     outcome: Outcome
     because: str
+    reason: str = ""
+
+    def explains(self, result: CellResult) -> bool:
+        """Whether this is how the cell came out, and for this reason."""
+        return self.outcome is outcome(result.verdict) and bool(re.search(self.reason, result.verdict.reason))
 
     def means(self, result: CellResult) -> bool:
         """Whether this is the cell, whatever its seed."""
@@ -89,14 +97,18 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
 
 
 def _known(file: Path, entry: dict[str, Any]) -> Known:
-    if missing := sorted({"cell", "outcome", "because"} ^ set(entry)):
-        raise BaselineError(f"{file}: a known break has cell, outcome and because, and nothing else: see {missing[0]}")
+    if missing := sorted({"cell", "outcome", "because"} ^ (set(entry) - {"reason"})):
+        raise BaselineError(f"{file}: a known break has cell, outcome, because and perhaps reason: see {missing[0]}")
     outcomes = sorted(set(Outcome) - _NEVER_KNOWN)
     if entry["outcome"] not in outcomes:
         raise BaselineError(f"{file}: a known break is {', '.join(outcomes)}; {entry['outcome']!r} is none")
     if not str(entry["because"]).strip():
         raise BaselineError(f"{file}: say why {entry['cell']} is known to be {entry['outcome']}")
-    return Known(str(entry["cell"]), Outcome(entry["outcome"]), str(entry["because"]))
+    try:
+        re.compile(str(entry.get("reason", "")))
+    except re.error as error:
+        raise BaselineError(f"{file}: the reason of {entry['cell']} is no regular expression: {error}") from error
+    return Known(str(entry["cell"]), Outcome(entry["outcome"]), str(entry["because"]), str(entry.get("reason", "")))
 
 
 def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
@@ -106,7 +118,7 @@ def breaks_of(run: SavedRun, baseline: tuple[Known, ...]) -> Breaks:
         found = outcome(result.verdict)
         if found in GREEN:
             continue
-        entry = next((one for one in baseline if one.outcome is found and one.means(result)), None)
+        entry = next((one for one in baseline if one.means(result) and one.explains(result)), None)
         if entry is None:
             new.append(result)
         else:

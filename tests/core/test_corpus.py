@@ -55,6 +55,14 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
         assert expectation.control is (trial.verdict is Kind.BROKEN)
 
 
+def test_standing_still_for_another_reason_convicts_nobody() -> None:
+    """A client that gave up, or a slow machine, is not the bug that waits for ever."""
+    bug = next(bug for bug in CORPUS if bug.trials[0].verdict is Kind.STUCK)
+    waits = Verdict(Kind.STUCK, "no progress until the deadline: position: partition 0: position 2, last record at 3")
+    ended = Verdict(Kind.STUCK, f"{waits.reason}; processor-1 had ended: fenced")
+    assert [next(iter(rulings([bug], [result(bug, 0, each)]))).agreed for each in (waits, ended)] == [1, 0]
+
+
 def test_a_corpus_that_is_true_is_told_so() -> None:
     """Every ruling agrees."""
     assert all(ruling.agreed == ruling.runs == 1 and not ruling.differs for ruling in rulings([BUG], as_stated(BUG)))

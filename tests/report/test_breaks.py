@@ -46,6 +46,15 @@ def test_only_known_breaks_are_forgiven(
     assert (breaks.sentence is None) == (not known and not vanished)
 
 
+def test_another_break_of_a_known_cell_is_new() -> None:
+    """A cell that is known to stand still for one reason stands still for another."""
+    waits = Verdict(Kind.STUCK, "no progress until the deadline: position: 2", fired=1)
+    ended = Verdict(Kind.STUCK, f"{waits.reason}; consumer-1-1 had ended: fenced", fired=1)
+    known = (Known(CELL, Outcome.STUCK, "an issue", "position: [^;]*$"),)
+    assert not breaks_of(run_of(result(ACK_LOST, EOS, waits)), known).new
+    assert breaks_of(run_of(result(ACK_LOST, EOS, ended)), known).new
+
+
 def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
     """What was not run has not been forgiven."""
     run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False)
@@ -59,6 +68,7 @@ def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
         ("[[known]]\ncell = 'a'\noutcome = 'broken'", "see because"),
         ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "'void' is none"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = ' '", "say why a"),
+        ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = 'b'\nreason = '('", "is no regular expression"),
         ("[[knwon]]\ncell = 'a'", "knwon is no part"),
         ("[[known", "is no baseline"),
     ],
