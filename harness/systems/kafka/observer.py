@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     """The brokers, by number, that keep copies of a partition; the first is its preferred leader."""
 
 PROBE_TOPIC = "lostack.probe"
+CREATED_S = 10.0
 READY_S = 60.0
 _CLIENT = {"request_timeout_ms": 15_000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
            "retry_backoff_ms": 20}  # fmt: skip
@@ -79,7 +80,11 @@ class Observer:
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
     def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None) -> None:
-        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on one of any."""
+        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on one of any.
+
+        A broker hands the request on to the controller, and does so again where no answer came: the second one finds the
+        topics that the first has made. Names are new with each cell, so a topic that is there is the one that was wanted.
+        """
         wanted: dict[str, dict[str, Any]] = {}
         for name, (partitions, config) in topics.items():
             if placement is None:
@@ -88,8 +93,10 @@ class Observer:
                 where = {"num_partitions": -1, "replication_factor": -1,
                          "assignments": {p: list(placement(p)) for p in range(partitions)}}  # fmt: skip
             wanted[name] = {**where, "configs": dict(config)}
-        with self._lock:
+        with contextlib.suppress(TopicAlreadyExistsError), self._lock:
             self._admin_client().create_topics(wanted, wait_for_metadata=True)
+            return
+        wait_until(lambda: all(self.has(name) for name in wanted), within_s=CREATED_S, because=f"{', '.join(wanted)} to be there")
 
     def leaderships(self, topic: str) -> dict[int, Leadership]:
         """Return who leads and who follows each partition of a topic, as a broker of the cluster knows it."""
@@ -216,8 +223,7 @@ class Observer:
 
     def _acks(self) -> bool:
         try:
-            with contextlib.suppress(TopicAlreadyExistsError):
-                self.create_topics({PROBE_TOPIC: (1, {})})
+            self.create_topics({PROBE_TOPIC: (1, {})})
             producer = KafkaProducer(**_CLIENT | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
                                      acks="all", max_block_ms=2000, enable_idempotence=False)  # fmt: skip
         except KafkaConfigurationError:
