@@ -124,7 +124,7 @@ ALONE: Final = "alone"
 NETWORK: Final = "network"
 """``phase, role, node, toxics`` when the network is made bad (phase on); when it is mended (phase off) also what the wire
 counted between it and the broker meanwhile: ``seconds, sent, received, reads, answers, opened, left, lost, longest_s,
-fastest`` (see :class:`harness.wire.messages.Traffic`)."""
+rate`` (see :class:`harness.wire.messages.Traffic`)."""
 FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"

@@ -22,7 +22,10 @@ class Effect(StrEnum):
     CUT = "cut"
     """At least ``limit`` connections were ended from the far side."""
     SLOW = "slow"
-    """Requests were answered, none of them faster than ``limit`` bytes a second."""
+    """Requests were answered, together at no more than ``limit`` bytes a second of waiting.
+
+    Not one by one: a limiter that has slept too long lets the next bytes through the sooner.
+    """
     SLICED = "sliced"
     """The bytes of an answer came in at least ``limit`` pieces on average."""
 
@@ -80,8 +83,8 @@ def _cut(event: Event, limit: float) -> str | None:
 def _slow(event: Event, limit: float) -> str | None:
     if not event.get("answers"):
         return "no request was answered"
-    fastest = float(event.get("fastest", 0))
-    return None if fastest <= limit else f"a request was answered at {fastest:.0f} bytes a second, and {limit:g} was the limit"
+    rate = float(event.get("rate", 0))
+    return None if rate <= limit else f"requests were answered at {rate:.0f} bytes a second, and {limit:g} was the limit"
 
 
 def _sliced(event: Event, limit: float) -> str | None:

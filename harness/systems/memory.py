@@ -311,7 +311,7 @@ class MemoryCellRun:
         """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
         shown = 0.0 if self._plant.network_idle else need.limit
         counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self._plant.network_idle else 10,
-                  "reads": 10 * shown, "lost": shown, "longest_s": shown, "fastest": shown or 10 * need.limit}  # fmt: skip
+                  "reads": 10 * shown, "lost": shown, "longest_s": shown, "rate": shown or 10 * need.limit}  # fmt: skip
         for role in need.roles * need.times:
             self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
             self._history.write(kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts)

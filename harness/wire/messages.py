@@ -101,8 +101,8 @@ class Traffic:
     ``sent`` and ``received`` are bytes towards the broker and from it, in ``reads`` pieces; ``opened`` connections, of
     which ``left`` were ended by the client and ``lost`` from the broker's side (or by the network in between).
     Of the requests passed on since: ``answers`` are those answered; ``longest_s`` is the longest that one has waited for
-    its answer, or still waits, or waited in vain; ``fastest`` is bytes of a request by seconds until its answer, the
-    highest. The two leave out requests that a broker keeps waiting by design (a fetch, a join).
+    its answer, or still waits, or waited in vain; ``rate`` is the bytes of all answered requests by the seconds that
+    they waited, one after the other. The two leave out requests that a broker keeps waiting by design (a fetch, a join).
     """
 
     sent: int = 0
@@ -113,7 +113,7 @@ class Traffic:
     lost: int = 0
     answers: int = 0
     longest_s: float = 0.0
-    fastest: float = 0.0
+    rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

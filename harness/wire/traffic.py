@@ -26,7 +26,8 @@ class Meter:
     _before: Traffic = field(default_factory=Traffic)
     _answers: int = 0
     _longest_s: float = 0.0
-    _fastest: float = 0.0
+    _asked: int = 0
+    _waited_s: float = 0.0
 
     def over(self, traffic: Traffic) -> None:
         """Keep what a connection that is over has carried."""
@@ -39,7 +40,8 @@ class Meter:
         self._answers += 1
         self.waited(api, began, now)
         if api not in KEPT_WAITING:
-            self._fastest = max(self._fastest, size / max(now - began, LEAST_S))
+            self._asked += size
+            self._waited_s += now - began
 
     def waited(self, api: int, began: float, now: float) -> None:
         """Take note of how long a request waits, or has waited."""
@@ -50,13 +52,14 @@ class Meter:
         """Return the counts; ``live`` is what the connections that there are have carried."""
         now = astuple(total((self._ended, *live)))
         counts = Traffic(*(one - other for one, other in zip(now, astuple(self._before), strict=True)))
-        return replace(counts, answers=self._answers, longest_s=self._longest_s, fastest=self._fastest)
+        rate = self._asked / max(self._waited_s, LEAST_S)
+        return replace(counts, answers=self._answers, longest_s=self._longest_s, rate=rate)
 
     def restart(self, now: float, live: Iterable[Traffic]) -> None:
         """Count from here on, and only requests passed on from here on."""
         self._before = total((self._ended, *live))
         self.since = now
-        self._answers, self._longest_s, self._fastest = 0, 0.0, 0.0
+        self._answers, self._longest_s, self._asked, self._waited_s = 0, 0.0, 0, 0.0
 
 
 def total(parts: Iterable[Traffic]) -> Traffic:

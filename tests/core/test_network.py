@@ -14,7 +14,7 @@ ENOUGH: dict[Effect, tuple[float, Row, Row, str]] = {
     Effect.LATE: (0.8, {"longest_s": 0.8}, {"longest_s": 0.79}, "no request waited 0.8 s"),
     Effect.SILENT: (0, {"sent": 9, "answers": 0}, {"sent": 9, "answers": 1}, "1 requests were answered"),
     Effect.CUT: (3, {"lost": 3}, {"lost": 2, "left": 9}, "2 connections were ended from the far side, not 3"),
-    Effect.SLOW: (1000, {"answers": 2, "fastest": 999.0}, {"answers": 2, "fastest": 1001.0}, "answered at 1001 bytes a second"),
+    Effect.SLOW: (1000, {"answers": 2, "rate": 999.0}, {"answers": 2, "rate": 1001.0}, "answered at 1001 bytes a second"),
     Effect.SLICED: (2, {"answers": 4, "reads": 8}, {"answers": 4, "reads": 7}, "4 answers came in 7 pieces"),
 }
 NOTHING: dict[Effect, str] = {

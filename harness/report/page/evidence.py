@@ -22,7 +22,7 @@ MOST_HITS = 5
 NETWORK_COUNTS = {
     "seconds": "seconds", "sent": "bytes sent", "received": "bytes received", "reads": "pieces read", "answers": "answers",
     "opened": "connections opened", "left": "ended by the client", "lost": "ended from the far side",
-    "longest_s": "longest wait for an answer in s", "fastest": "fastest request in bytes/s",
+    "longest_s": "longest wait for an answer in s", "rate": "requests answered in bytes/s",
 }  # fmt: skip
 SIGN_WORDS = {
     "repeated-request": "the client sent the request of this record again, and the wire saw the same attempt twice",
