@@ -65,8 +65,8 @@ PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
                     "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
-KAFKA_TOOLS: Final = ("topics", "consumer-groups", "console-producer", "console-consumer", "broker-api-versions", "storage",
-                      "run-class")  # fmt: skip
+KAFKA_TOOLS: Final = ("storage", "run-class")
+"""Of upstream's programs those whose classes the locked jars have."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.setup.images import OFFICIAL, OWN
+from harness.core.waiting import wait_until
+from harness.runtimes.docker.engine import connect
+from harness.setup.images import OFFICIAL, OWN, ensure_image
 
 FILE = Path(__file__).parents[2] / "docker-compose.yml"
 TEXT = FILE.read_text()
@@ -55,3 +58,43 @@ def test_compose_takes_it(command: tuple[str, ...]) -> None:
     """Every generation that is here reads the file; where there is none, this shows as not run, never as passed."""
     done = subprocess.run([*command, "-f", FILE, "config", "-q"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.docker
+def test_the_programs_in_the_image_run() -> None:
+    """A program whose classes are not there would be one in name only."""
+    image = ensure_image(connect(), "kafka", print)
+    done = subprocess.run(
+        ["docker", "run", "--rm", "--entrypoint", "/opt/kafka/bin/kafka-storage.sh", image.reference, "random-uuid"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert len(done.stdout.split()[-1]) == 22, done.stderr
+
+
+@pytest.mark.docker
+def test_kafka_becomes_healthy(tmp_path: Path) -> None:
+    """By the very check of the file, in a project of its own that publishes nothing and is taken down again."""
+    if not shutil.which("docker-compose"):
+        pytest.skip("there is no docker-compose here to start it")
+    service = re.sub(r"^    ports:.*\n", "", SERVICES["kafka"], flags=re.MULTILINE)
+    (tmp_path / "docker-compose.yml").write_text(f"services:\n  kafka:\n{service}\nvolumes:\n  kafka-data:\n")
+    image = ensure_image(connect(), "kafka", print)
+    words = ["docker-compose", "-p", f"lostack-{tmp_path.name.replace('_', '-')}"]
+    environment = {**os.environ, "LOSTACK_IMAGE_KAFKA": image.reference}
+
+    def compose(*more: str) -> str:
+        done = subprocess.run(
+            [*words, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=90
+        )
+        return done.stdout
+
+    try:
+        compose("up", "-d")
+        (container,) = compose("ps", "-q").split()
+        state = ["docker", "inspect", "-f", "{{.State.Health.Status}}", container]
+        wait_until(
+            lambda: subprocess.check_output(state, text=True).strip() == "healthy",
+            within_s=60, because="kafka to be healthy", poll_s=0.5,
+        )  # fmt: skip
+    finally:
+        compose("down", "-v")
