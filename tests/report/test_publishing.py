@@ -67,14 +67,14 @@ def element(page: str, name: str) -> str:
 
 
 def matrix_of(text: str) -> Counter[tuple[str, int, int, str, int]]:
-    """Return the spots of the Markdown's matrix: scenario, lost, duplicated, outcome, runs."""
+    """Return the spots of the Markdown's matrix: scenario (its failure point may follow), lost, duplicated, outcome, runs."""
     spots: Counter[tuple[str, int, int, str, int]] = Counter()
     for line in text.splitlines():
         first, *rest = (word.strip() for word in line.strip("| ").split("|"))
         for word in rest:
             if spot := SPOT.fullmatch(word):
                 lost, duplicated, outcome, runs = spot.groups()
-                spots[first.replace("\\", ""), int(lost), int(duplicated), outcome, int(runs or 1)] += 1
+                spots[first.replace("\\", "").partition(" (")[0], int(lost), int(duplicated), outcome, int(runs or 1)] += 1
     return spots
 
 
