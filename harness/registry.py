@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +28,7 @@ DEFAULT_SYSTEMS = ("kafka", "spark")
 RUNTIMES = ("process", "docker")
 IN_CONTAINERS = ("kafka",)
 """The systems that run in containers too; as processes all do."""
+VERSION = re.compile(r"[0-9][0-9A-Za-z.!+-]*")
 CLIENTS = {
     "kafka-python": ("kafka", "memory"),
     "confluent-kafka": ("kafka",),
@@ -59,7 +61,9 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     """
     wanted = tuple(dict.fromkeys(wanted))
     for client in wanted:
-        known(client_name(client), CLIENTS, "client")
+        name = known(client_name(client), CLIENTS, "client")
+        if client != name and not VERSION.fullmatch(client.partition("==")[2]):
+            raise UnknownNameError(f"{client} names no version: write {name}==2.3.0, or {name} for the one that is installed")
     mine = [name for name, systems in CLIENTS.items() if system in systems] or list(CLIENTS)[:1]
     return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
 

@@ -132,6 +132,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("run --only consumer-crash-before-commit --semantic at-most-once", "nothing to run: kafka/"),
     ("run --semantic at-last-once", "no semantic is called at-last-once; did you mean at-least-once"),
     ("run --system kafak", "no system is called kafak; did you mean kafka?"),
+    ("run --client kafka-python==", "kafka-python== names no version: write kafka-python==2.3.0"),
     ("run --records 0", "--records 0: a cell needs 12 to 100000"),
     ("run --records -5", "--records -5"),
     ("run --records 1000000000000000000000", "--records 1000000000000000000000: a cell needs"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.interfaces import EnvironmentFailure
+from harness.registry import UnknownNameError, clients_of
 from harness.setup import environments
 from harness.setup.environments import ensure_client, installed, variables
 
@@ -50,10 +51,10 @@ def test_another_version_than_asked_for_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka==", "confluent-kafka==latest", "confluent-kafka==2.3.0 --index-url=x"])
-def test_what_is_no_version_is_told(client: str, tmp_path: Path) -> None:
-    """Nothing that is no version reaches an installer."""
-    with pytest.raises(EnvironmentFailure, match="no version"):
-        ensure_client(client, print, tmp_path)
+def test_what_is_no_version_is_told(client: str) -> None:
+    """Nothing that is no version reaches an installer: it is no name of a client."""
+    with pytest.raises(UnknownNameError, match="names no version"):
+        clients_of("kafka", [client])
 
 
 def test_a_program_in_it_finds_this_package_behind_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

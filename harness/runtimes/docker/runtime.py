@@ -21,6 +21,7 @@ from testcontainers.core.network import Network
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.docker.engine import HARNESS, RUN, EngineError, connect, explained, me, remove, remove_leftovers, telling
 from harness.runtimes.interface import Exit, NodeStateError, StartError
+from harness.runtimes.logs import tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 GONE_WITHIN_S: Final = 30.0
 READY_WITHIN_S: Final = 20.0
-TAIL_BYTES: Final = 1 << 16
 KILLED: Final = 128
 """The engine shows a death by signal n as exit code 128 + n."""
 STOP_WITHIN_S: Final = 1
@@ -113,14 +113,7 @@ class DockerNode:
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
-        try:
-            with self.log_path.open("rb") as log:
-                end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-        except OSError as error:
-            return f"(no log: {error.strerror})"
-        return "\n".join(text.splitlines()[-lines:])
+        return tail(self.log_path, self._log_start, lines)
 
     def restart(self) -> DockerNode:
         """Start the same container again, as the next incarnation."""

@@ -20,6 +20,7 @@ import psutil
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import Exit, NodeStateError, StartError
+from harness.runtimes.logs import tail
 from harness.runtimes.process.processes import group_members, group_running, group_stopped
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ ANSWER_WITHIN_S: Final = 20.0
 """The guardian answers within milliseconds; more than this means that it hangs."""
 GONE_WITHIN_S: Final = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read; then the disk is the problem."""
-TAIL_BYTES: Final = 1 << 16
 STAGES: Final = {
     "log": "cannot open its log {log}",
     "cwd": "cannot enter its directory {cwd}",
@@ -131,14 +131,7 @@ class ProcessNode:
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
-        try:
-            with self.log_path.open("rb") as log:
-                end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - TAIL_BYTES))
-                text = log.read().decode(errors="replace")
-        except OSError as error:
-            return f"(no log: {error.strerror})"
-        return "\n".join(text.splitlines()[-lines:])
+        return tail(self.log_path, self._log_start, lines)
 
     def restart(self) -> ProcessNode:
         """Start the same spec again, as the next incarnation."""
