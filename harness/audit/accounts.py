@@ -6,6 +6,8 @@ cell, Spark says of the histories of a whole run or of many, in parallel, with t
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
@@ -13,6 +15,7 @@ from pyspark.sql import functions as f
 
 from harness.core.accounting import Account, account
 from harness.core.history import parse_history
+from harness.core.plan import PLAN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-CELL_FOLDER: Final = r"^(?:file:)?/*(/.*)/history/.*$"
-"""A cell is the folder around ``history``."""
+CELL_FOLDER: Final = rf"^(?:file:)?/*(/.*)/(?:history/.*|{re.escape(PLAN_FILE)})$"
+"""A cell is the folder around ``history``, and what it was planned to be lies beside it."""
 TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "string"}
 SHARDS: Final = 64
 
@@ -53,16 +56,19 @@ def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     """Read the files of histories whole: only so can a line cut by a crash be told from a damaged one."""
-    reader = spark.read.format("binaryFile").option("pathGlobFilter", "*.jsonl").option("recursiveFileLookup", "true")
+    wanted = f"{{*.jsonl,{PLAN_FILE}}}"
+    reader = spark.read.format("binaryFile").option("pathGlobFilter", wanted).option("recursiveFileLookup", "true")
     files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
     return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1)).repartition(SHARDS, "folder")
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:
     """Account for one cell: its folder, the account, and how many lines were cut and damaged."""
-    ordered = files.sort_values("path")
-    names = ordered["path"].str.rsplit("/", n=1).str[-1]
-    history = parse_history(zip(names, ordered["content"], strict=True))
+    named = files.assign(name=files["path"].str.rsplit("/", n=1).str[-1]).sort_values("path")
+    plans = named.loc[named["name"] == PLAN_FILE, "content"]
+    cell = json.loads(plans.iloc[0])["id"] if len(plans) else None
+    lines = named[named["name"] != PLAN_FILE]
+    history = parse_history(zip(lines["name"], lines["content"], strict=True), cell)
     return str(files["folder"].iloc[0]), account(history.events), len(history.cut_lines), len(history.damage)
 
 

@@ -2,17 +2,19 @@
 
 One line is one event::
 
-    {"t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
+    {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
 
+A writer numbers its lines from 1, so that a line taken out of the middle is missed (one without numbers is not).
 A line is written by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer alone, so a
-SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped; a damaged line anywhere else
-means that the file was tampered with or shared, and is reported as damage (which voids the cell).
+SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped; a line damaged anywhere else
+or missing means that the file was tampered with or shared, and is reported as damage (which voids the cell).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -44,6 +46,8 @@ class HistoryWriter:
         self.path = path
         self.cell = cell
         self.by = by
+        self._lines = 0
+        self._turn = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -53,16 +57,17 @@ class HistoryWriter:
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event of kind ``event`` (see :mod:`harness.core.events`) with its fields."""
-        line = json.dumps(
-            {"t": time.monotonic_ns(), "w": time.time_ns(), "cell": self.cell, "by": self.by, "event": event, **fields},
-            separators=(",", ":"),
-        )
-        data = line.encode() + b"\n"
-        try:
-            written = os.write(self._fd, data)
-        except OSError as error:
-            msg = f"cannot write the history {self.path}: {error.strerror}"
-            raise HistoryError(msg) from error
+        with self._turn:
+            number = self._lines + 1
+            times = {"line": number, "t": time.monotonic_ns(), "w": time.time_ns()}
+            line = json.dumps({**times, "cell": self.cell, "by": self.by, "event": event, **fields}, separators=(",", ":"))
+            data = line.encode() + b"\n"
+            try:
+                written = os.write(self._fd, data)
+            except OSError as error:
+                msg = f"cannot write the history {self.path}: {error.strerror}"
+                raise HistoryError(msg) from error
+            self._lines = number
         if written != len(data):
             msg = f"cannot write the history {self.path}: only {written} of {len(data)} bytes fitted (disk full?)"
             raise HistoryError(msg)
@@ -88,7 +93,7 @@ class History:
     cut_lines: tuple[str, ...] = field(default=())
     """Files whose last line was cut by a crash (normal)."""
     damage: tuple[str, ...] = field(default=())
-    """``file:line`` of lines damaged elsewhere, told twice, or of another cell (never normal)."""
+    """``file:line`` of lines damaged elsewhere, told twice, missing before it, or of another cell (never normal)."""
 
     def of(self, *kinds: str) -> Iterator[Event]:
         """Events of the given kinds, in order of time."""
@@ -116,6 +121,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
     known: set[bytes] = set()
     for name, content in files:
         lines = content.split(b"\n")
+        last: int | None = 0
         for number, line in enumerate(lines, start=1):
             if not line:
                 continue
@@ -128,14 +134,20 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
                     cut.append(name)
                 else:
                     damage.append(f"{name}:{number}")
+                    last = None  # what it was cannot be known
                 continue
             if line in known:
                 damage.append(f"{name}:{number} (told twice)")
-            elif cell is not None and event.get("cell") != cell:
+                continue
+            known.add(line)
+            told = event.get("line", 1)
+            if last is not None and told not in (1, last + 1):  # 1: another writer goes on in this file
+                damage.append(f"{name}:{number} (lines before it are missing)")
+            last = told
+            if cell is not None and event.get("cell") != cell:
                 damage.append(f"{name}:{number} (of another cell)")
             else:
                 events.append(event)
-            known.add(line)
     events.sort(key=lambda event: event["t"])
     return History(tuple(events), tuple(cut), tuple(damage))
 
@@ -143,4 +155,4 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
 def _is_event(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    return type(value.get("t")) is int and isinstance(value.get("event"), str)
+    return type(value.get("t")) is int and isinstance(value.get("event"), str) and type(value.get("line", 1)) is int

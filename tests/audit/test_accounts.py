@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records_on_spark
 from harness.core.accounting import account
 from harness.core.history import read_history
+from harness.core.plan import PLAN_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,8 @@ def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Account cell by cell, in this process."""
     cells, records = [], []
     for folder in folders:
-        history = read_history(folder / "history")
+        plan = folder / PLAN_FILE
+        history = read_history(folder / "history", json.loads(plan.read_text())["id"] if plan.exists() else None)
         found = account(history.events)
         lines = {"cut_lines": len(history.cut_lines), "damaged_lines": len(history.damage)}
         cells.append({"cell": str(folder.absolute()), **found.counts, **lines})
@@ -80,3 +82,18 @@ def test_random_histories(spark: SparkSession, tmp_path_factory: pytest.TempPath
         (folder / "history" / "b.jsonl").write_text("".join(f"{line}\n" for line in lines[half:]))
         folders.append(folder)
     both_agree(spark, root, folders)
+
+
+@pytest.mark.spark
+def test_lines_of_another_cell_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
+    """A history copied into the folder of another cell is damage here as in process, and tells nothing about it."""
+    told = [{**row, "cell": "mine"} for row in story_of(7)]
+    folders = []
+    for planned, damaged in (("mine", 0), ("another", len(told))):
+        folder = tmp_path / "cells" / planned
+        (folder / "history").mkdir(parents=True)
+        (folder / PLAN_FILE).write_text(json.dumps({"id": planned}))
+        (folder / "history" / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in told))
+        folders.append(folder)
+        assert in_process([folder])[0]["damaged_lines"].item() == damaged
+    both_agree(spark, tmp_path, folders)

@@ -159,22 +159,48 @@ def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
 def test_events_of_several_writers_merge_by_time(tmp_path: Path) -> None:
     """Files are merged by monotonic time, wherever below the directory they lie; lines of one time keep their order."""
     (tmp_path / "deep" / "er").mkdir(parents=True)
-    write(tmp_path / "b.jsonl", event(2, n=1), event(2, n=2), event(9))
+    write(tmp_path / "b.jsonl", event(2, mark=1), event(2, mark=2), event(9))
     write(tmp_path / "deep" / "er" / "a.jsonl", event(5), event(1))
     write(tmp_path / "notes.txt", "not a history")
     history = read_history(tmp_path)
     assert [row["t"] for row in history.events] == [1, 2, 2, 5, 9]
-    assert [row["n"] for row in history.events if "n" in row] == [1, 2]
+    assert [row["mark"] for row in history.events if "mark" in row] == [1, 2]
     assert history.damage == ()
 
 
 def test_a_line_told_twice_counts_once_and_is_damage(tmp_path: Path) -> None:
     """A file copied within the folder, or a line copied within a file, would double every count: it is damage, and told once."""
-    write(tmp_path / "a.jsonl", event(1, n=1), event(2, n=2))
-    write(tmp_path / "copy of a.jsonl", event(1, n=1), event(3, n=3), event(3, n=3))
+    write(tmp_path / "a.jsonl", event(1, mark=1), event(2, mark=2))
+    write(tmp_path / "copy of a.jsonl", event(1, mark=1), event(3, mark=3), event(3, mark=3))
     history = read_history(tmp_path)
-    assert [row["n"] for row in history.events] == [1, 2, 3]
+    assert [row["mark"] for row in history.events] == [1, 2, 3]
     assert history.damage == ("copy of a.jsonl:1 (told twice)", "copy of a.jsonl:3 (told twice)")
+
+
+@given(lines=st.integers(3, 30), taken=st.integers(0, 28))
+def test_a_line_taken_out_of_the_middle_is_missed(tmp_path_factory: pytest.TempPathFactory, lines: int, taken: int) -> None:
+    """Wherever a line was taken out, but at the end, where a crash may have been before it: the line behind it says so."""
+    folder = tmp_path_factory.mktemp("taken")
+    with HistoryWriter(folder / "a.jsonl", cell="c", by="w") as history:
+        for number in range(lines):
+            history.write("number", number=number)
+    whole = (folder / "a.jsonl").read_bytes().splitlines(keepends=True)
+    taken %= lines - 1
+    (folder / "a.jsonl").write_bytes(b"".join(whole[:taken] + whole[taken + 1 :]))
+    found = read_history(folder)
+    assert found.damage == (f"a.jsonl:{taken + 1} (lines before it are missing)",)
+    assert len(found.events) == lines - 1
+
+
+def test_a_writer_that_goes_on_in_a_file_numbers_from_one(tmp_path: Path) -> None:
+    """A program started again may write on in the file of the one before: nothing is missing."""
+    for _ in range(3):
+        with HistoryWriter(tmp_path / "a.jsonl", cell="c", by="w") as history:
+            history.write("number")
+            history.write("number")
+    found = read_history(tmp_path)
+    assert found.damage == ()
+    assert [row["line"] for row in found.events] == [1, 2, 1, 2, 1, 2]
 
 
 def test_a_line_of_another_cell_is_damage(tmp_path: Path) -> None:
