@@ -17,7 +17,7 @@ LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-run: $(READY)  ## run every cell against a real Kafka and write the report (ARGS="--only ack-lost" for less)
+run: $(READY)  ## the main job against a real Kafka and Spark, with its report (ARGS="--suite night" for all)
 	@$(BIN)/lostack run $(ARGS)
 
 test: $(READY)  ## pure tests, wire tests, real-broker cells

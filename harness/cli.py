@@ -17,7 +17,7 @@ import typer
 from harness import registry
 from harness.core.cell import DEFAULT_RECORDS
 from harness.core.history import HistoryError
-from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
+from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Suite
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
@@ -94,9 +94,9 @@ def run(
         str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
     ] = None,
     runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
-    nightly: Annotated[
-        bool, typer.Option("--nightly", help="Also the scenarios that are for the night (most of the clusters').")
-    ] = False,
+    suite: Annotated[
+        str, typer.Option(help="Which scenarios, where --only names none: core (the main ones), day (more), night (all).")
+    ] = Suite.CORE.value,
     baseline: Annotated[Path | None, typer.Option(help="A file of known breaks, which don't fail the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,7 +106,7 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     chosen = select(
         registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
-        records=records, system=system, runtime=runtime, clients=client or (), nightly=nightly,
+        records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
     )  # fmt: skip
     plan = RunPlan(
         systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,

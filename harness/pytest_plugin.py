@@ -5,7 +5,7 @@ sentence where the cell is not green. All selected cells of a session run overla
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
-repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-nightly``. A skipped case is
+repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``. A skipped case is
 one that does not apply, and nothing else.
 """
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lostack-seed", action="append", type=int, default=None, metavar="N", help="seed (may be repeated)")
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
-    group.addoption("--lostack-nightly", action="store_true", help="also the scenarios that are for the night")
+    group.addoption("--lostack-suite", default="day", metavar="NAME", help="core, day or night")
     group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
 
 
@@ -77,7 +77,7 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
         system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
         client = config.getoption("--lostack-client")
         return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
-                      clients=[client] if client else (), nightly=config.getoption("--lostack-nightly"))  # fmt: skip
+                      clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
     except (SelectionError, registry.UnknownNameError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.core.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS, Cell, expand
-from harness.core.scenario import NotApplicable
+from harness.core.scenario import NotApplicable, Suite
 from harness.core.semantics import Semantic
 from harness.saved import NotRun
 
@@ -49,17 +49,16 @@ def select(
     system: str | None = None,
     clients: Sequence[str] = (),
     runtime: str = "process",
-    nightly: bool = True,
+    suite: str = Suite.NIGHT,
 ) -> Selection:
     """Expand scenarios into cells of ``system`` (of each that has pipelines of its own, where none is named).
 
-    Keep those whose id matches one of ``only`` (a glob, or a part of the id); without ``nightly``, leave out the scenarios
-    that are for the night, unless ``only`` names cells.
+    Keep those whose id matches one of ``only`` (a glob, or a part of the id); where ``only`` names none, those of ``suite``.
 
     Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
     """
     chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
-                    runtime=runtime, nightly=nightly)  # fmt: skip
+                    runtime=runtime, suite=suite)  # fmt: skip
     run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
     rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
     if not run:
@@ -77,18 +76,19 @@ def choose(
     system: str | None = None,
     clients: Sequence[str] = (),
     runtime: str = "process",
-    nightly: bool = True,
+    suite: str = Suite.NIGHT,
 ) -> tuple[Cell, ...]:
     """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
+    most = Suite(registry.known(suite, list(Suite), "suite"))
     everything = [
         cell
         for name in registry.systems(runtime, system)
         for client in registry.clients_of(name, clients)
         for cell in expand(
-            [one for one in scenarios if registry.runs(name, one) and (nightly or only or not one.nightly)],
+            [one for one in scenarios if registry.runs(name, one) and (only or most.has(one))],
             semantics=wanted, seeds=seeds,
             records=records, system=name, client=client, runtime=runtime,
         )

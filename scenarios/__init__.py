@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.core.scenario import Suite
 from scenarios.cluster import CLUSTER
 from scenarios.network import NETWORK
 from scenarios.plain import PLAIN
@@ -17,6 +19,7 @@ from scenarios.zombies import ZOMBIES
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
 
+MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (
-    *PLAIN, *POWER_LOSS, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *NETWORK, *STREAMING, *CLUSTER,
+    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *NETWORK, *STREAMING, *CLUSTER,
 )  # fmt: skip

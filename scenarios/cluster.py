@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.bench import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
 from harness.faults import Forget, Kill, Move
@@ -185,4 +185,4 @@ BY_NIGHT = (
     POWER_LOSS_ON_ALL,
     POWER_LOSS_ON_ALL_FLUSHED,
 )
-CLUSTER = (*BY_DAY, *(replace(scenario, nightly=True) for scenario in BY_NIGHT))
+CLUSTER = (*BY_DAY, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from harness.bench import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
 from harness.core.sign import Sign
 from harness.faults import Drop, Forget, Kill, NoFault, Usurp
@@ -281,8 +281,14 @@ STATE_POINTS = (
     ),
 )  # fmt: skip
 
-STREAMING = (
+EVERY = (
     *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
     TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS, OVERTAKEN,
     OVERTAKEN_SILENTLY,
 )  # fmt: skip
+CORE = {
+    DATABASE: {"none", "driver-crash-mid-batch", "driver-crash-before-commit-log", "delivery-lost"},
+    TOPIC: {"ack-lost", "driver-crash-before-ack"},
+}
+"""What the main job shows of them: one of each kind."""
+STREAMING = tuple(replace(one, suite=Suite.CORE) if one.id in CORE.get(one.pipeline, ()) else one for one in EVERY)

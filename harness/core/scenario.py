@@ -121,6 +121,22 @@ class Deployment(StrEnum):
     """Three brokers, for one cell at a time."""
 
 
+class Suite(StrEnum):
+    """How often a scenario is run. Each suite has those before it."""
+
+    CORE = "core"
+    """The main job: every failure point of the design once, for both systems, in minutes."""
+    DAY = "day"
+    """What every change is tested with."""
+    NIGHT = "night"
+    """What is long or rare."""
+
+    def has(self, scenario: Scenario) -> bool:
+        """Whether a scenario belongs to this suite."""
+        order = list(Suite)
+        return order.index(scenario.suite) <= order.index(self)
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One declaration: pipeline, failure point, fault, predictions per semantic, and why.
@@ -138,8 +154,8 @@ class Scenario:
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
-    nightly: bool = False
-    """Run only where it is asked for, by ``--nightly`` or by its name."""
+    suite: Suite = Suite.DAY
+    """The smallest suite that it belongs to; by its name it runs always."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
     """What theory says of one client where that differs: ``{client: {semantic: expectation}}``."""
 

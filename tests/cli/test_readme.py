@@ -15,16 +15,17 @@ README = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="
 
 
 @pytest.mark.parametrize(
-    ("text", "system", "nightly"),
+    ("text", "system", "suite"),
     [
-        (r"(\d+) cells and (\d+) that cannot exist", "kafka", False),
-        (r"with Spark's (\d+) and (\d+)", None, False),
-        (r"with those for the night (\d+) and (\d+)", None, True),
+        (r"(\d+) cells and (\d+) that cannot exist", None, "core"),
+        (r"Of Kafka these are (\d+) and (\d+)", "kafka", "core"),
+        (r"`--suite day` has (\d+) and (\d+)", None, "day"),
+        (r"`--suite night` has (\d+) and (\d+)", None, "night"),
     ],
 )
-def test_the_totals_are_those_of_the_cells(text: str, system: str | None, *, nightly: bool) -> None:
+def test_the_totals_are_those_of_the_cells(text: str, system: str | None, suite: str) -> None:
     """Whoever adds a scenario changes the totals, too."""
-    cells = choose(registry.scenarios(), system=system, nightly=nightly)
+    cells = choose(registry.scenarios(), system=system, suite=suite)
     not_run = sum(isinstance(cell.expectation, NotApplicable) for cell in cells)
     said = re.search(text, README)
     assert said, text

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaProducer, TopicPartition
-from kafka.errors import CommitFailedError, KafkaTimeoutError
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import CommitFailedError, KafkaTimeoutError, UnknownBrokerIdError
+from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from harness import registry
 from harness.core.scenario import Deployment, Role
+from harness.core.waiting import wait_until
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -66,5 +68,39 @@ def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up
         successor = KafkaProducer(**impatient)
         successor.send("in", b"3").get(20)
         successor.close(timeout=1)
+    finally:
+        deployed.close()
+
+
+def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(tmp_path: Path) -> None:
+    """3.0.12: the metadata lose a broker between the plan of a fetch and the fetch: poll raises, and the broker stays out."""
+    system = registry.system("kafka")
+    system.prepare(print)
+    deployed = system.deploy(Deployment.OWN, tmp_path)
+    try:
+        deployed.observer.create_topics({"in": (1, {})})
+        producer = KafkaProducer(bootstrap_servers=deployed.broker.bootstrap)
+        producer.send("in", b"1").get(20)
+        consumer = KafkaConsumer(bootstrap_servers=deployed.broker.bootstrap)
+        consumer.assign([TopicPartition("in", 0)])
+        consumer.seek(TopicPartition("in", 0), 0)
+        assert wait_until(lambda: consumer.poll(200), within_s=20, because="a record")
+        manager = consumer._fetcher._manager
+        send = manager.send
+
+        def left(request: object, *rest: Any, **where: Any) -> object:
+            """Say of the next fetch what is said where the metadata have its broker no more."""
+            if not isinstance(request, FetchRequest):
+                return send(request, *rest, **where)
+            manager.send = send
+            raise UnknownBrokerIdError(where["node_id"])
+
+        manager.send = left
+        with pytest.raises(UnknownBrokerIdError):
+            wait_until(lambda: consumer.poll(200), within_s=20, because="the next fetch")
+        producer.send("in", b"2").get(20)
+        producer.close()
+        assert not consumer.poll(3000), "mended: Consumer.poll can keep its client now"
+        consumer.close(autocommit=False)
     finally:
         deployed.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
@@ -36,6 +37,7 @@ _PATIENCE = {"request_timeout_ms": 15_000, "retry_backoff_ms": 50, "reconnect_ba
              "bootstrap_timeout_ms": 20_000, "metrics_enabled": False}  # fmt: skip
 METADATA_S = 10.0
 OUTAGE_S = 60.0
+CLOSE_MS = 1000
 
 
 def _patience(kind: Any) -> dict[str, Any]:
@@ -82,7 +84,8 @@ def make_consumer(stage: Stage) -> Consumer:
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
     request_timeout_ms = settings.request_timeout_ms or max(15_000, settings.session_timeout_ms + 1000)
-    return Consumer(KafkaConsumer(
+    return Consumer(partial(
+        KafkaConsumer,
         **_patience(KafkaConsumer) | {"request_timeout_ms": request_timeout_ms},
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
@@ -183,11 +186,23 @@ class Producer:
 class Consumer:
     """A KafkaConsumer."""
 
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._consumer = make()
+        self._again: Callable[[], None] = self._no_subscription
+
+    def _no_subscription(self) -> None:
+        """Nothing was asked for yet."""
+
+    def _anew(self) -> None:
+        """Take a new client: kafka-python 3.0.12 never asks a broker again that it once could not ask."""
+        self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)
+        self._consumer = self._make()
+        self._again()
 
     def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
         """Join the group."""
+        self._again = partial(self.subscribe, topic, assigned)
         # with the topic known beforehand the first join is the only one
         wait_until(lambda: self._consumer.partitions_for_topic(topic), within_s=METADATA_S, because=topic)
         self._consumer.subscribe([topic], listener=_Listener(self._consumer, assigned))
@@ -200,6 +215,9 @@ class Consumer:
             try:
                 found = self._consumer.poll(timeout_ms=int(within_s * 1000), max_records=most)
             except (Errors.KafkaConnectionError, Errors.MetadataEmptyBrokerList):  # nobody there, or not registered yet
+                return False
+            except Errors.UnknownBrokerIdError:  # the cluster lost a broker between the plan of a fetch and the fetch
+                self._anew()
                 return False
             polled.extend(_delivered(record) for records in found.values() for record in records)
             return True
