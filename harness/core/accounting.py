@@ -11,7 +11,6 @@ transaction markers stand. A log copy is (partition, leader epoch, offset).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pandas as pd
 
 from harness.core import events as kinds
 from harness.core.sign import Sign
+from harness.core.states import LastHop, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,28 +40,6 @@ READ = frozenset({
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
-
-
-class State(StrEnum):
-    """Where an offered record is at rest: the first that matches."""
-
-    RECORDED = "recorded"
-    STALLED = "stalled"
-    LEFT_IN_TOPIC = "left in topic"
-    LEFT_IN_SOURCE = "left in source"
-    LOST = "lost"
-
-
-class LastHop(StrEnum):
-    """Where a lost record was last seen."""
-
-    NEVER_SENT = "never sent"
-    SENT = "sent, not stored"
-    ACKED = "acked, not stored"
-    DELETED = "stored, deleted by retention"
-    ABORTED = "only in aborted transactions"
-    SKIPPED = "stored, skipped"
-    DELIVERED = "delivered, not recorded"
 
 
 @dataclass(frozen=True)

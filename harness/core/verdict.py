@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core import network
-from harness.core.accounting import LastHop, State, account
 from harness.core.batches import batch_selections
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Prediction, Select, examples
 from harness.core.replication import replication_selections, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
+from harness.core.states import LastHop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,11 +102,15 @@ def merge(verdicts: list[Kind]) -> Kind:
 
 def unjudged(plan: Plan, because: str) -> Judgement:
     """Return the void judgement of a cell that has no readable history."""
+    from harness.core.accounting import account  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
+
     return Judgement(plan, account(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False))
 
 
 def judge(plan: Plan, history: History) -> Judgement:
     """Account for a history and judge it."""
+    from harness.core.accounting import account  # noqa: PLC0415
+
     found = account(history.events)
     return Judgement(plan, found, verdict_of(plan, history, found), rollback_of(history), movement_of(history))
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
-from harness.core.accounting import LastHop
 from harness.core.history import SUFFIX, HistoryWriter
 from harness.core.network import Effect
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
 from harness.core.sign import Sign
+from harness.core.states import LastHop
 from harness.core.verdict import SIGKILL
 from harness.saved import HISTORY
 from harness.systems.planting import Cast, Plant, cast_of

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.core.accounting import LastHop
 from harness.core.prediction import AtLeast, Exactly, Some
 from harness.core.scenario import Role
+from harness.core.states import LastHop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.accounting import State
+from harness.core.states import State
 from harness.report import RENDERERS
 from tests.browser.chromium import chromium, programs
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import oracle
 
-from harness.core.accounting import Account, LastHop, State, account
+from harness.core.accounting import Account, account
+from harness.core.states import LastHop, State
 
 Row = dict[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.core.accounting import LastHop, State
 from harness.core.history import read_history
 from harness.core.plan import Plan
+from harness.core.states import LastHop, State
 from harness.core.verdict import Judgement, Kind, judge
 
 FOLDERS = sorted(file.parent for file in (Path(__file__).parent / "golden").glob("*/expected.json"))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from histories import Story, accounts_of, clean, story_of
 
-from harness.core.accounting import LastHop, State, account
+from harness.core.accounting import account
+from harness.core.states import LastHop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.accounting import LastHop
 from harness.core.cell import Cell
 from harness.core.prediction import Permitted
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
+from harness.core.states import LastHop
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.systems.memory import MemorySystem

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.core.accounting import State
+from harness.core.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
