@@ -6,13 +6,20 @@ One observer serves all cells of a broker; every call holds its lock. After a br
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
-from kafka.errors import KafkaConfigurationError, KafkaError, NotEnoughReplicasError, TopicAlreadyExistsError
+from kafka.errors import (
+    KafkaConfigurationError,
+    KafkaError,
+    MetadataEmptyBrokerList,
+    NotEnoughReplicasError,
+    TopicAlreadyExistsError,
+)
 
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     Placement = Callable[[int], Sequence[int]]
     """The brokers, by number, that keep copies of a partition; the first is its preferred leader."""
 
+_Asked = ParamSpec("_Asked")
+_Seen = TypeVar("_Seen")
 PROBE_TOPIC = "lostack.probe"
 CREATED_S = 10.0
 READY_S = 60.0
@@ -65,6 +74,24 @@ class LogEnds:
     end: int
 
 
+def _registered(look: Callable[_Asked, _Seen]) -> Callable[_Asked, _Seen]:
+    """Look again while the cluster has no broker: on a starved machine one that lives is late with its heartbeat and put out."""
+
+    @functools.wraps(look)
+    def patient(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Seen:
+        seen: list[_Seen] = []
+
+        def once() -> bool:
+            with contextlib.suppress(MetadataEmptyBrokerList):
+                seen.append(look(*args, **kwargs))
+            return bool(seen)
+
+        wait_until(once, within_s=READY_S, because="the broker to be in its cluster's metadata again")
+        return seen[0]
+
+    return patient
+
+
 class Observer:
     """Reads one broker's logs and positions. ``check`` raises where the ground has broken: then nothing waits for an answer."""
 
@@ -98,6 +125,7 @@ class Observer:
             return
         wait_until(lambda: all(self.has(name) for name in wanted), within_s=CREATED_S, because=f"{', '.join(wanted)} to be there")
 
+    @_registered
     def leaderships(self, topic: str) -> dict[int, Leadership]:
         """Return who leads and who follows each partition of a topic, as a broker of the cluster knows it."""
         with self._lock:
@@ -137,12 +165,14 @@ class Observer:
             finally:
                 producer.close(timeout=0)
 
+    @_registered
     def controller(self) -> int:
         """Return the number of the node that leads the quorum of controllers; -1 where nobody is known to."""
         with self._lock:
             quorum = self._admin_client().describe_metadata_quorum()
         return int(quorum["topics"][0]["partitions"][0]["leader_id"])
 
+    @_registered
     def ends(self, topic: str) -> dict[int, LogEnds]:
         """Return the offsets of every partition of a topic."""
         with self._lock:
@@ -153,6 +183,7 @@ class Observer:
             last = self._reader("read_uncommitted").end_offsets(partitions)
         return {p.partition: LogEnds(first[p], stable[p], last[p]) for p in partitions}
 
+    @_registered
     def copies(self, topic: str) -> list[LogCopy]:
         """Return every copy in a topic; ``visible`` where a read-committed reader sees it too."""
         with self._lock:
@@ -164,6 +195,7 @@ class Observer:
         with self._lock:
             self._admin_client().delete_records({TopicPartition(topic, p): offset for p, offset in before.items()})
 
+    @_registered
     def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
         """Return the last visible data offset per partition at or above ``since``; partitions without one are missing."""
         with self._lock:
@@ -172,22 +204,26 @@ class Observer:
                 last[record.partition] = max(record.offset, last.get(record.partition, -1))
             return last
 
+    @_registered
     def positions(self, group: str, topic: str) -> dict[int, int]:
         """Return the committed position per partition of a group; partitions without one are missing."""
         with self._lock:
             offsets = self._admin_client().list_group_offsets({group: None})[group]
         return {p.partition: meta.offset for p, meta in offsets.items() if p.topic == topic and meta.offset >= 0}
 
+    @_registered
     def members(self, group: str) -> int:
         """Return how many members a group has."""
         with self._lock:
             return len(self._admin_client().describe_groups([group])[group]["members"])
 
+    @_registered
     def groups(self) -> tuple[str, ...]:
         """Return the names of all consumer groups."""
         with self._lock:
             return tuple(sorted(group["group_id"] for group in self._admin_client().list_groups()))
 
+    @_registered
     def has(self, topic: str) -> bool:
         """Whether there is such a topic."""
         with self._lock:

@@ -1,0 +1,44 @@
+"""What the observer does while its broker is out of the cluster's metadata."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.errors import KafkaError, MetadataEmptyBrokerList
+
+from harness.systems.kafka.observer import Observer
+
+
+class Admin:
+    """Answers as a broker that was put out for a while, and comes back."""
+
+    def __init__(self, *answers: Exception | list[str]) -> None:
+        self.answers = list(answers)
+
+    def list_topics(self) -> list[str]:
+        """Say the next answer."""
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def observer_of(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> Observer:
+    """Return an observer with this client."""
+    observer = Observer("127.0.0.1:1", lambda: None)
+    monkeypatch.setattr(observer, "_admin_client", lambda: admin)
+    return observer
+
+
+def test_a_broker_out_of_the_metadata_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A starved broker is late with its heartbeat; what it says when it is back is the answer."""
+    admin = Admin(MetadataEmptyBrokerList(), MetadataEmptyBrokerList(), ["mine"])
+    assert observer_of(admin, monkeypatch).has("mine")
+    assert admin.answers == []
+
+
+def test_any_other_complaint_is_not_asked_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only this one says that the question was fine."""
+    admin = Admin(KafkaError("no"), ["mine"])
+    with pytest.raises(KafkaError):
+        observer_of(admin, monkeypatch).has("mine")
+    assert admin.answers == [["mine"]]
