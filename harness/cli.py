@@ -246,7 +246,10 @@ def report(
         str | None, typer.Option(help="Print the path of this record, hop by hop, in each cell that has it.")
     ] = None,
     only: Only = None,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(metavar="A B", help="Show two saved runs side by side.")] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="A B", help="Show two saved runs side by side; of two runtimes, exit 1 where a verdict differs."),
+    ] = None,
     to: Annotated[
         Path | None, typer.Option("--publish", metavar="DIR", help="Write its matrix, numbers and page there, to be committed.")
     ] = None,
@@ -270,10 +273,15 @@ def report(
 
 
 def _compare(before: Path, after: Path) -> None:
-    """Print what changed between two runs, and write it as a page beside the second one's report."""
+    """Print what changed between two runs, and write it as a page beside the second one's report.
+
+    Where they are of two runtimes, exit with 1 if a verdict is not the same in both.
+    """
     comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
     typer.echo(as_text(comparison))
     typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
+    if comparison.red:
+        raise typer.Exit(ExitCode.BROKEN)
 
 
 @app.command()

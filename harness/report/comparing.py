@@ -1,4 +1,8 @@
-"""Two runs side by side: which cells came out otherwise, with both counts."""
+"""Two runs side by side: which cells came out otherwise, with both counts.
+
+Of one run in containers and one of processes, cells are the same where all but the runtime is. Then a verdict that differs
+is red, for the runtime is no part of what theory says: :attr:`Comparison.red`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING
 from harness.report.as_html import render_template
 from harness.report.escaping import visible
 from harness.report.renderer import facts
-from harness.report.summary import SIGNS, WORST, Outcome, outcome, summarise
+from harness.report.summary import SIGNS, WORST, Outcome, counted, outcome, summarise
 from harness.report.writing import ReportError
 from harness.saved import write_whole
 
@@ -27,11 +31,12 @@ class Side:
     lost: int | None
     duplicated: int | None
     reason: str
+    seconds: float = 0.0
 
     @property
     def text(self) -> str:
         """The side in a few words."""
-        return f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / {_shown(self.duplicated)}"
+        return f"{SIGNS[self.outcome]} {self.outcome} {_shown(self.lost)} / {_shown(self.duplicated)} in {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,43 @@ class Comparison:
     changes: tuple[Change, ...]
     same: int
     """Cells of both runs with the same outcome and the same counts."""
+    runtimes: tuple[str, str] | None = None
+    """The two runtimes, where each run is of one, and not both of the same."""
+    times: tuple[float, float] = (0.0, 0.0)
+    """Seconds of the cells that both have, summed, in either run."""
+    elsewhere: frozenset[str] = frozenset()
+    """Cells that only one has because they do not apply in the other, which says why."""
+
+    @property
+    def differing(self) -> tuple[Change, ...]:
+        """Cells of both runs with another outcome, and those that one of two runtimes silently lacks."""
+        return tuple(change for change in self.changes if change.worse or change.better or self._missing(change))
+
+    @property
+    def red(self) -> bool:
+        """Whether two runtimes disagree."""
+        return self.runtimes is not None and (bool(self.differing) or not self._both)
+
+    @property
+    def _both(self) -> bool:
+        """Whether there is a cell that both have: two runs that share none agree about nothing."""
+        return self.same > 0 or any(change.before and change.after for change in self.changes)
+
+    def _missing(self, change: Change) -> bool:
+        return self.runtimes is not None and not (change.before and change.after) and change.id not in self.elsewhere
+
+    @property
+    def judged(self) -> str | None:
+        """What two runtimes agree about, in one sentence; null where the runs are of one."""
+        if self.runtimes is None:
+            return None
+        times = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in zip(self.runtimes, self.times, strict=True))
+        where = " and ".join(self.runtimes)
+        if not self._both:
+            return f"RED: {where} have no cell in common"
+        if self.differing:
+            return f"RED: {counted(len(self.differing), 'verdict')} not the same in {where}; cells of both: {times}"
+        return f"every verdict is the same in {where}; cells of both: {times}"
 
     @property
     def sentence(self) -> str:
@@ -78,13 +120,29 @@ class Comparison:
 
 def compare(before: SavedRun, after: SavedRun) -> Comparison:
     """Compare two runs cell by cell."""
-    left = {result.plan.id: _side(result) for result in before.results}
-    right = {result.plan.id: _side(result) for result in after.results}
+    first, second = _runtime(before), _runtime(after)
+    runtimes = (first, second) if first and second and first != second else None
+
+    def name(cell: str, runtime: str) -> str:
+        return cell.replace(f"/{runtime}/", "/*/") if runtimes else cell
+
+    left = {name(result.plan.id, result.plan.runtime): _side(result) for result in before.results}
+    right = {name(result.plan.id, result.plan.runtime): _side(result) for result in after.results}
+    both = left.keys() & right.keys()
     changes = [Change(cell, left.get(cell), right.get(cell)) for cell in {**left, **right}
                if _measured(left.get(cell)) != _measured(right.get(cell))]  # fmt: skip
-    same = len({*left, *right}) - len(changes)
     changes.sort(key=lambda change: (not change.worse, not change.better, change.before is None or change.after is None))
-    return Comparison(before, after, tuple(changes), same)
+    return Comparison(
+        before, after, tuple(changes), len({*left, *right}) - len(changes), runtimes,
+        (sum(left[cell].seconds for cell in both), sum(right[cell].seconds for cell in both)),
+        frozenset(name(each.id, each.runtime) for run in (before, after) for each in run.info.not_applicable),
+    )  # fmt: skip
+
+
+def _runtime(run: SavedRun) -> str | None:
+    """Return the one runtime that all cells of a run are of."""
+    found = {result.plan.runtime for result in run.results}
+    return found.pop() if len(found) == 1 else None
 
 
 def as_text(comparison: Comparison) -> str:
@@ -121,12 +179,14 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         word = "WORSE" if change.worse else "better" if change.better else ""
         yield f"{word:<6}  {change.id:<{width}}  {before:<{column}}  →  {change.after.text if change.after else 'not run'}"
     yield f"{comparison.sentence}   (lost / duplicated)"
+    if comparison.judged:
+        yield comparison.judged
 
 
 def _side(result: CellResult) -> Side:
     counts = result.judgement.account.counts
     lost, duplicated = (counts["lost"], counts["duplicated"]) if counts["offered"] else (None, None)
-    return Side(outcome(result.verdict), lost, duplicated, result.verdict.reason)
+    return Side(outcome(result.verdict), lost, duplicated, result.verdict.reason, result.seconds)
 
 
 def _measured(side: Side | None) -> tuple[Outcome, int | None, int | None] | None:

@@ -16,6 +16,7 @@ from harness.report import write_reports
 from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index
 from harness.report.record import NoRecordError, record_text
+from harness.saved import NotRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +64,52 @@ def test_a_run_that_is_not_there_is_no_change_for_the_worse() -> None:
     """A cell that only one run has is neither better nor worse."""
     comparison = compare(run_of(result(NONE, EOS, KEPT)), run_of(result(NONE, AMO, BROKEN)))
     assert not any(change.worse or change.better for change in comparison.changes)
+
+
+def _in(runtime: str, run: SavedRun, *, without: int = 0, reasons: tuple[NotRun, ...] = ()) -> SavedRun:
+    """Return a run as another runtime would have it: other ids, the same cells."""
+    cells = []
+    for each in run.results[without:]:
+        plan = replace(each.plan, runtime=runtime, id=each.plan.id.replace("/process/", f"/{runtime}/"))
+        cells.append(replace(each, judgement=replace(each.judgement, plan=plan)))
+    return replace(run, results=tuple(cells), info=replace(run.info, id=runtime, not_applicable=reasons))
+
+
+def test_a_verdict_that_differs_between_runtimes_is_red() -> None:
+    """Cells are the same but for the runtime; counts may differ where theory permits it, verdicts may not."""
+    process = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=1, seconds=2))
+    docker = _in("docker", run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT, duplicated=2, seconds=3)))
+    alike = compare(process, docker)
+    assert not alike.red
+    assert alike.judged == "every verdict is the same in process and docker; cells of both: process 3 s, docker 4 s"
+    broken = compare(process, _in("docker", run_of(result(NONE, EOS, BROKEN, lost=1), result(ACK_LOST, ALO, KEPT, duplicated=1))))
+    assert broken.red
+    assert "RED: 1 verdict not the same in process and docker" in as_text(broken)
+    assert "RED: " in as_page(broken)
+
+
+def test_a_cell_that_a_runtime_lacks_is_red_unless_it_says_why() -> None:
+    """Left out silently, it would look like agreement. Two runs of one runtime are free to have other cells."""
+    process = run_of(result(NONE, EOS, KEPT), result(ACK_LOST, ALO, KEPT))
+    lacking = _in("docker", process, without=1)
+    assert compare(process, lacking).red
+    plan = process.results[0].plan
+    why = NotRun(plan.id.replace("/process/", "/docker/"), plan.scenario, plan.failure_point, plan.pipeline, plan.system,
+                 plan.client, "docker", plan.semantic, plan.seed, "no such thing there")  # fmt: skip
+    assert not compare(process, _in("docker", process, without=1, reasons=(why,))).red
+    assert not compare(process, run_of(result(NONE, EOS, KEPT))).red
+    assert compare(process, _in("docker", run_of(result(ACK_LOST, EOS, KEPT)))).red
+
+
+def test_runtimes_that_disagree_have_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nightly run is red for it."""
+    runs = {"one": run_of(result(NONE, EOS, KEPT)), "two": _in("docker", run_of(result(NONE, EOS, BROKEN)))}
+    found = {name: replace(run, directory=tmp_path / name) for name, run in runs.items()}
+    for run in found.values():
+        run.directory.mkdir()
+        run.info.save(run.directory)
+    monkeypatch.setattr("harness.cli.load_run", lambda directory: found[directory.name])
+    assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path / "two")]) == 1
 
 
 @pytest.mark.parametrize("shown", [as_text, as_page])
