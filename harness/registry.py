@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from packaging.version import InvalidVersion, Version
 
 from harness.core.cell import client_name
 from harness.core.scenario import Deployment
@@ -28,10 +29,10 @@ DEFAULT_SYSTEMS = ("kafka", "spark")
 RUNTIMES = ("process", "docker")
 IN_CONTAINERS = ("kafka",)
 """The systems that run in containers too; as processes all do."""
-VERSION = re.compile(r"[0-9][0-9A-Za-z.!+-]*")
 CLIENTS = {
     "kafka-python": ("kafka", "memory"),
     "confluent-kafka": ("kafka",),
+    "java": ("kafka",),
     "spark-sql-kafka": ("spark",),
 }
 """The systems of each client; the first client of a system is the one that is used where none is named.
@@ -62,10 +63,18 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(wanted))
     for client in wanted:
         name = known(client_name(client), CLIENTS, "client")
-        if client != name and not VERSION.fullmatch(client.partition("==")[2]):
+        if client != name and not _is_version(client.partition("==")[2]):
             raise UnknownNameError(f"{client} names no version: write {name}==2.3.0, or {name} for the one that is installed")
     mine = [name for name, systems in CLIENTS.items() if system in systems] or list(CLIENTS)[:1]
     return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return text == text.strip()
 
 
 class UnknownNameError(Exception):

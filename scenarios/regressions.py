@@ -54,10 +54,13 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://issues.apache.org/jira/browse/KAFKA-17754",
         convicts=tuple(
             Trial(cell, client, Kind.BROKEN)
-            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "confluent-kafka==2.3.0")
+            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "confluent-kafka==2.3.0", "java==3.8.0")
             for cell in (LATE, REVIVED, HALF)
         ),
-        acquits=tuple(Trial(FENCED, client, Kind.KEPT) for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")),
+        acquits=(
+            *(Trial(FENCED, client, Kind.KEPT) for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1")),
+            *(Trial(cell, "java==4.3.0", Kind.KEPT) for cell in (LATE, REVIVED, HALF)),
+        ),
     ),
     PublishedBug(
         "librdkafka #5456", "sending offsets in a transaction waits for ever, past its own time-out, after a lost connection",

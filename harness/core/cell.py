@@ -63,12 +63,12 @@ class Cell:
     @property
     def expectation(self) -> Expectation:
         """What theory says about this cell."""
-        return self.scenario.expectation(self.semantic, client_name(self.client))
+        return self.scenario.expectation(self.semantic, self.client)
 
     @property
     def settings(self) -> Settings:
         """The settings that make up the semantic here."""
-        return self.scenario.settings(self.semantic, client_name(self.client))
+        return self.scenario.settings(self.semantic, self.client)
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""

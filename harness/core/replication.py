@@ -36,6 +36,17 @@ def unmoved(history: History, target: str) -> str | None:
     return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
 
 
+def spared(history: History, killed: Iterable[Event]) -> str | None:
+    """Say what has not lost its power, where that was to be: of several brokers each one's own files must be reverted."""
+    forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
+    if not forgot:
+        return "no file was reverted to its flushed state"
+    named = {event["node"] for event in forgot if "node" in event}
+    struck = {str(event.get("node")) for event in killed if event.get("role") in {*PARTS, Role.BROKER}}
+    whole = sorted(struck - named) if named else []
+    return f"no file of {whole[0]} was reverted to its flushed state" if whole else None
+
+
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
     """Say which broker was killed in a part that it did not have, by what the cluster itself said before."""
     sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from packaging.requirements import Requirement
+
 from harness.core.network import NetworkEvidence  # noqa: TC001 - a saved plan is checked against these types
 from harness.core.prediction import Prediction, Zero
 from harness.core.semantics import Anomaly  # noqa: TC001 - see above
@@ -157,17 +159,21 @@ class Scenario:
     suite: Suite = Suite.DAY
     """The smallest suite that it belongs to; by its name it runs always."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
-    """What theory says of one client where that differs: ``{client: {semantic: expectation}}``."""
+    """What theory says of one client where that differs: ``{client: {semantic: expectation}}``.
+
+    A client is a name, or a name with versions (``java<4``), which means only those that are pinned to one; the first that
+    fits counts.
+    """
 
     def __post_init__(self) -> None:
-        declared = [("", semantic) for semantic in self.expect]
-        declared += [(client, semantic) for client, own in self.by_client.items() for semantic in own]
-        for client, semantic in declared:
+        declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
+        declared += [(client, *each) for client, own in self.by_client.items() for each in own.items()]
+        for client, semantic, expectation in declared:
             if semantic not in self.expect:
                 raise SettingsError(f"{self.id}, {semantic}: {client} cannot differ from what nobody else is expected to do")
-            if isinstance(self.expectation(semantic, client), NotApplicable):
+            if isinstance(expectation, NotApplicable):
                 continue
-            settings = self.settings(semantic, client)
+            settings = self._settings(semantic, expectation)
             in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
             checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
             if settings.topic.replicas > 1 and self.deployment is not Deployment.CLUSTER:
@@ -181,10 +187,24 @@ class Scenario:
                 )
 
     def expectation(self, semantic: Semantic, client: str = "") -> Expectation:
-        """Return what theory says under a semantic, with a client of this name."""
-        return self.by_client.get(client, {}).get(semantic, self.expect[semantic])
+        """Return what theory says under a semantic, with a client (``name``, or ``name==version``)."""
+        own = (each[semantic] for meant, each in self.by_client.items() if semantic in each and _means(meant, client))
+        return next(own, self.expect[semantic])
 
     def settings(self, semantic: Semantic, client: str = "") -> Settings:
-        """Return the settings of this scenario under a semantic, with a client of this name."""
-        own = getattr(self.expectation(semantic, client), "settings", None)
+        """Return the settings of this scenario under a semantic, with a client."""
+        return self._settings(semantic, self.expectation(semantic, client))
+
+    def _settings(self, semantic: Semantic, expectation: Expectation) -> Settings:
+        own: Settings | None = getattr(expectation, "settings", None)
         return own if own is not None else recipe(self.pipeline, semantic)
+
+
+def _means(meant: str, client: str) -> bool:
+    """Whether a client is meant by a name, or by a name with versions.
+
+    >>> _means("java", "java==3.9.1"), _means("java<4", "java==3.9.1"), _means("java<4", "java")
+    (True, True, False)
+    """
+    requirement, (name, _, version) = Requirement(meant), client.partition("==")
+    return requirement.name == name and (not requirement.specifier or (bool(version) and version in requirement.specifier))

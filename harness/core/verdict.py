@@ -17,7 +17,7 @@ from harness.core import network
 from harness.core.batches import batch_selections
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Prediction, Select, examples
-from harness.core.replication import replication_selections, unmoved, wrong_part
+from harness.core.replication import replication_selections, spared, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.states import LastHop, State
@@ -295,9 +295,7 @@ class Proof:
         awake = {e.get("node") for e in lives if e.get("phase") == "resumed"}
         if asleep := sorted({str(e.get("node")) for e in paused} - awake):
             return f"{asleep[0]} was paused and never woke up"
-        if self.plan.evidence.forgotten and not any(e.get("phase") == "forgot" for e in self.history.of(kinds.FAULT)):
-            return "no file was reverted to its flushed state"
-        return None
+        return spared(self.history, killed) if self.plan.evidence.forgotten else None
 
     def _network(self) -> str | None:
         need = self.plan.evidence.network

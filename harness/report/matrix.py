@@ -49,8 +49,9 @@ class Spot:
 
 
 def _proves(result: CellResult) -> bool:
+    """Whether a run is one of n: what stands still has not been counted to the end, and no zero of it is one."""
     fired = result.verdict.fired > 0 or result.plan.evidence.trigger == "none"
-    return fired and result.verdict.kind is not Kind.VOID
+    return fired and result.verdict.kind not in {Kind.VOID, Kind.STUCK}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ import venv
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from packaging.version import Version
+
 import harness
 from harness.core.cell import client_name
 from harness.interfaces import EnvironmentFailure
@@ -32,16 +34,16 @@ _BEHIND: Final = f"import os, sys; sys.path.extend(filter(None, [os.environ.get(
 
 def ensure_client(client: str, say: Callable[[str], None], root: Path | None = None) -> str:
     """Return the interpreter of an environment with ``name==version`` in it. Raises EnvironmentFailure."""
-    name, version = client_name(client), client.partition("==")[2]
+    name, version = client_name(client), Version(client.partition("==")[2])
     clients = (root or cache_root()) / "clients"
     clients.mkdir(exist_ok=True)
     target = clients / f"{name}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}"
     with locked(target, say):
-        if _installed(target).get(name) != version:
+        if _version(target, name) != version:
             need_space(clients, NEEDED_MB, client)
             say(f"making an environment for {client} (once)")
             fill(target, lambda part: _make(part, client))
-            if (found := _installed(target).get(name)) != version:
+            if (found := _version(target, name)) != version:
                 raise EnvironmentFailure(f"the environment {target} has {name} {found}, not {version}: remove it and try again")
     return str(_python(target))
 
@@ -63,6 +65,12 @@ def _installed(target: Path) -> dict[str, str]:
     asked = subprocess.run((_python(target), "-S", "-c", _ASK % str(packages)), capture_output=True, text=True, check=False)
     found: dict[str, str] = json.loads(asked.stdout) if asked.returncode == 0 else {}
     return found
+
+
+def _version(target: Path, name: str) -> Version | None:
+    """Return the version of a distribution that an environment holds: 2.3 and 2.3.0 are one."""
+    found = _installed(target).get(name)
+    return Version(found) if found else None
 
 
 def _python(target: Path) -> Path:

@@ -268,6 +268,25 @@ def sleeping(story: Story, *phases: str, node: str = "consumer", early: bool = F
         story.tell("node", "runner", node=node, role=node, incarnation=1, phase=phase, pid=101)["t"] = at
 
 
+def powerless(story: Story, forgets: tuple[str, ...]) -> None:
+    """Let two brokers die with the producer, and some of them forget what they had not flushed."""
+    death = first(story, "node", phase="exited", signal=9)
+    told = [story.tell("node", "runner", node=f"broker-{n}", role="broker", incarnation=0, phase="exited", pid=200 + n,
+                       status=None, signal=9) for n in (1, 2)]  # fmt: skip
+    told += [story.tell("fault", "runner", phase="forgot", fault="kill", node=node, file="t-0", bytes_before=1, bytes_after=0)
+             for node in forgets]  # fmt: skip
+    for row in told:
+        row["t"] = death["t"]
+
+
+def test_of_two_brokers_without_power_each_must_have_forgotten() -> None:
+    """What both have reverted is no reason for a void run."""
+    story = run()
+    powerless(story, forgets=("broker-1", "broker-2"))
+    found = judged(story, evidence=Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True))
+    assert "reverted" not in found.verdict.reason
+
+
 def only_the_target_after(story: Story) -> None:
     """Leave no load after the fault but what the fault itself brings."""
     at = first(story, "rule")["t"]
@@ -320,6 +339,11 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "observed by nobody": (lambda s: without(s, lambda r: r["event"] == "cell"), {}, "before all authorities had been asked"),
     "not paused": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))},
                    "the consumer was not paused"),
+    "one of two brokers forgot": (
+        lambda s: powerless(s, forgets=("broker-1",)),
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True)},
+        "no file of broker-2 was reverted",
+    ),
     "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
                           "no file was reverted"),
     "unhealthy before, status": (lambda s: early_exit(s, status=1), {},

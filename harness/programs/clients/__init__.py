@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from harness.programs.clients.interface import Client
     from harness.programs.stage import Stage
 
+JAVA = "java"
+"""The Java client, kafka-clients: the one that is no Python package."""
 ADAPTERS = {
     "kafka-python": "harness.programs.clients.kafka_python",
     "confluent-kafka": "harness.programs.clients.librdkafka",
+    JAVA: "harness.programs.clients.java",
 }
-"""The registry: ``module`` of every client by its name on the package index."""
+"""The registry: ``module`` of every client; a Python one by its name on the package index."""
 
 
 def client_of(stage: Stage) -> Client:

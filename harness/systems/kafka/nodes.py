@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
     from harness.programs.stage import Stage
     from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.setup.clients import ClientSetup
 
 READY_S = 30.0
 EXIT_S = 15.0
@@ -38,8 +39,8 @@ class StageNode:
     failpoints: Path
     node: Node | None = None
     ready_within_s: float = READY_S
-    python: str | None = None
-    """The interpreter in whose environment the client is; null: the runtime's own."""
+    client: ClientSetup | None = None
+    """What its client needs around it; null: nothing."""
     _told: bool = False
 
     @property
@@ -53,8 +54,13 @@ class StageNode:
         spec = NodeSpec(
             name=f"{self.stage.key}-{self.name}",
             role=self.role,
-            argv=(self.python or self.runtime.python, "-m", self.module),
-            env={**self.stage.environment(), **environments.variables(), failpoint.VARIABLE: str(self.failpoints)},
+            argv=((self.client and self.client.python) or self.runtime.python, "-m", self.module),
+            env={
+                **self.stage.environment(),
+                **environments.variables(),
+                **(self.client.variables if self.client else {}),
+                failpoint.VARIABLE: str(self.failpoints),
+            },
             log=self.logs / f"{self.name}.log",
             cwd=Path.cwd(),
             container=ContainerSpec(folders=(self.failpoints.parent,)),

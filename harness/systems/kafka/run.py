@@ -218,7 +218,7 @@ class KafkaCellRun:
         )  # fmt: skip
         return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
                          self.directory / LOGS, self.directory / "failpoints",
-                         python=self.deployed.pythons.get(self.cell.client))  # fmt: skip
+                         client=self.deployed.clients.get(self.cell.client))  # fmt: skip
 
     def _consuming_stages(self) -> tuple[StageNode, ...]:
         role = Role.PROCESSOR if self._topic_sink else Role.CONSUMER

@@ -12,10 +12,10 @@ from harness.core.cell import client_name
 from harness.core.scenario import Deployment
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.programs.clients import ADAPTERS
+from harness.programs.clients import ADAPTERS, JAVA
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.setup.environments import ensure_client
+from harness.setup.clients import ClientSetup, prepare_client
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
 from harness.systems.kafka.cluster import ClusterCellRun
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from harness.systems.kafka.ground import Ground, ToxiproxyProgram
 
 WIRE_START_S = 20.0
+KAFKA_CLIENTS = "kafka-clients"
+"""The Java client among the versions: "java" is the JVM there."""
 
 
 class KafkaSystem:
@@ -48,8 +50,7 @@ class KafkaSystem:
         self._runtime = runtime
         self._ground: Ground | None = None
         self._toxiproxy: ToxiproxyProgram | None = None
-        self._clients: set[str] = set()
-        self._pythons: dict[str, str] = {}
+        self._clients: dict[str, ClientSetup] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
@@ -58,11 +59,11 @@ class KafkaSystem:
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
         cells = tuple(cells)
-        self._clients = {cell.client for cell in cells} & set(ADAPTERS)
-        pinned = sorted({cell.client for cell in cells if "==" in cell.client})
-        if pinned and self._runtime != "process":
-            raise EnvironmentFailure(f"--client {pinned[0]}: a client at a version of its own runs in runtime process only")
-        self._pythons = {client: ensure_client(client, say) for client in pinned}
+        clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
+        around = [client for client in clients if "==" in client or client == JAVA]
+        if around and self._runtime != "process":
+            raise EnvironmentFailure(f"--client {around[0]} needs more than the image of the stages has: runtime process only")
+        self._clients = {client: prepare_client(client, say) for client in clients}
         if any(cell.scenario.fault.evidence().network for cell in cells):
             if self._ground is None:
                 raise RuntimeError("prepare() comes first")
@@ -77,7 +78,7 @@ class KafkaSystem:
             deployed: KafkaDeployed = KafkaCluster(self._ground, directory)
         else:
             deployed = self._deployment(self._ground, directory)
-        deployed.pythons = self._pythons
+        deployed.clients = self._clients
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -93,8 +94,8 @@ class KafkaSystem:
 
     def versions(self) -> dict[str, str]:
         """Kafka, its clients, Java and Python."""
-        found = {name: importlib.metadata.version(name) for name in ("kafka-python", *sorted(self._clients))}
-        found |= {client: client.partition("==")[2] for client in self._pythons}
+        found = {"kafka-python": importlib.metadata.version("kafka-python")}  # the observer's, whoever else takes part
+        found |= {KAFKA_CLIENTS if client == JAVA else client: setup.version for client, setup in self._clients.items()}
         if self._ground is not None:
             found |= self._ground.versions()
         if self._toxiproxy is not None:
@@ -123,8 +124,8 @@ class KafkaDeployed:
         self._toxiproxy_program = toxiproxy
         self._toxiproxy: ToxiproxyServer | None = None
         self._starting = threading.Lock()
-        self.pythons: dict[str, str] = {}
-        """The interpreters of clients that have an environment of their own."""
+        self.clients: dict[str, ClientSetup] = {}
+        """What the clients need around the stage programs."""
 
     @property
     def wire(self) -> WireControl:
