@@ -109,14 +109,22 @@ class Load:
 
 
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
-    """Draw a load: keys, filler sizes, jitter and the target (in the middle third) all depend on the seed."""
+    """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
+
+    The target is in the middle third, and its key comes again after its unit: what goes on behind it in its partition
+    shows where a restarted consumer resumed.
+    """
     number = int.from_bytes(hashlib.sha256(f"{seed}/{salt}".encode()).digest()[:8], "big")
     dice = random.Random(number)
     largest = dice.choice((16, 64, 256, 1024))
     records = make_records(count, keys=dice.randint(4, 9), filler_bytes=(0, largest), seed=number)
     third = max(count // 3, 1)
-    target = records[dice.randrange(third, max(2 * third, third + 1))]
-    return Load(records, target, unit, (0, dice.choice((0, 1, 2))))
+    end = max(2 * third, third + 1)
+    drawn = dice.randrange(third, end)
+    last = {record.key: at for at, record in enumerate(records)}
+    middle = (*range(drawn, end), *range(third, drawn))
+    at = next((at for at in middle if last[records[at].key] >= (at // unit + 1) * unit), drawn)
+    return Load(records, records[at], unit, (0, dice.choice((0, 1, 2))))
 
 
 def expand(

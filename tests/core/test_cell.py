@@ -94,6 +94,16 @@ def test_cells_of_one_seed_differ() -> None:
     assert len(targets) > 4
 
 
+def test_the_key_of_the_target_comes_again_behind_it() -> None:
+    """Where it can: a consumer that is told nothing more of the target's partition shows nothing of where it resumed."""
+    for unit in (1, 4, 6):
+        for seed in range(300):
+            load = make_load(seed=seed, salt="x", count=24, unit=unit)
+            at = load.target.position
+            behind = [record for record in load.records if record.position > -(-at // unit) * unit]
+            assert load.target.key in {record.key for record in behind}, (seed, unit)
+
+
 def test_positions_count_from_one_and_ids_are_unique() -> None:
     """Records are numbered without gaps, and every id names its key and position."""
     records = make_records(50, keys=5, filler_bytes=(0, 9), seed=3)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CHUNK = 20
 """How many cells are folded together: alike as they are, they fold well."""
-MESSAGES_PER_PAGE = 120_000
+MESSAGES_PER_PAGE = 30_000
 LEAST_MESSAGES, MOST_MESSAGES = 40, 300
 _PLAIN = re.compile(r"[^A-Za-z0-9._+-]")
 
@@ -103,7 +103,7 @@ def messages_each(cells: int) -> int:
     """Return how many messages each timeline may show, for the page to stay light.
 
     >>> messages_each(180), messages_each(1000), messages_each(5000)
-    (300, 120, 40)
+    (166, 40, 40)
     """
     return max(LEAST_MESSAGES, min(MOST_MESSAGES, MESSAGES_PER_PAGE // max(cells, 1)))
 
