@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.core.cell import Load
+    from harness.faults.strike import Blow
     from harness.toxiproxy import Toxic
     from harness.wire.messages import Traffic
     from harness.wire.rules import Api, Direction, How, Rule
@@ -141,6 +142,12 @@ class Bench(Protocol):
 
     def move_leader(self) -> None:
         """Let another replica, in sync, lead the target's partition, as an administrator does, and wait until it does."""
+
+    def strike(self, blow: Blow, role: Role) -> str:
+        """Do to a container what only a container can suffer; return its node's name."""
+
+    def mend(self, blow: Blow, role: Role) -> None:
+        """Heal that, and wait until the node is ready."""
 
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held."""

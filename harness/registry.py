@@ -27,7 +27,7 @@ SYSTEMS = {
 DEFAULT_SYSTEMS = ("kafka", "spark")
 """The systems that are run where none is named; each runs the pipelines that are its own."""
 RUNTIMES = ("process", "docker")
-IN_CONTAINERS = ("kafka",)
+IN_CONTAINERS = ("kafka", "spark")
 """The systems that run in containers too; as processes all do."""
 CLIENTS = {
     "kafka-python": ("kafka", "memory"),

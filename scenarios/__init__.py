@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.scenario import Suite
 from scenarios.cluster import CLUSTER
+from scenarios.containers import CONTAINERS
 from scenarios.network import NETWORK
 from scenarios.plain import PLAIN
 from scenarios.power_loss import POWER_LOSS
@@ -21,5 +22,5 @@ if TYPE_CHECKING:
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *NETWORK, *STREAMING, *CLUSTER,
+    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core.prediction import Select
 from harness.core.record import Record, make_records
+from harness.core.scenario import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,6 +64,8 @@ class Cell:
     @property
     def expectation(self) -> Expectation:
         """What theory says about this cell."""
+        if self.runtime == "process" and self.scenario.only_in_containers is not None:
+            return NotApplicable(self.scenario.only_in_containers)
         return self.scenario.expectation(self.semantic, self.client)
 
     @property

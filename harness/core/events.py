@@ -125,6 +125,9 @@ NETWORK: Final = "network"
 """``phase, role, node, toxics`` when the network is made bad (phase on); when it is mended (phase off) also what the wire
 counted between it and the broker meanwhile: ``seconds, sent, received, reads, answers, opened, left, lost, longest_s,
 rate`` (see :class:`harness.wire.messages.Traffic`)."""
+ENGINE: Final = "engine"
+"""``said, node, ...``: what the container engine says of a node when a fault that only a container can suffer was applied, or
+was healed; see :mod:`harness.core.engine`."""
 FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"

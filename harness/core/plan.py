@@ -78,6 +78,7 @@ class Plan:
                 "killed": tuple(Role(role) for role in evidence["killed"]),
                 "paused": tuple(Role(role) for role in evidence["paused"]),
                 "network": _network_from_json(evidence.get("network")),
+                "engine": tuple(evidence.get("engine", ())),
             }),
         })  # fmt: skip
 

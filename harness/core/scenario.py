@@ -57,6 +57,8 @@ class Evidence:
     network: NetworkEvidence | None = None
     moved: bool = False
     """The target's partition has another leader at the end than when the fault was applied."""
+    engine: tuple[str, ...] = ()
+    """What the container engine itself must have said after the fault fired: values of :class:`harness.core.engine.Said`."""
 
 
 class Fault(Protocol):
@@ -158,6 +160,8 @@ class Scenario:
     consumer_starts_after_fault: bool = False
     suite: Suite = Suite.DAY
     """The smallest suite that it belongs to; by its name it runs always."""
+    only_in_containers: str | None = None
+    """Why it does not apply to processes; null where it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
     """What theory says of one client where that differs: ``{client: {semantic: expectation}}``.
 

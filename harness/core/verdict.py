@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from harness.core import engine, network
 from harness.core import events as kinds
-from harness.core import network
 from harness.core.batches import batch_selections
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Prediction, Select, examples
@@ -164,7 +164,7 @@ class Proof:
         """Say why the run proves nothing, or ``None``."""
         checks = (
             self._failure, self._unreadable, self._cut_short, self.source_trouble, self._refusal, self.misfire, self._victims,
-            self._healed, self._network, self._unhealthy_before, self._load,
+            self._healed, self._network, self._engine, self._unhealthy_before, self._load,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
 
@@ -300,6 +300,11 @@ class Proof:
     def _network(self) -> str | None:
         need = self.plan.evidence.network
         return None if need is None else network.trouble(need, self.history.of(kinds.NETWORK))
+
+    def _engine(self) -> str | None:
+        if self.fired_at is None:
+            return None
+        return engine.trouble(self.plan.evidence.engine, (e for e in self.history.of(kinds.ENGINE) if e["t"] >= self.fired_at))
 
     def _other_than(self, seen: list[Event], wanted: tuple[Role, ...], what: str) -> str | None:
         """Say how those who were killed (or paused) are not those who were to be: who, how often, and the one that was hit."""

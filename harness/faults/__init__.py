@@ -9,9 +9,10 @@ from harness.faults.move import Move
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
+from harness.faults.strike import Blow, Strike
 from harness.faults.usurp import Usurp
 
-FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Late, Pause, Usurp, Network, Move)}
+FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Late, Pause, Usurp, Network, Move, Strike)}
 """The registry: every fault by its name."""
 
-__all__ = ["FAULTS", "Drop", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Pause", "Until", "Usurp"]
+__all__ = ["FAULTS", "Blow", "Drop", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Pause", "Strike", "Until", "Usurp"]

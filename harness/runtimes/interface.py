@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 from harness.interfaces import EnvironmentFailure
 
@@ -49,6 +49,8 @@ class ContainerSpec:
     """Whether a restart starts the very same container again (a broker's), and not a new one."""
     memory: str | None = None
     """The most it may take, such as ``256m``."""
+    entrypoint: str | None = None
+    """The program that the words of ``argv`` are for, in the place of the image's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,31 @@ class Node(Protocol):
 
     def restart(self) -> Node:
         """Start the same spec again. Raises NodeStateError while this one, or its successor, is alive."""
+
+
+@runtime_checkable
+class Contained(Protocol):
+    """What a node can besides that is a container. Nothing of it is done to processes."""
+
+    @property
+    def container_id(self) -> str:
+        """The engine's id of it."""
+
+    @property
+    def oom_killed(self) -> bool:
+        """Whether the kernel ended it for want of memory, as the engine tells."""
+
+    def starve(self) -> int:
+        """Let it hit a limit of its memory, and wait for its end. Return the limit in bytes; the next life has none."""
+
+    def discard(self) -> None:
+        """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
+
+    def disconnect(self) -> str:
+        """Take it from the network; return the address that it had there."""
+
+    def connect(self) -> str:
+        """Give it back to the network, by the same name; return its address."""
 
 
 class Runtime(Protocol):

@@ -8,10 +8,12 @@ artefacts (seconds, once: what it is made of is its fingerprint), and every repo
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.metadata
 import io
 import os
 import re
+import shutil
 import sys
 import sysconfig
 import tarfile
@@ -26,11 +28,12 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.docker.engine import HARNESS, me
 from harness.setup.cache import cache_root, locked, need_space
+from harness.setup.failpoints import ensure_failpoints
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
 from harness.setup.kafka import VERSION as KAFKA
 from harness.setup.rootfs import Rootfs
-from harness.setup.spark import pyspark_version
+from harness.setup.spark import ensure_spark, pyspark_home, pyspark_version
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
 
@@ -48,9 +51,11 @@ OFFICIAL: Final = {
     "postgres": f"postgres:{POSTGRES}",
 }
 """What is used where no setting says otherwise."""
-OWN: Final = {"lostack": "lostack:local", "matrix": "lostack-matrix:local"}
-"""Always made of this installation: the programs of a cell; and the whole of it, for the compose file."""
-NAMES: Final = ("kafka", "toxiproxy", *OWN)
+OWN: Final = {"lostack": "lostack:local", "driver": "lostack-driver:local", "matrix": "lostack-matrix:local"}
+"""Always made of this installation: the programs of a cell; a driver of Spark; the whole of it, for the compose file."""
+ON_TOP: Final = {"driver": "spark"}
+"""Images that lie over a stand-in."""
+NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN)
 """Those that can be made here."""
 FINGERPRINT: Final = "lostack.fingerprint"
 STANDS_FOR: Final = "lostack.stand-in-for"
@@ -65,6 +70,9 @@ PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
                     "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
+SPARK_PROGRAMS: Final = ("spark-submit", "spark-class", "load-spark-env.sh", "find-spark-home")
+NO_PYSPARK: Final = ("jars", "bin", "sbin", "examples", "data", "licenses", "python", "tests")
+"""Of PySpark's folder what has a place of its own, or none."""
 KAFKA_TOOLS: Final = ("storage", "run-class")
 """Of upstream's programs those whose classes the locked jars have."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
@@ -130,13 +138,17 @@ def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], 
     reference, cache = stand_in_reference(name), cache_root()
     with locked(cache / f"image-{name}", say):
         rootfs, changes = RECIPES[name](cache, say)
-        fingerprint = rootfs.fingerprint()
+        below = build_stand_in(client, ON_TOP[name], say) if name in ON_TOP else None
+        fingerprint = rootfs.fingerprint() + (below.id[-16:] if below else "")
         found = _present(client, reference)
         stands_for = OFFICIAL.get(name)
         if found is None or found.labels.get(FINGERPRINT) != fingerprint:
             say(f"building {reference}")
             labels = [f"LABEL {FINGERPRINT}={fingerprint}", *([f"LABEL {STANDS_FOR}={stands_for}"] if stands_for else [])]
-            _import(client, rootfs, reference, [*changes, *labels])
+            if below is not None:
+                _lay_over(client, below, rootfs, reference, [*changes, *labels])
+            else:
+                _import(client, rootfs, reference, [*changes, *labels])
             if name == "kafka":
                 _archive(client, rootfs, reference, say)
                 _import(client, rootfs, reference, [*changes, *labels])
@@ -180,6 +192,23 @@ def _import(client: docker.DockerClient, rootfs: Rootfs, reference: str, changes
             client.api.import_image_from_file(file.name, repository=repository, tag=tag, changes=changes)
         except APIError as error:
             raise EnvironmentFailure(f"the engine cannot take the image {reference}: {_short(error)}") from error
+
+
+def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+    """Make an image of another and of what lies over it."""
+    repository, _, tag = reference.rpartition(":")
+    with tempfile.TemporaryFile() as file:
+        rootfs.write(file)
+        file.seek(0)
+        try:
+            made = client.containers.create(below.id, ["true"], labels={HARNESS: me()})
+            try:
+                made.put_archive("/", file)
+                made.commit(repository, tag, changes=changes)
+            finally:
+                made.remove(force=True, v=True)
+        except APIError as error:
+            raise EnvironmentFailure(f"the engine cannot make the image {reference}: {_short(error)}") from error
 
 
 def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]) -> None:
@@ -253,20 +282,73 @@ def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[st
     return rootfs, ["EXPOSE 8474", 'ENTRYPOINT ["/toxiproxy"]', 'CMD ["-host=0.0.0.0"]']
 
 
+def _spark(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """Spark's own layout, of what PySpark brings."""
+    rootfs = Rootfs()
+    rootfs.basics()
+    for name in ("env", "dirname", "tty", "true"):
+        rootfs.program(Path(shutil.which(name) or f"/usr/bin/{name}"), f"/usr/bin/{name}")
+    _java(rootfs, cache, say)
+    _python(rootfs)
+    home = pyspark_home()
+    rootfs.tree("/opt/spark/jars", home / "jars")
+    for name in SPARK_PROGRAMS:
+        rootfs.file(f"/opt/spark/bin/{name}", home / "bin" / name)
+    for each in ("pyspark", "py4j"):
+        package = home if each == "pyspark" else Path(importlib.import_module(each).__path__[0])
+        for file in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix not in {".pyc", ".pyi"}):
+            if not set(file.relative_to(package).parts[:-1]) & set(NO_PYSPARK):
+                (rootfs.python if file.suffix == ".py" else rootfs.file)(
+                    f"/opt/spark/python/{each}/{file.relative_to(package)}", file
+                )
+    rootfs.folder("/opt/spark/work", 0o777)
+    return rootfs, [
+        "ENV PATH=/opt/java/bin:/opt/spark/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "ENV SPARK_HOME=/opt/spark",
+        f"ENV PYTHONHOME={sys.base_prefix}", "ENV PYTHONPATH=/opt/spark/python", "ENV PYTHONDONTWRITEBYTECODE=1",
+        "WORKDIR /opt/spark/work", "USER appuser", 'CMD ["/opt/spark/bin/spark-class"]',
+    ]  # fmt: skip
+
+
+def driver_jars(say: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the jars that are handed to spark-submit: the connector to Kafka, and the failpoints in the JVM."""
+    install = ensure_spark(say)
+    return (*install.connector, ensure_failpoints(install))
+
+
+def _driver(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """What lies over Spark: the programs, and the jars that go with them."""
+    del cache
+    rootfs = Rootfs()
+    _ours(rootfs)
+    for jar in driver_jars(say):
+        rootfs.file(f"/opt/lostack/jars/{jar.name}", jar)
+    return rootfs, ["ENV PYTHONPATH=/opt/lostack:/opt/spark/python"]
+
+
+def _python(rootfs: Rootfs) -> None:
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    rootfs.tree(str(stdlib), stdlib, NO_STDLIB)
+    rootfs.program(Path(sys.executable).resolve(), "/usr/bin/python3")
+
+
+def _ours(rootfs: Rootfs) -> None:
+    own = Path(__file__).parents[1]
+    for file in sorted(own.rglob("*.py")):
+        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    logs = own / "setup" / "spark-log4j2.properties"
+    rootfs.file(f"/opt/lostack/harness/setup/{logs.name}", logs)
+
+
 def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     del cache, say
     rootfs = Rootfs()
     rootfs.basics()
-    stdlib = Path(sysconfig.get_path("stdlib"))
-    rootfs.tree(str(stdlib), stdlib, NO_STDLIB)
-    rootfs.program(Path(sys.executable).resolve(), "/usr/bin/python3")
+    _python(rootfs)
     files = _package_files(PACKAGES)
     for name, path in files:
         (rootfs.python if path.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}", path)
     rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
-    own = Path(__file__).parents[1]
-    for file in sorted(own.rglob("*.py")):
-        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    _ours(rootfs)
     home = Path(sys.base_prefix)
     return rootfs, [
         f"ENV PYTHONHOME={home}", "ENV PYTHONPATH=/opt/lostack", "ENV PATH=/usr/bin:/bin", "ENV PYTHONDONTWRITEBYTECODE=1",
@@ -331,6 +413,6 @@ def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
 
 
 RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
-    "kafka": _kafka, "toxiproxy": _toxiproxy, "lostack": _lostack, "matrix": _matrix,
+    "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
 }  # fmt: skip
 """How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

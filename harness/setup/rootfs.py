@@ -19,6 +19,7 @@ import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +55,7 @@ class Rootfs:
 
     entries: dict[str, _Entry] = field(default_factory=dict)
     _linked: set[Path] = field(default_factory=set)
+    _modules: dict[str, Path] = field(default_factory=dict)
 
     def folder(self, path: str, mode: int = 0o755, owner: int = 0) -> None:
         """Make a folder."""
@@ -74,11 +76,7 @@ class Rootfs:
     def python(self, path: str, source: Path) -> None:
         """Write a Python module, and beside it what it compiles to, so that nobody compiles it at every start."""
         self.text(path, source.read_text(encoding="utf-8"))
-        with tempfile.TemporaryDirectory() as folder:
-            compiled = py_compile.compile(str(source), f"{folder}/c", path, invalidation_mode=UNCHECKED, doraise=False, quiet=2)
-            if compiled is not None:
-                cached = importlib.util.cache_from_source(path)
-                self.data(cached, Path(compiled).read_bytes())
+        self._modules[path] = source
 
     def tree(self, path: str, source: Path, without: Iterable[str] = ()) -> None:
         """Copy a folder, through links, without what fits one of the globs (over the path below it, or a name)."""
@@ -122,16 +120,25 @@ class Rootfs:
             else:
                 what = hashlib.sha256(entry.content or b"").hexdigest()
             sum_.update(f"{path} {entry.mode:o} {entry.owner} {what}\n".encode())
+        if self._modules:
+            sum_.update(importlib.util.MAGIC_NUMBER)
         return sum_.hexdigest()[:16]
 
     def write(self, target: IO[bytes]) -> None:
         """Write the archive (tar). Raises EnvironmentFailure where a file cannot be read."""
         try:
             with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                for path, entry in sorted(self.entries.items()):
+                for path, entry in sorted([*self.entries.items(), *self._compiled()], key=itemgetter(0)):
                     _add(archive, path.lstrip("/"), entry)
         except OSError as error:
             raise EnvironmentFailure(f"cannot make an image: {error.filename}: {error.strerror}") from error
+
+    def _compiled(self) -> Iterable[tuple[str, _Entry]]:
+        with tempfile.TemporaryDirectory() as folder:
+            for path, source in self._modules.items():
+                made = py_compile.compile(str(source), f"{folder}/c", path, invalidation_mode=UNCHECKED, doraise=False, quiet=2)
+                if made is not None:
+                    yield importlib.util.cache_from_source(path), _Entry(Path(made).read_bytes(), 0o644)
 
     def bring_libraries(self, linked: Iterable[Path], home: Path | None = None) -> None:
         """Copy what these are linked to, but for what lies in the folder ``home`` they came with."""

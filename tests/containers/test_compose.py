@@ -72,15 +72,17 @@ def test_the_programs_in_the_image_run() -> None:
 
 
 @pytest.mark.docker
-def test_kafka_becomes_healthy(tmp_path: Path) -> None:
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("name", "services"), [("kafka", ["kafka"]), ("spark", ["spark-master", "spark-worker"])])
+def test_it_becomes_healthy(tmp_path: Path, name: str, services: list[str]) -> None:
     """By the very check of the file, in a project of its own that publishes nothing and is taken down again."""
     if not shutil.which("docker-compose"):
         pytest.skip("there is no docker-compose here to start it")
-    service = re.sub(r"^    ports:.*\n", "", SERVICES["kafka"], flags=re.MULTILINE)
-    (tmp_path / "docker-compose.yml").write_text(f"services:\n  kafka:\n{service}\nvolumes:\n  kafka-data:\n")
-    image = ensure_image(connect(), "kafka", print)
-    words = ["docker-compose", "-p", f"lostack-{tmp_path.name.replace('_', '-')}"]
-    environment = {**os.environ, "LOSTACK_IMAGE_KAFKA": image.reference}
+    body = re.sub(r"^    ports:.*\n", "", "".join(f"  {each}:\n{SERVICES[each]}" for each in services), flags=re.MULTILINE)
+    (tmp_path / "docker-compose.yml").write_text(f"services:\n{body}\nvolumes:\n  kafka-data:\n")
+    image = ensure_image(connect(), name, print)
+    words = ["docker-compose", "-p", f"lostack-{name}-{os.getpid()}"]
+    environment = {**os.environ, f"LOSTACK_IMAGE_{name.upper()}": image.reference}
 
     def compose(*more: str) -> str:
         done = subprocess.run(
@@ -90,11 +92,12 @@ def test_kafka_becomes_healthy(tmp_path: Path) -> None:
 
     try:
         compose("up", "-d")
-        (container,) = compose("ps", "-q").split()
-        state = ["docker", "inspect", "-f", "{{.State.Health.Status}}", container]
+        containers = compose("ps", "-q").split()
+        assert len(containers) == len(services)
+        state = ["docker", "inspect", "-f", "{{.State.Health.Status}}", *containers]
         wait_until(
-            lambda: subprocess.check_output(state, text=True).strip() == "healthy",
-            within_s=60, because="kafka to be healthy", poll_s=0.5,
+            lambda: set(subprocess.check_output(state, text=True).split()) == {"healthy"},
+            within_s=90, because=f"{name} to be healthy", poll_s=0.5,
         )  # fmt: skip
     finally:
         compose("down", "-v")

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
 SLEEPER = ("python3", "-c", "import time; print('up', flush=True); time.sleep(600)")
 GONE_S = 20.0
+BIG = ("python3", "-c", "import time; kept = b'x' * 100_000_000; print('up', flush=True); time.sleep(600)")
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +69,16 @@ def test_a_program_s_own_status_is_kept_apart_from_a_signal(runtime: DockerRunti
     assert (end.status, end.signal) == (3, None)
     assert node.log_tail() == "bye"
     assert of_run(runtime.run) == []
+
+
+def test_a_shell_s_word_for_a_death_is_no_signal(runtime: DockerRuntime) -> None:
+    """Status 137 of a program that nobody has killed is its own; the same number after our kill is the signal's."""
+    apart = ContainerSpec(host_pids=False)
+    end = runtime.start(NodeSpec("a", "broker", ("sh", "-c", "exit 137"), container=apart)).wait(GONE_S)
+    assert end is not None
+    assert (end.status, end.signal) == (137, None)
+    node = runtime.start(NodeSpec("b", "broker", SLEEPER, container=apart))
+    assert (node.kill().status, node.kill().signal) == (None, signal.SIGKILL)
 
 
 def test_a_program_that_stops_itself_is_seen_and_goes_on(runtime: DockerRuntime) -> None:
@@ -137,6 +148,44 @@ def test_a_memory_limit_that_is_hit_is_told(runtime: DockerRuntime) -> None:
     assert end is not None
     assert end.signal == signal.SIGKILL
     assert node.oom_killed
+
+
+def test_a_node_that_has_hit_its_limit_of_memory_comes_back(runtime: DockerRuntime) -> None:
+    """It is ended by the kernel, the engine says for what, and its next life has memory enough."""
+    node = runtime.start(NodeSpec("a", "broker", BIG, container=ContainerSpec(host_pids=False, keep=True)))
+    wait_until(lambda: "up" in node.log_tail(), within_s=GONE_S, because="the program to be up")
+    limit = node.starve()
+    assert limit > 100_000_000
+    assert node.exit is not None
+    assert node.exit.signal == signal.SIGKILL
+    assert node.oom_killed
+    again = node.restart()
+    wait_until(lambda: "up" in again.log_tail(), within_s=GONE_S, because="the program to be up again")
+    assert again.container_id == node.container_id
+    again.kill()
+    assert not again.oom_killed
+    again.discard()
+    assert again.restart().container_id != node.container_id
+
+
+def test_a_user_whom_the_image_does_not_know_has_a_name(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM on Hadoop's classes fails without one."""
+    monkeypatch.setattr("os.getuid", lambda: 12345)
+    code = "import os, pwd; print(pwd.getpwuid(os.getuid()).pw_name, os.getuid())"
+    node = runtime.start(NodeSpec("a", "consumer", ("python3", "-c", code)))
+    assert node.wait(GONE_S) is not None
+    assert node.log_tail() == "lostack 12345"
+
+
+def test_a_node_without_a_network_has_no_address(runtime: DockerRuntime) -> None:
+    """It is given back by the same name."""
+    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
+    address = node.disconnect()
+    assert address
+    assert node.connect()
+    asked = runtime.start(NodeSpec("b", "consumer", ("python3", "-c", "import socket; print(socket.gethostbyname('a'))")))
+    assert asked.wait(GONE_S) is not None
+    assert asked.log_tail().count(".") == 3
 
 
 def test_what_cannot_be_started_is_one_line(runtime: DockerRuntime) -> None:

@@ -296,6 +296,15 @@ def only_the_target_after(story: Story) -> None:
 
 PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
+STRUCK = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), engine=("new-container",))}
+
+
+def same_container(story: Story, *, early: bool = False) -> None:
+    """The engine speaks of a container that took the place of itself; or of another one, before the fault."""
+    row = story.tell("engine", said="new-container", node="broker-1", before="a", after="b" if early else "a", volume="data")
+    if early:
+        row["t"] = 1
+
 
 VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "failed": (SPOILT["failed"], {}, "the run failed: KeyError"),
@@ -344,6 +353,9 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True)},
         "no file of broker-2 was reverted",
     ),
+    "the engine is silent": (nothing, STRUCK, "the container engine did not say: new-container"),
+    "the same container": (same_container, STRUCK, "the same container came back: a"),
+    "the engine spoke before the fault": (lambda s: same_container(s, early=True), STRUCK, "the container engine did not say"),
     "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
                           "no file was reverted"),
     "unhealthy before, status": (lambda s: early_exit(s, status=1), {},

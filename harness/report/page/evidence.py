@@ -75,6 +75,9 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value)
 
 
+SAID_OF = ("limit", "before", "after", "volume", "bytes", "address")
+
+
 def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     """Return the lines that prove that the fault fired: rule and frame, hits, who was killed and how it ended."""
     if plan.refused_by_client:
@@ -82,9 +85,14 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
         return [f"no fault: the client itself must refuse these settings ({said})"]
     if plan.evidence.trigger == "none":
         return ["no fault, by design: the baseline"]
-    return [*_rules(events), *_failpoints(events), *_faults(events), *_network(events), *_deaths(plan, events)] or [
-        "nothing shows that the fault fired"
-    ]
+    return [
+        *_rules(events),
+        *_failpoints(events),
+        *_faults(events),
+        *_network(events),
+        *_engine(events),
+        *_deaths(plan, events),
+    ] or ["nothing shows that the fault fired"]
 
 
 def beside(movement: Movement) -> list[str]:
@@ -148,6 +156,13 @@ def _network(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.NETWORK:
             yield network_text(event)
+
+
+def _engine(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        if event["event"] == kinds.ENGINE:
+            more = ", ".join(f"{name} {event[name]}" for name in SAID_OF if event.get(name) is not None)
+            yield f"the container engine of the {event.get('node')}: {event.get('said')} ({more})"
 
 
 def network_text(event: Event) -> str:

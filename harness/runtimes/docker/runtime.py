@@ -13,6 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import psutil
 from docker.errors import APIError
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
@@ -35,7 +36,11 @@ GONE_WITHIN_S: Final = 30.0
 READY_WITHIN_S: Final = 20.0
 KILLED: Final = 128
 """The engine shows a death by signal n as exit code 128 + n."""
-STOP_WITHIN_S: Final = 1
+ACCOUNT: Final = "lostack"
+"""What whoever runs this is called inside."""
+REASON_WITHIN_S: Final = 1.0
+STARVED_AT: Final = 48 << 20
+"""How much more memory than it has (bytes) a container that is to hit its limit may take."""
 _STARTING: Final = threading.Lock()
 
 
@@ -56,6 +61,10 @@ class DockerNode:
         self._ended = threading.Event()
         self.oom_killed = False
         """Whether the kernel ended it for want of memory, as the engine tells."""
+        self.sent: set[int] = set()
+        """The signals that the engine has taken for it."""
+        self.discarded = False
+        """Whether its container is gone, although a restart would want it."""
 
     def __repr__(self) -> str:
         return (
@@ -120,6 +129,31 @@ class DockerNode:
         if self.alive:
             raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
         return self._runtime.start(self.spec)
+
+    @property
+    def container_id(self) -> str:
+        """The engine's id of it, short."""
+        return str(self.container.short_id)
+
+    def starve(self) -> int:
+        """Let it hit a limit of its memory, and wait for its end. Return the limit in bytes; the next life has none."""
+        return self._runtime.starve(self)
+
+    def discard(self) -> None:
+        """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
+        if self.alive:
+            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before it is removed")
+        with telling(f"removing node {self.name}"):
+            self.container.remove(v=True)
+        self.discarded = True
+
+    def disconnect(self) -> str:
+        """Take it from the network of the run; return the address that it had there."""
+        return self._runtime.disconnect(self)
+
+    def connect(self) -> str:
+        """Give it back to the network, by the same name; return its address."""
+        return self._runtime.connect(self)
 
     def _paused(self) -> bool:
         return self.alive and self._runtime.state(self).get("Paused", False)
@@ -226,11 +260,13 @@ class DockerRuntime:
         self.check()
         if not node.alive:
             return False
+        node.sent.add(number)
         with telling(f"sending {number.name} to node {node.name}"):
             try:
                 node.container.kill(signal=number.name)
             except APIError as error:
                 if "is not running" in explained(error):
+                    node.sent.discard(number)
                     return False
                 raise
         self._tell("signalled", node, signal=number.name, at_ns=time.monotonic_ns())
@@ -263,6 +299,46 @@ class DockerRuntime:
         except EngineError:  # it has just ended, and will be reported in a moment
             return False
         return any(row[1].startswith("T") for row in rows)
+
+    def starve(self, node: DockerNode) -> int:
+        """Limit a container's memory to little more than it has now, and let something inside it want more."""
+        self.check()
+        first = psutil.Process(node.pid)
+        used = sum(int(each.memory_info().rss) for each in (first, *first.children(recursive=True)))
+        limit = used + STARVED_AT
+        with telling(f"limiting the memory of node {node.name}"):
+            node.container.update(mem_limit=limit, memswap_limit=limit)
+            # tail keeps the last line of what it reads, and this has no end of a line; the kernel ends who has most
+            node.container.exec_run(["sh", "-c", f"head -c {2 * limit} /dev/zero | tail"], detach=True)
+        if node.wait(GONE_WITHIN_S) is None:
+            raise WaitTimeoutError(f"node {node.name} to be ended for want of memory", GONE_WITHIN_S)
+        with telling(f"giving node {node.name} its memory back"):
+            plenty = psutil.virtual_memory().total
+            node.container.update(mem_limit=plenty, memswap_limit=plenty)
+        return limit
+
+    def disconnect(self, node: DockerNode) -> str:
+        """Take a container from the network; return the address that it had."""
+        self.check()
+        address = self._address(node)
+        with telling(f"disconnecting node {node.name}"):
+            self._client.networks.get(self._network.name).disconnect(node.container)
+        if left := self._address(node):
+            raise NodeStateError(f"node {node.name} still has the address {left}, though the engine said it was disconnected")
+        return address
+
+    def connect(self, node: DockerNode) -> str:
+        """Connect a container again; return its address."""
+        self.check()
+        with telling(f"connecting node {node.name}"):
+            self._client.networks.get(self._network.name).connect(node.container, aliases=[node.name])
+        return self._address(node)
+
+    def _address(self, node: DockerNode) -> str:
+        """Return a container's address in the network of the run, as the engine says it; empty where it has none."""
+        with telling(f"asking for the address of node {node.name}"):
+            networks = self._client.api.inspect_container(node.container.id)["NetworkSettings"]["Networks"]
+        return str(networks.get(self._network.name, {}).get("IPAddress", ""))
 
     def state(self, node: DockerNode) -> dict[str, Any]:
         """Return what the engine says of a container."""
@@ -325,11 +401,11 @@ class DockerRuntime:
                 self._nodes[node.name] = before
 
     def _run(self, node: DockerNode, before: DockerNode | None) -> None:
-        if before is not None and before.spec == node.spec and node.spec.container.keep:
+        if before is not None and before.spec == node.spec and node.spec.container.keep and not before.discarded:
             node.container = before.container
             node.container.start()
         else:
-            if before is not None and before.spec.container.keep:
+            if before is not None and before.spec.container.keep and not before.discarded:
                 before.container.remove(force=True, v=True)
             node.container = self._create(node)
         state = self.state(node)
@@ -340,7 +416,8 @@ class DockerRuntime:
     def _create(self, node: DockerNode) -> Any:
         """Create and start a container through testcontainers."""
         spec, wants = node.spec, node.spec.container
-        described = DockerContainer(self.images[wants.image].reference)
+        image = self.images[wants.image]
+        described = DockerContainer(image.id or image.reference)  # another checkout may take the name meanwhile
         described.env = dict(spec.env)
         if spec.argv:
             described.with_command(list(spec.argv))
@@ -354,8 +431,12 @@ class DockerRuntime:
         described.with_kwargs(
             labels={**self._labels, "lostack.node": spec.name}, hostname=spec.name[:63], user=f"{os.getuid()}:{os.getgid()}",
             stdin_open=spec.stdin_pipe, working_dir=None if spec.cwd is None else str(spec.cwd.absolute()), detach=True,
-            pid_mode="host" if wants.host_pids else None, mem_limit=wants.memory,
+            pid_mode="host" if wants.host_pids else None, mem_limit=wants.memory, entrypoint=wants.entrypoint,
         )  # fmt: skip
+        if os.getuid() != 0:  # a JVM wants the name of its user, and the images know few
+            accounts = self.directory / "passwd"
+            accounts.write_text(f"{ACCOUNT}:x:{os.getuid()}:{os.getgid()}::/tmp:/bin/sh\n")
+            described.with_volume_mapping(str(accounts.absolute()), "/etc/passwd", "ro")
         with _STARTING:  # Ryuk would want an image and the engine's socket; what is left over is removed by the guardian
             ryuk = testcontainers_config.ryuk_disabled
             testcontainers_config.ryuk_disabled = True
@@ -379,7 +460,7 @@ class DockerRuntime:
                         log.write(chunk)
                 code = int(node.container.wait()["StatusCode"])
                 at_ns = time.monotonic_ns()
-                oom = bool(self.state(node).get("OOMKilled"))
+                oom = self._out_of_memory(node, code)
                 if not node.spec.container.keep:
                     node.container.remove(v=True)
         except EngineError as error:
@@ -387,9 +468,35 @@ class DockerRuntime:
                 self._failure = self._failure or error
             node._end(None)  # noqa: SLF001
             return
-        number = code - KILLED if code > KILLED else None
+        number = self._signal_of(node, code, oom=oom)
         node._end(Exit(node.pid, None if number else code, number, at_ns), oom_killed=oom)  # noqa: SLF001
         self._tell("exited", node, status=None if number else code, signal=number, at_ns=at_ns)
+
+    def _out_of_memory(self, node: DockerNode, code: int) -> bool:
+        """Whether the engine says that memory was the reason; it may learn of a death a moment before it learns of its reason."""
+
+        def said() -> bool:
+            return bool(self.state(node).get("OOMKilled"))
+
+        if code != KILLED + signal.SIGKILL or signal.SIGKILL in node.sent:
+            return said()
+        with contextlib.suppress(WaitTimeoutError):
+            return wait_until(said, within_s=REASON_WITHIN_S, because="the engine to say why", poll_s=0.05)
+        return False
+
+    def _signal_of(self, node: DockerNode, code: int, *, oom: bool) -> int | None:
+        """Return the signal that ended a container; ``None`` where its program may have left by itself.
+
+        The engine shows a death by signal n as 128 + n, and so does a shell whose child has died so, or anybody who chooses such
+        a number. It was a signal where the engine has taken that very one from us, where it says that memory was the reason, and
+        where the program is one that a failpoint may let kill itself, for those never leave with such a status.
+        """
+        number = code - KILLED
+        if number not in set(signal.valid_signals()):
+            return None
+        if number in node.sent or (oom and number == signal.SIGKILL) or node.spec.container.host_pids:
+            return number
+        return None
 
     def _act(self, node: DockerNode, verb: str, name: str) -> None:
         self.check()

@@ -12,7 +12,10 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.faults.strike import Blow
 from harness.systems.kafka.broker import INTERNAL_TOPICS
+from harness.systems.kafka.containers import Containers
+from harness.systems.kafka.nodes import BrokerNode, StageNode
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from harness.core.history import Event, HistoryWriter
     from harness.systems.kafka.broker import Broker
     from harness.systems.kafka.network import CellNetwork
-    from harness.systems.kafka.nodes import BrokerNode, StageNode
     from harness.systems.kafka.system import KafkaDeployed
     from harness.toxiproxy import Toxic
     from harness.wire.messages import Hit, Traffic
@@ -58,10 +60,13 @@ class KafkaBench:
     exhausted: Callable[[], bool]
     """Whether the source has nothing left to give."""
     network: CellNetwork | None = None
+    make_topics: Callable[[], None] | None = None
+    """Makes the cell's topics, once more where a volume with all of them was lost."""
     idle_s: float = IDLE_S
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
+    _kept: Containers | None = None
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire at the trigger's record and role."""
@@ -201,6 +206,32 @@ class KafkaBench:
     def move_leader(self) -> None:
         """Nobody else could lead."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def strike(self, blow: Blow, role: Role) -> str:
+        """Do to a container what only a container can suffer."""
+        node = self._struck(role)
+        self._containers().strike(blow, node)
+        return node.name
+
+    def mend(self, blow: Blow, role: Role) -> None:
+        """Heal that. A node without a network is given it back when it has given up its connections."""
+        node = self._struck(role)
+        if blow is Blow.NETWORK:
+            self._containers().await_given_up(node)
+        self._containers().mend(blow, node)
+
+    def _containers(self) -> Containers:
+        if self._kept is None:
+            if self.make_topics is None:
+                raise RuntimeError(f"{self.cell.id} has no containers")
+            self._kept = Containers(self.deployed, self.history, self.make_topics)
+        return self._kept
+
+    def _struck(self, role: Role) -> BrokerNode | StageNode:
+        node = self.target(role)
+        if not isinstance(node, BrokerNode | StageNode):
+            raise TypeError(f"{node.name} cannot be struck")
+        return node
 
     def _who(self, hit: Hit) -> str:
         """The node whose frame was hit, by its client id."""

@@ -49,6 +49,9 @@ class Ground(Protocol):
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Fetch or build the Toxiproxy server; return what it is started by."""
 
+    def bring(self, images: Mapping[str, Image]) -> None:
+        """Let the nodes of another system be started of these images, too; processes have no use for any."""
+
     def versions(self) -> dict[str, str]:
         """Return what takes part, for the report."""
 
@@ -88,6 +91,9 @@ class ProcessGround:
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """A server found on this machine, or built."""
         return ToxiproxyProgram(ensure_toxiproxy(cache_root(), say))
+
+    def bring(self, images: Mapping[str, Image]) -> None:
+        """Leave them."""
 
     def versions(self) -> dict[str, str]:
         """Kafka, Java and Python."""
@@ -134,6 +140,10 @@ class DockerGround:
         self.images["toxiproxy"] = ensure_image(client, "toxiproxy", say)
         client.close()
         return ToxiproxyProgram(None)
+
+    def bring(self, images: Mapping[str, Image]) -> None:
+        """Take them to one's own."""
+        self.images.update(images)
 
     def versions(self) -> dict[str, str]:
         """Kafka and the images, with what they stand in for; of an image that somebody named, only its name is known."""

@@ -62,6 +62,7 @@ class KafkaCellRun:
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(),
             progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=self._exhausted,
+            make_topics=self._make_topics,
         )  # fmt: skip
         self._db: DatabaseSink | None = None
         self._closed = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,19 +10,15 @@ from typing import TYPE_CHECKING
 from harness import failpoint
 from harness.core.history import SUFFIX
 from harness.core.waiting import wait_until
-from harness.runtimes.interface import NodeSpec
 from harness.setup.failpoints import CHECKPOINT_CLASS
-from harness.setup.gateway import start_gateway
 from harness.systems.kafka.nodes import StageNode
+from harness.systems.spark.ground import Job, Launched
 
 if TYPE_CHECKING:
-    from harness.runtimes.interface import Node
-    from harness.setup.spark import SparkInstall
+    from harness.runtimes.interface import Exit, Node
     from harness.systems.spark.cluster import Cluster
+    from harness.systems.spark.ground import SparkGround
 
-MEMORY_MB = 512
-FLAGS = ("-XX:TieredStopAtLevel=1",)
-"""A driver of a cell lives for seconds: the second compiler would only cost."""
 READY_S = 120.0
 """A session and a query: five seconds on a quiet machine."""
 MOST_WORDS = 200
@@ -42,18 +37,17 @@ CONF = {
 class DriverNode(StageNode):
     """The driver of a cell's query over its incarnations. Killed and paused is the JVM; the front ends with it."""
 
-    install: SparkInstall | None = None
-    failpoint_jar: Path | None = None
+    ground: SparkGround | None = None
     front: Node | None = None
     cluster: Cluster | None = None
     ready_within_s: float = READY_S
+    _joined: bool = False
 
     def start(self) -> None:
-        """Start the next incarnation: the JVM, then the program in front of it."""
-        if self.install is None or self.failpoint_jar is None:
+        """Start the next incarnation: the JVM and its program."""
+        if self.ground is None:
             raise RuntimeError("a driver needs a Spark")
         self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
-        name = f"{self.stage.key}-{self.name}"
         marks = {
             "lostack.failpoints": str(self.failpoints),
             "lostack.history": f"{self.stage.history}/{self.stage.writer}-jvm{SUFFIX}",
@@ -61,25 +55,27 @@ class DriverNode(StageNode):
             "lostack.by": f"{self.stage.writer}-jvm",
         }
         conf = CONF | (self.cluster.conf if self.cluster else {})
-        flags = (*FLAGS, *(f"-D{key}={value}" for key, value in marks.items()))
-        gateway = start_gateway(self.runtime, self.install, name=name, conf=conf, memory_mb=MEMORY_MB, flags=flags,
-                                jars=(self.failpoint_jar,), log=self.logs / f"{self.name}.log")  # fmt: skip
-        self.node = gateway.node
-        self._told = False
+        env = {**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)}
+        launched = self.ground.launch(self.runtime, Job(self.stage.key, self.name, self.module, conf, marks, env,
+                                                        self.failpoints.parent, self.logs))  # fmt: skip
+        self.node, self.front = launched.node, launched.front
+        self._told = self._joined = False
         self._say("started", pid=self.node.pid)
-        self.front = self.runtime.start(NodeSpec(
-            name=f"{name}-front", role="front", argv=(sys.executable, "-m", self.module),
-            log=self.logs / f"{self.name}-front.log",
-            env={**self.install.env, **gateway.env, **self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)},
-        ))  # fmt: skip
-        self._say("joined", pid=self.front.pid, of=self.node.pid)
+        self._join()
 
     def await_ready(self) -> None:
         """Wait until the program says that its query runs; returns where it has ended."""
         wait_until(lambda: self.trouble() or self.ended() or self.is_ready(), within_s=self.ready_within_s,
                    because=f"{self.name} to be ready")  # fmt: skip
         if self.is_ready():
+            self._join()
             self._say("ready", pid=self._alive().pid)
+
+    def ended(self) -> Exit | None:
+        """How the JVM ended. Where it ends with its program, by itself, that is the program's end, and told as such."""
+        if self.front is None and (end := self._alive().exit) is not None and end.signal is None:
+            return end
+        return super().ended()
 
     def kill(self) -> None:
         """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before."""
@@ -95,7 +91,9 @@ class DriverNode(StageNode):
 
     def stand_in(self, name: str) -> DriverNode:
         """Return another driver of the same query."""
-        return replace(self, stage=replace(self.stage, name=name, incarnation=0), node=None, front=None, _told=False)
+        return replace(
+            self, stage=replace(self.stage, name=name, incarnation=0), node=None, front=None, _told=False, _joined=False
+        )
 
     def moves(self) -> int:
         """How much its JVM and its program have written down so far, in bytes."""
@@ -108,8 +106,19 @@ class DriverNode(StageNode):
 
     def trouble(self) -> str | None:
         """Why the program in front has ended, if it has."""
-        end = self.front.exit if self.front is not None else None
+        end = (self.front or self._alive()).exit
+        if self.front is None and end is not None and end.signal is not None:
+            return None
         return None if end is None else f"its program ended with {end}: {self._last_words()}"
+
+    def _join(self) -> None:
+        """Write down, once, which process the program is."""
+        if self.ground is None or self.node is None or self._joined:
+            return
+        pid = self.ground.program(Launched(self.node, self.front))
+        if pid is not None:
+            self._joined = True
+            self._say("joined", pid=pid, of=self.node.pid)
 
     def _last_words(self) -> str:
         """What the program wrote down of its end: where an error has causes, the first of them all."""

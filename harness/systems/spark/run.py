@@ -195,6 +195,6 @@ class SparkCellRun(KafkaCellRun):
         return (
             DriverNode(
                 stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.logs,
-                stage.failpoints, install=self.deployed.spark, failpoint_jar=self.deployed.failpoint_jar, cluster=self._cluster,
+                stage.failpoints, ground=self.deployed.spark, cluster=self._cluster,
             ),
         )  # fmt: skip

@@ -1,0 +1,48 @@
+"""What a container engine must have said for a fault that only a container can suffer: the proof that it happened."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.history import Event
+
+
+class Said(StrEnum):
+    """The engine's word, as it stands in an ``engine`` event."""
+
+    OOM_KILLED = "oom-killed"
+    """``limit`` (bytes): the kernel ended the container when it hit this limit of its memory."""
+    NEW_CONTAINER = "new-container"
+    """``before, after`` (ids), ``volume``: another container took the place of the dead one, on the same folder of the host."""
+    VOLUME_EMPTIED = "volume-emptied"
+    """``volume, bytes``: what it held is gone. Not the engine's word but the file system's, while no container had it."""
+    DISCONNECTED = "disconnected"
+    """``address``: the container has none in the network of the run any more; this is the one it had."""
+    CONNECTED = "connected"
+    """``address``: it has one again, which may be the same."""
+
+
+def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
+    """Say what the ``engine`` events do not show, or ``None``.
+
+    >>> trouble(["oom-killed"], [])
+    'the container engine did not say: oom-killed'
+    >>> trouble(["new-container"], [{"said": "new-container", "before": "a", "after": "a"}])
+    'the same container came back: a'
+    >>> trouble(["new-container"], [{"said": "new-container", "before": "a", "after": "b"}]) is None
+    True
+    """
+    seen = {str(event.get("said")): event for event in events}
+    for word in wanted:
+        if word not in seen:
+            return f"the container engine did not say: {word}"
+        event = seen[word]
+        if word == Said.NEW_CONTAINER and event.get("before") == event.get("after"):
+            return f"the same container came back: {event.get('after')}"
+        if word == Said.VOLUME_EMPTIED and not event.get("bytes"):
+            return f"the volume held nothing that could be lost: {event.get('volume')}"
+    return None

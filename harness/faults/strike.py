@@ -1,0 +1,83 @@
+"""Strike: what only a container can suffer, at an exact place, and what heals it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.bench import OnWire  # noqa: TC001 - a saved plan is checked against it
+from harness.core.engine import Said
+from harness.core.scenario import Evidence, Role
+from harness.wire.rules import Action, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+class Blow(StrEnum):
+    """What happens to the container."""
+
+    MEMORY = "memory"
+    """It hits a limit of its memory; the kernel ends it. It is started again, with more."""
+    CONTAINER = "container"
+    """SIGKILL; another container takes its place on the same volume."""
+    VOLUME = "volume"
+    """SIGKILL; its volume is lost; another container begins with an empty one, and an operator makes the topics again."""
+    NETWORK = "network"
+    """It is taken from the network, until it has given up its connections; then it is given back."""
+
+
+_SAID = {
+    Blow.MEMORY: (Said.OOM_KILLED,),
+    Blow.CONTAINER: (Said.NEW_CONTAINER,),
+    Blow.VOLUME: (Said.VOLUME_EMPTIED, Said.NEW_CONTAINER),
+    Blow.NETWORK: (Said.DISCONNECTED, Said.CONNECTED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """At ``at``: the blow falls on the node of ``role``; ``besides`` are killed with it, and come back after it."""
+
+    id: ClassVar[str] = "strike"
+
+    at: OnWire
+    blow: Blow
+    role: Role
+    besides: tuple[Role, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.blow is Blow.NETWORK and self.role is not self.at.role:
+            raise ValueError("only a client of the broker is disconnected: the one whose request is held")
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, those who die died by SIGKILL, and the engine said what it did."""
+        dies = () if self.blow is Blow.NETWORK else (self.role,)
+        return Evidence("rule", killed=(*dies, *self.besides), forgotten=self.blow is Blow.VOLUME, at_target=not self.at.offset,
+                        engine=tuple(map(str, _SAID[self.blow])))  # fmt: skip
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the trigger: what dies stands still from then on."""
+        scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
+        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                occurrence=self.at.occurrence, freeze=scope))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Strike, dispose of what the wire holds, heal."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        others = [bench.target(role) for role in self.besides]
+        struck = bench.strike(self.blow, self.role)
+        for other in others:
+            other.kill()
+        bench.say("applied", node=struck)
+        # of a response: to a dead broker's client it never goes, to a client without a network it goes in vain
+        bench.resolve(fired.hold, How.RELEASE if self.blow is Blow.NETWORK else How.DISCARD)
+        bench.mend(self.blow, self.role)
+        for other in others:
+            other.restart()
+        bench.say("healed")

@@ -1,0 +1,74 @@
+"""What only containers can suffer: a new one on the old volume, a volume lost, a limit of memory, a network that is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.bench import OnWire
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select
+from harness.core.scenario import Deployment, Predicted, Role, Scenario
+from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings
+from harness.core.sign import Sign
+from harness.faults import Blow, Strike
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, DUPLICATES, EOS, RESPONSE, holds
+from scenarios.power_loss import NEXT
+
+ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
+
+REPLACED = Scenario(
+    id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
+    only_in_containers="a process has no container that another could take the place of",
+    fault=Strike(ANSWER, Blow.CONTAINER, Role.BROKER),
+    because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
+    "broker after a crash. Stored and not answered, a retry is stored again, unless the recovered log knows its number.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST),
+    },
+)  # fmt: skip
+
+OUT_OF_MEMORY = replace(
+    REPLACED,
+    id="broker-out-of-memory",
+    failure_point="broker-out-of-memory",
+    only_in_containers="a limit of memory belongs to a container; without one the kernel would choose among all that runs here",
+    fault=Strike(ANSWER, Blow.MEMORY, Role.BROKER),
+    because="The kernel ends the broker at its limit of memory, by the same signal as any kill: nothing is flushed or closed in "
+    "order, and the page cache stays. What was stored and not answered is there after the restart.",
+)
+
+VOLUME_LOST = Scenario(
+    id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
+    consumer_starts_after_fault=True,
+    only_in_containers="of a process everything lies in one folder, whose loss would be that of a whole machine",
+    fault=Strike(NEXT, Blow.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
+    because="One replica, and its volume is gone: records, positions, transactions, the topics themselves, which an operator "
+    "makes again. The producer dies too. A cursor that is kept outside stays past what was lost; one written in the same "
+    "transactions is lost with them, so the producer begins again, and nothing is lost.",
+    expect={
+        AMO: Predicted(lost=AtLeast(Select.THROUGH_TARGET)),
+        ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
+        EOS: Predicted(sign=Sign.TAKEN_AGAIN),
+    },
+)  # fmt: skip
+
+
+def impatient(settings: Settings) -> Settings:
+    """Return the settings with a producer that soon gives up waiting for an answer."""
+    return replace(settings, producer=replace(settings.producer, request_timeout_ms=3000))
+
+
+DISCONNECTED = Scenario(
+    id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
+    only_in_containers="processes share the loopback of one machine; nobody is taken from it",
+    fault=Strike(ANSWER, Blow.NETWORK, Role.PRODUCER),
+    because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
+    "reset: only its own time-out does. With retries it sends again when it is back.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=impatient(AT_MOST_ONCE)),
+        ALO: Predicted(duplicated=Exactly(), settings=impatient(AT_LEAST_ONCE)),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=impatient(EXACTLY_ONCE)),
+    },
+)  # fmt: skip
+
+CONTAINERS = (REPLACED, OUT_OF_MEMORY, VOLUME_LOST, DISCONNECTED)
