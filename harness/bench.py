@@ -22,6 +22,8 @@ class OnWire:
     """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
 
     ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
+    ``since`` is for frames that name no record: they count from when that trigger has fired, and of the process where it
+    was. (A process that has the target in hand stands still there until the rule is armed.)
     """
 
     role: Role
@@ -29,6 +31,7 @@ class OnWire:
     direction: Direction
     offset: int = 0
     occurrence: int = 1
+    since: Trigger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,24 @@ class Bench(Protocol):
 
     def expire(self) -> None:
         """Delete from the topic what the query has planned to read, and all before it, as retention would."""
+
+    def forget_positions(self) -> None:
+        """Delete all that the reader's group has saved, and the group with it, while none of its members lives."""
+
+    def await_reading(self, node: Target) -> None:
+        """Wait until a reader that was started again asks for records, and so knows from where on; or has ended."""
+
+    def await_aborted(self, node: Target) -> None:
+        """Wait until the coordinator has aborted the transaction that a stopped process has left open."""
+
+    def supervise(self, node: Target) -> None:
+        """Wait until a process has ended, or done all there is to do; where it ended by an error, start it again."""
+
+    def await_asked(self, role: Role, sleeper: Target) -> None:
+        """Wait until another process of a role than the one that sleeps has asked for saved positions, after the fault."""
+
+    def join(self, role: Role) -> None:
+        """Start one more process of a role, and wait until its group knows of it (it has no place there yet)."""
 
     def stand_in(self, role: Role) -> None:
         """Start another process of a role in the place of one that is paused, and wait until it is ready."""

@@ -9,6 +9,7 @@ from harness.core.scenario import Suite
 from scenarios.cluster import CLUSTER
 from scenarios.containers import CONTAINERS
 from scenarios.network import NETWORK
+from scenarios.offsets import OFFSETS
 from scenarios.plain import PLAIN
 from scenarios.power_loss import POWER_LOSS
 from scenarios.streaming import STREAMING
@@ -22,5 +23,5 @@ if TYPE_CHECKING:
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
+    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
 )  # fmt: skip

@@ -45,6 +45,8 @@ HALF = "plain/late-commit/exactly-once"
 FENCED = "plain/late-commit+fresh/exactly-once"
 OFFSETS = "topic-to-topic/ack-lost/exactly-once"
 BASELINE = "plain/none/at-least-once"
+ABSENT = "plain/absent-while-others-work/at-most-once"
+ABSENT_PROCESSOR = "topic-to-topic/absent-while-others-work/exactly-once"
 STILL = r"^no progress until the deadline: position: [^;]*$"
 """The reader has not come to the end, and no program has ended."""
 
@@ -73,5 +75,15 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://github.com/dpkp/kafka-python/issues/3131",
         convicts=(Trial(BASELINE, "kafka-python==3.0.7", Kind.STUCK, STILL),),
         acquits=(Trial(BASELINE, "kafka-python==3.0.12", Kind.KEPT),),
+    ),
+    PublishedBug(
+        "kafka-python rejoin", "put out while it joins, a consumer goes on from its old position: the others' work is done again",
+        "https://github.com/dpkp/kafka-python",
+        convicts=tuple(Trial(cell, "kafka-python==3.0.12", Kind.BROKEN) for cell in (ABSENT, ABSENT_PROCESSOR)),
+        acquits=(
+            Trial(ABSENT, "kafka-python==2.3.3", Kind.KEPT),
+            Trial(ABSENT, "confluent-kafka==2.16.1", Kind.KEPT),
+            Trial(ABSENT_PROCESSOR, "confluent-kafka==2.16.1", Kind.KEPT),
+        ),
     ),
 )  # fmt: skip

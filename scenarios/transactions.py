@@ -5,15 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.bench import OnWire
-from harness.core.prediction import Exactly, Select
-from harness.core.scenario import Predicted, Role, Scenario
+from harness.bench import InProgram, OnWire
+from harness.core.prediction import AtLeast, Exactly, Select
+from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.semantics import Anomaly
-from harness.core.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind, Settings
+from harness.core.settings import (
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_IN_TRANSACTION,
+    EXACTLY_ONCE_WITH_RESULT,
+    PipelineKind,
+    SaveCursor,
+    Settings,
+    TopicSettings,
+)  # fmt: skip
 from harness.core.sign import Sign
-from harness.faults import Drop, Kill, Late
+from harness.faults import Drop, Kill, Late, Outlive, Usurp
 from harness.wire.rules import Api
-from scenarios.plain import EOS, REQUEST, RESPONSE
+from scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 
 PRODUCER = Role.PRODUCER
 
@@ -94,6 +102,181 @@ OFFSETS_CRASH_AFTER = replace(
     "pending is not a position, and the successor aborts it with the result.",
 )  # fmt: skip
 
+BEFORE_SEND = InProgram(PRODUCER, "before-send")
+BEFORE_RECORDING = InProgram(Role.PROCESSOR, "before-recording")
+PARTITIONS = OnWire(PRODUCER, Api.ADD_PARTITIONS_TO_TXN, REQUEST, since=BEFORE_SEND)
+GROUP = OnWire(Role.PROCESSOR, Api.ADD_OFFSETS_TO_TXN, REQUEST, since=BEFORE_RECORDING)
+POSITION = OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST)
+
+
+def answered(at: OnWire) -> OnWire:
+    """Return the answer to a request."""
+    return replace(at, direction=RESPONSE)
+
+
+ASKED = Predicted(sign=Sign.ASKED_AGAIN)
+IMPLICIT = NotApplicable("version 2 of the protocol has no such request: what is sent in a transaction is part of it")
+BY_REQUEST: dict[str, Any] = {"expect": {EOS: ASKED}, "by_client": {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}}}
+
+PARTITIONS_LOST = Scenario(
+    id="add-partitions-lost", failure_point="add-partitions-lost", group="transactions", fault=Drop(PARTITIONS),
+    because="The coordinator is not told that the record's partition takes part, and the leader would refuse the record. The "
+    "client asks again before it sends it.",
+    **BY_REQUEST,
+)  # fmt: skip
+
+PARTITIONS_ACK_LOST = replace(
+    PARTITIONS_LOST, id="add-partitions-ack-lost", failure_point="add-partitions-ack-lost", fault=Drop(answered(PARTITIONS)),
+    because="The partition takes part, and the client does not know. It asks again; a partition takes part once.",
+)  # fmt: skip
+
+PARTITIONS_LATE = replace(
+    PARTITIONS_LOST, id="late-add-partitions", failure_point="late-transaction-call",
+    fault=Late(PARTITIONS, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
+    because="The request to add a partition arrives in the next transaction, of which that is no part. It is added, and gets a "
+    "marker more than it needs: nothing of the next transaction is there to be shown or hidden.",
+)  # fmt: skip
+
+GROUP_LOST = replace(
+    PARTITIONS_LOST, id="add-offsets-lost", failure_point="add-offsets-lost", fault=Drop(GROUP),
+    pipeline=PipelineKind.TOPIC_TO_TOPIC,
+    because="The coordinator is not told that the group's positions take part. The client asks again before it sends them.",
+)  # fmt: skip
+
+GROUP_ACK_LOST = replace(
+    GROUP_LOST, id="add-offsets-ack-lost", failure_point="add-offsets-ack-lost", fault=Drop(answered(GROUP)),
+    because="The group's positions take part, and the client does not know. It asks again.",
+)  # fmt: skip
+
+POSITION_LOST = replace(
+    GROUP_LOST, id="txn-offset-commit-lost", failure_point="txn-offset-commit-lost", fault=Drop(POSITION), by_client={},
+    because="The position never arrives. The client sends it again before it commits.",
+)  # fmt: skip
+
+POSITION_ACK_LOST = replace(
+    GROUP_LOST, id="txn-offset-commit-ack-lost", failure_point="txn-offset-commit-ack-lost", fault=Drop(answered(POSITION)),
+    by_client={},
+    because="The position is pending, and the client does not know. It sends it again: a position written twice is the same one.",
+)  # fmt: skip
+
+IN_ORDER = replace(EXACTLY_ONCE_IN_TRANSACTION, topic=TopicSettings(partitions=1))
+LATE_INTO_NEXT = Late(
+    POSITION, replace(answered(POSITION), offset=1), kill=True,
+    dies=OnWire(Role.PROCESSOR, Api.END_TXN, RESPONSE, offset=1),
+)  # fmt: skip
+
+WENT_BACK = Predicted(duplicated=Exactly(Select.NEXT), control=True, settings=IN_ORDER)
+
+POSITION_LATE = replace(
+    GROUP_LOST, id="late-txn-offset-commit", failure_point="late-transaction-call", fault=LATE_INTO_NEXT,
+    because="The position of one transaction arrives in the next, behind that one's own, and is committed with it: the group's "
+    "position goes back by a record. The processor goes on and never looks; when it dies, its successor makes that record "
+    f"again. Nothing in the request says which transaction it belongs to. {CONVICTED}",
+    expect={EOS: WENT_BACK}, by_client={"java<4": {EOS: WENT_BACK}, "java": {EOS: replace(ASKED, settings=IN_ORDER)}},
+)  # fmt: skip
+
+REQUEST_LATE = Scenario(
+    id="request-late", failure_point="request-late", group="transactions",
+    fault=Late(OnWire(PRODUCER, Api.PRODUCE, REQUEST), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
+    because="The record arrives when its client has sent it again, and the next one after it: a second copy, unless the broker "
+    "knows its sequence number, or its transaction is over. Where nobody sends again, it is merely late.",
+    expect={AMO: Predicted(sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+)  # fmt: skip
+
+COORDINATOR_CRASH_BEFORE_END = Scenario(
+    id="coordinator-crash-before-end", failure_point="coordinator-crash-before-end", group="transactions",
+    deployment=Deployment.OWN, fault=Kill(END, (Role.BROKER,)),
+    because="The coordinator dies with the request to commit not yet seen. It reads its log, finds the transaction open, and is "
+    "asked again.",
+    expect={EOS: Predicted(sign=Sign.ENDED_AGAIN, settings=exactly_once())},
+)  # fmt: skip
+
+COORDINATOR_CRASH_BEFORE_MARKERS = replace(
+    COORDINATOR_CRASH_BEFORE_END, id="coordinator-crash-before-markers", failure_point="coordinator-crash-before-markers",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST), (Role.BROKER,)),
+    because="The decision to commit is in the coordinator's log, and no marker is in any other: nobody may see the record yet. "
+    "The coordinator dies, finds its decision when it is back, and has the markers written.",
+    expect={EOS: Predicted(sign=Sign.ASKED_AGAIN, settings=exactly_once())},
+)  # fmt: skip
+
+COORDINATOR_CRASH_AFTER_MARKERS = replace(
+    COORDINATOR_CRASH_BEFORE_MARKERS, id="coordinator-crash-after-markers", failure_point="coordinator-crash-after-markers",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, RESPONSE), (Role.BROKER,)),
+    because="The markers are written, and the coordinator dies before it knows: it has them written again, and a log with two "
+    "markers of one transaction shows its records once.",
+)  # fmt: skip
+
+COORDINATOR_CRASH_BEFORE_END_ACK = replace(
+    COORDINATOR_CRASH_BEFORE_END, id="coordinator-crash-before-end-ack", failure_point="coordinator-crash-before-end-ack",
+    fault=Kill(answered(END), (Role.BROKER,)),
+    because="The transaction is committed and the coordinator dies before it says so. The client asks again, and is told of the "
+    "same end.",
+)  # fmt: skip
+
+SHORT_MS = 3000
+"""A time-out of transactions that is longer than any of ours takes, and shorter than the outage."""
+
+
+def short(settings: Settings) -> Settings:
+    """Return the settings with a short time-out of transactions."""
+    return replace(settings, transaction_timeout_ms=SHORT_MS)
+
+
+CURSOR_FIRST = replace(exactly_once(), producer=replace(exactly_once().producer, cursor=SaveCursor.BEFORE_SEND))
+
+TIMED_OUT = Scenario(
+    id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions", fault=Outlive(END),
+    because="The producer is stopped for longer than its transaction may take, with everything sent: the coordinator aborts it, "
+    "and fences whoever wakes up. It is told so, ends, and is started again: the cursor was aborted with the record.",
+    expect={EOS: Predicted(sign=Sign.ABORTED, settings=short(exactly_once()))},
+)  # fmt: skip
+
+TIMED_OUT_CURSOR_OUTSIDE = replace(
+    TIMED_OUT, id="control-timed-out-cursor-outside",
+    because="Control: the cursor is saved before the transaction and outside it. The record is aborted by the time-out, the "
+    "cursor is past it, and nobody sends it again.",
+    expect={EOS: Predicted(lost=Exactly(), control=True, settings=short(CURSOR_FIRST))},
+)  # fmt: skip
+
+PROCESSOR_TIMED_OUT = replace(
+    TIMED_OUT, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Outlive(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
+    because="The processor is stopped for longer than its transaction may take, and for less than its session: results and "
+    "position are aborted together, it is fenced, ends, and is started again.",
+    expect={EOS: Predicted(sign=Sign.ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
+)  # fmt: skip
+
+OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_id=True))
+
+ZOMBIE = Scenario(
+    id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Usurp(END),
+    because="The producer is stopped with its transaction open, and another begins with the same transactional id: that aborts "
+    "the transaction, and fences the first. When that one wakes up and commits, it is refused.",
+    expect={EOS: Predicted(sign=Sign.ABORTED, settings=exactly_once())},
+)  # fmt: skip
+
+ZOMBIE_WITH_OWN_ID = replace(
+    ZOMBIE, id="control-zombie-producer-own-id",
+    because="Control: each producer has a transactional id of its own (a host name, a process id), and none fences another. The "
+    "second finds the cursor of the last committed transaction and sends the record; the first wakes up, commits it too, and "
+    "goes on.",
+    expect={EOS: Predicted(duplicated=AtLeast(), control=True, settings=OWN_IDS)},
+)  # fmt: skip
+
+BY_NIGHT = (
+    TIMED_OUT_CURSOR_OUTSIDE,
+    PROCESSOR_TIMED_OUT,
+    PARTITIONS_LOST,
+    PARTITIONS_ACK_LOST,
+    PARTITIONS_LATE,
+    GROUP_LOST,
+    GROUP_ACK_LOST,
+    POSITION_LOST,
+    POSITION_ACK_LOST,
+    REQUEST_LATE,
+    COORDINATOR_CRASH_BEFORE_END,
+    COORDINATOR_CRASH_AFTER_MARKERS,
+    COORDINATOR_CRASH_BEFORE_END_ACK,
+)
 TRANSACTIONS = (
     LATE_COMMIT,
     LATE_COMMIT_REVIVES,
@@ -103,4 +286,10 @@ TRANSACTIONS = (
     END_ACK_LOST,
     OFFSETS_CRASH_BEFORE,
     OFFSETS_CRASH_AFTER,
+    POSITION_LATE,
+    COORDINATOR_CRASH_BEFORE_MARKERS,
+    TIMED_OUT,
+    ZOMBIE,
+    ZOMBIE_WITH_OWN_ID,
+    *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT),
 )

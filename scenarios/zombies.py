@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from harness.bench import InProgram
+from harness.bench import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly
-from harness.core.scenario import Predicted, Role, Scenario
+from harness.core.scenario import Predicted, Role, Scenario, Suite
 from harness.core.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -16,10 +17,15 @@ from harness.core.settings import (
     Members,
     PipelineKind,
     Settings,
+    TopicSettings,
 )  # fmt: skip
 from harness.core.sign import Sign
-from harness.faults import Pause
-from scenarios.plain import ALO, AMO, EOS
+from harness.faults import Absent, Pause
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
+
+if TYPE_CHECKING:
+    from harness.core.semantics import Semantic
 
 
 def pair(settings: Settings, group_metadata: GroupMetadata = GroupMetadata.AT_POLL) -> Settings:
@@ -28,6 +34,11 @@ def pair(settings: Settings, group_metadata: GroupMetadata = GroupMetadata.AT_PO
         settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=1000, group_metadata=group_metadata
     )
     return replace(settings, consumer=consumer)
+
+
+def of_two(settings: Settings) -> Settings:
+    """Return the settings with two members, and a partition for each."""
+    return replace(pair(settings), topic=TopicSettings(partitions=2))
 
 
 CONSUMER = Scenario(
@@ -63,4 +74,66 @@ LATE_METADATA = replace(
                            settings=pair(EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata.AT_COMMIT))},
 )  # fmt: skip
 
-ZOMBIES = (CONSUMER, PROCESSOR, LATE_METADATA)
+
+def comes_back(recipes: dict[Semantic, Settings]) -> dict[Semantic, Predicted]:
+    """The position counts that was saved, not the one that the member had."""
+    return {semantic: Predicted(sign=Sign.DELIVERED_AGAIN, settings=of_two(each)) for semantic, each in recipes.items()}
+
+
+def goes_back(expect: dict[Semantic, Predicted]) -> dict[Semantic, Predicted]:
+    """The position counts that the member had, and the others' work is done again."""
+    return {
+        semantic: replace(each, duplicated=AtLeast(), sign=None, control=semantic is not ALO) for semantic, each in expect.items()
+    }
+
+
+PLAIN_COMES_BACK = comes_back({AMO: AT_MOST_ONCE, ALO: AT_LEAST_ONCE})
+PROCESSOR_COMES_BACK = comes_back({EOS: EXACTLY_ONCE_IN_TRANSACTION})
+
+ABSENT = Scenario(
+    id="absent-while-others-work", failure_point="absent-from-group", group="zombies",
+    fault=Absent(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
+    because="A newcomer makes the group gather, and one member's request to join is on its way for so long that the group goes "
+    "on without it. Another has its partition meanwhile, and works on it to the end. Then the member joins anew, and is given "
+    "its partition again: it goes on from the position that was saved, and has nothing left to do. (kafka-python 3.0.12 goes on "
+    "from the position that it had: put out while it was joining, it forgets its membership, and not its partitions.)",
+    expect=PLAIN_COMES_BACK,
+    by_client={"kafka-python<3": PLAIN_COMES_BACK, "kafka-python": goes_back(PLAIN_COMES_BACK)},
+)  # fmt: skip
+
+ABSENT_PROCESSOR = replace(
+    ABSENT, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Absent(OnWire(Role.PROCESSOR, Api.FETCH, RESPONSE)),
+    suite=Suite.NIGHT,
+    expect=PROCESSOR_COMES_BACK,
+    by_client={"kafka-python": goes_back(PROCESSOR_COMES_BACK)},
+)  # fmt: skip
+
+IN_TRANSACTION = Scenario(
+    id="rebalance-in-transaction", failure_point="rebalance-in-transaction", group="zombies",
+    pipeline=PipelineKind.TOPIC_TO_TOPIC,
+    fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
+    because="A processor is stopped between its offsets and its commit; the group puts it out, and another asks for the position "
+    "of its partition. That is pending, and the other waits until the transaction has ended. The first one wakes up and commits: "
+    "its offsets were taken while it was a member. The other goes on behind them.",
+    expect={EOS: Predicted(sign=Sign.RESUMED_PAST, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
+)  # fmt: skip
+
+UNCOMMITTED = replace(EXACTLY_ONCE_IN_TRANSACTION.consumer, isolation="read_uncommitted")
+
+PENDING_IGNORED = replace(
+    IN_TRANSACTION, id="control-pending-position-ignored", fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
+    because="Control: the processors read uncommitted, and then their clients don't wait for positions that are pending. The "
+    "other goes on from the position before, makes the record again, and both commit.",
+    expect={EOS: Predicted(duplicated=Exactly(), control=True,
+                           settings=pair(replace(EXACTLY_ONCE_IN_TRANSACTION, consumer=UNCOMMITTED)))},
+)  # fmt: skip
+
+ZOMBIES = (
+    CONSUMER,
+    PROCESSOR,
+    LATE_METADATA,
+    ABSENT,
+    ABSENT_PROCESSOR,
+    IN_TRANSACTION,
+    replace(PENDING_IGNORED, suite=Suite.NIGHT),
+)

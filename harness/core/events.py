@@ -96,6 +96,9 @@ END_TXN_ANSWER: Final = "end_txn_answer"
 ENDING: Final = "ending"
 """``record, request, outcome, reached``: the end of a record's transaction was asked for (outcome null), or answered:
 taken, or refused."""
+ASKED_AGAIN: Final = "asked_again"
+"""``record, call, what, times, reached``: of the record's transaction something was asked more than once: that a partition or a
+group joins it (call joining), that a position does (offset), or that its end be written into a log (marker)."""
 RULE: Final = "rule"
 """``rule, phase, ...``: what became of a wire rule."""
 CONN: Final = "conn"
@@ -107,9 +110,11 @@ UNDECODABLE: Final = "undecodable"
 CELL: Final = "cell"
 """``phase``: begun, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
-"""``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, paused, resumed or exited.
+"""``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, paused, resumed, replaced
+or exited.
 
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
+``replaced``: another process has taken its place while it was paused.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """
 FAULT: Final = "fault"

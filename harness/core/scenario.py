@@ -55,6 +55,8 @@ class Evidence:
     forgotten: bool = False
     at_target: bool = True
     network: NetworkEvidence | None = None
+    approached: bool = False
+    """The rule was armed when a program had the target in hand at a failpoint: the frame itself names no record."""
     moved: bool = False
     """The target's partition has another leader at the end than when the fault was applied."""
     engine: tuple[str, ...] = ()

@@ -100,6 +100,8 @@ class ProducerSettings:
     """Each unit is sent in a transaction that the program aborts, and then in one that it commits."""
     fresh: bool = False
     """Each transaction has a producer of its own, whose beginning raises the epoch."""
+    own_id: bool = False
+    """Each process has a transactional id of its own, which fences no other."""
     request_timeout_ms: int = 15_000
     delivery_timeout_ms: int = 60_000
     """How long the client tries before it gives a record up (a third of it where it does not retry)."""
@@ -109,8 +111,8 @@ class ProducerSettings:
             raise SettingsError("a transactional producer is idempotent: idempotence=False cannot be")
         if self.cursor is SaveCursor.IN_TRANSACTION and not self.transactional:
             raise SettingsError("a cursor can be saved in a transaction only by a transactional producer")
-        if (self.aborts_first or self.fresh) and not self.transactional:
-            raise SettingsError("aborts_first and fresh are about transactions: the producer must be transactional")
+        if (self.aborts_first or self.fresh or self.own_id) and not self.transactional:
+            raise SettingsError("aborts_first, fresh and own_id are about transactions: the producer must be transactional")
         if self.resend and self.acks == 0:
             raise SettingsError("with acks=0 nobody learns that a record should be sent again: resend cannot be")
         if self.unit < 1 or self.in_flight < 1:
@@ -135,6 +137,9 @@ class ConsumerSettings:
     session_timeout_ms: int = 6000
     group_metadata: GroupMetadata = GroupMetadata.AT_POLL
     auto_commit_interval_ms: int = 5000
+    reset: Literal["earliest", "latest", "none"] = "earliest"
+    """``auto.offset.reset``: where to go on when no position is saved. What begins elsewhere than at the earliest record is
+    given a position at the beginning before it starts, as an administrator would."""
     request_timeout_ms: int | None = None
     """None: a little longer than the session time-out."""
     executors: int = 0

@@ -28,6 +28,9 @@ class Sign(StrEnum):
     """The batch that holds the target was planned or worked on by a second incarnation of its driver."""
     ENDED_AGAIN = "ended-again"
     """The client asked for the end of the target's transaction again."""
+    ASKED_AGAIN = "asked-again"
+    """Of the target's transaction something was asked more than once: that a partition, a group or a position be part of it (by
+    the client), or that its end be written into a log (by the coordinator)."""
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
     REPLICATED = "replicated"

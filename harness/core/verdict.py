@@ -224,7 +224,7 @@ class Proof:
     def _unhealthy_after(self) -> str | None:
         for event in self.history.of(kinds.NODE):
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
-                if event.get("status") == 0 or self._supervised(event):
+                if event.get("status") == 0 or self._supervised(event) or self._replaced(event):
                     continue
                 return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
@@ -233,6 +233,11 @@ class Proof:
         """Whether a process that ended by itself was started again by a supervisor that the pipeline declares."""
         lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] > end["t"])
         return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
+
+    def _replaced(self, end: Event) -> bool:
+        """Whether another had taken the place of what ended: it may be told so, and end of it."""
+        lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] < end["t"])
+        return any(e.get("phase") == "replaced" for e in lives)
 
     def _failure(self) -> str | None:
         return next((f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None)
@@ -268,16 +273,19 @@ class Proof:
         hits = [e for e in self.hits if e["event"] == kind]
         if not hits:
             return f"the fault is said to have fired, but no {evidence.trigger} was hit"
-        if evidence.at_target and not any(_names(hit, self.plan.target) for hit in hits):
+        if evidence.at_target and not any(_names(hit, self.plan.target) for hit in (self.hits if evidence.approached else hits)):
             return f"the fault fired at another record than its target {self.plan.target}"
         if len(self.hits) > (most := self._most_hits()):
             return f"the fault was to fire at most {most} times, and was hit {len(self.hits)} times"
         return None
 
     def _most_hits(self) -> int:
-        """How often the trigger may be hit: once, or as often as its rule was armed for (no limit: however often)."""
+        """How often triggers may be hit: a failpoint once, rules as often as they were armed for (no limit: however often)."""
         limits = [e.get("limit", 1) for e in self.history.of(kinds.RULE) if e.get("phase") == "armed"]
-        return max(1, sum(len(self.hits) if limit is None else limit for limit in limits))
+        rules = sum(len(self.hits) if limit is None else limit for limit in limits)
+        evidence = self.plan.evidence
+        by_rule = evidence.trigger == "rule"
+        return max(rules, int(by_rule)) + int(evidence.approached or not by_rule)
 
     def _victims(self) -> str | None:
         if self.fired_at is None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from harness.faults.absent import Absent
 from harness.faults.drop import Drop
+from harness.faults.expire import Expire
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.move import Move
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
+from harness.faults.outlive import Outlive
 from harness.faults.pause import Pause
 from harness.faults.strike import Blow, Strike
 from harness.faults.usurp import Usurp
 
-FAULTS = {fault.id: fault for fault in (NoFault, Kill, Drop, Late, Pause, Usurp, Network, Move, Strike)}
+FAULTS = {fault.id: fault for fault in (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Strike)}
 """The registry: every fault by its name."""
 
-__all__ = ["FAULTS", "Blow", "Drop", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Pause", "Strike", "Until", "Usurp"]
+__all__ = [
+    "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Outlive", "Pause",
+    "Strike", "Until", "Usurp",
+]  # fmt: skip

@@ -23,7 +23,7 @@ class Drop:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target; nobody died."""
-        return Evidence("rule", at_target=not self.at.offset)
+        return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None)
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""

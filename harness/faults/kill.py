@@ -66,7 +66,8 @@ class Kill:
         """The rule or failpoint was hit at the target, and the victims died by SIGKILL."""
         exact = not (isinstance(self.at, OnWire) and self.at.offset)
         kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
-        return Evidence(kind, killed=self.victims, forgotten=self.forget is not None, at_target=exact)
+        approached = isinstance(self.at, OnWire) and self.at.since is not None
+        return Evidence(kind, killed=self.victims, forgotten=self.forget is not None, at_target=exact, approached=approached)
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Late:
     """The request ``at`` is held and its connection cut; at ``into`` it arrives, over a connection of its own.
 
-    What ``into`` describes waits meanwhile. ``kill``: then the sender dies, and what waited is discarded with it.
+    What ``into`` describes waits meanwhile. ``kill``: then the sender dies, and what waited is discarded with it; with
+    ``dies``, it goes on, and dies there.
     """
 
     id: ClassVar[str] = "late"
@@ -24,16 +25,24 @@ class Late:
     at: OnWire
     into: OnWire
     kill: bool = False
+    dies: OnWire | None = None
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.REQUEST:
             raise ValueError("only a request can arrive late: a response belongs to its connection")
         if self.at.role is not self.into.role:
             raise ValueError("a late request arrives in the life of its own sender")
+        if self.dies is not None and not self.kill:
+            raise ValueError("what dies somewhere is killed")
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target; with ``kill``, the sender died by SIGKILL."""
-        return Evidence("rule", killed=(self.at.role,) if self.kill else (), at_target=not self.at.offset)
+        return Evidence(
+            "rule",
+            killed=(self.at.role,) if self.kill else (),
+            at_target=not self.at.offset,
+            approached=self.at.since is not None,
+        )
 
     def arm(self, bench: Bench) -> None:
         """Arm both rules."""
@@ -41,6 +50,9 @@ class Late:
                                 occurrence=self.at.occurrence))  # fmt: skip
         bench.arm(self.into, Rule("into", Action.HOLD, api=self.into.api, direction=self.into.direction,
                                   occurrence=self.into.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        if self.dies is not None:
+            bench.arm(self.dies, Rule("dies", Action.HOLD, api=self.dies.api, direction=self.dies.direction,
+                                      occurrence=self.dies.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
@@ -55,6 +67,11 @@ class Late:
             return
         bench.resolve(fired.hold, How.DELIVER)
         bench.say("applied", node=fired.node)
+        if self.dies is not None:
+            bench.resolve(reached.hold, How.RELEASE)
+            reached = bench.await_fired(self.dies)
+            if reached is None:
+                return
         if self.kill:
             victim = bench.target(self.at.role, fired.node)
             victim.kill()

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Pause:
     """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened.
 
-    ``others_finish``: first, those that took over do all the work there is.
+    ``others_finish``: first, those that took over do all the work there is; ``others_ask``: they ask for the positions of what
+    they took over.
     """
 
     id: ClassVar[str] = "pause"
 
     at: Trigger
     others_finish: bool = True
+    others_ask: bool = False
 
     def evidence(self) -> Evidence:
         """The trigger was hit at the target, and the process was stopped."""
@@ -48,6 +50,8 @@ class Pause:
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
         bench.await_session_expired(self.at.role)
+        if self.others_ask:
+            bench.await_asked(self.at.role, sleeper)
         if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
             bench.await_exhausted()
             bench.settle()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.bench import OnWire, Trigger
 from harness.core.scenario import Evidence
+from harness.wire.rules import Action, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, InProgram
+    from harness.bench import Bench
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +19,19 @@ class Usurp:
 
     id: ClassVar[str] = "usurp"
 
-    at: InProgram
+    at: Trigger
 
     def evidence(self) -> Evidence:
-        """The failpoint was hit at the target, and the process was stopped."""
-        return Evidence("failpoint", paused=(self.at.role,))
+        """The trigger was hit at the target, and the process was stopped."""
+        return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def arm(self, bench: Bench) -> None:
-        """Arm the failpoint."""
-        bench.arm_failpoint(self.at, "pause")
+        """Arm the trigger."""
+        if isinstance(self.at, OnWire):
+            bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                    occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        else:
+            bench.arm_failpoint(self.at, "pause")
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
@@ -38,7 +44,9 @@ class Usurp:
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
         bench.stand_in(self.at.role)
+        bench.await_exhausted()
         bench.settle()
         sleeper.resume()
+        bench.resolve(fired.hold, How.RELEASE)
         bench.await_zombie(sleeper)
         bench.say("healed")

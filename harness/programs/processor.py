@@ -55,7 +55,7 @@ class Processor:
             consuming.rewind(self._consumer, batch)
 
     def _new_producer(self) -> Producer:
-        producer = self._client.make_producer(self._stage, transactional_id=f"{self._stage.key}-{self._stage.name}")
+        producer = self._client.make_producer(self._stage, transactional_id=self._stage.transactional_id)
         if self._stage.settings.producer.transactional:
             producer.init_transactions()
         return producer

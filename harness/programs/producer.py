@@ -55,7 +55,7 @@ class Producing:
         self._sender.producer.close(CLOSE_S)
 
     def _new_producer(self) -> Producer:
-        producer = self._client.make_producer(self._stage, transactional_id=f"{self._stage.key}-producer")
+        producer = self._client.make_producer(self._stage, transactional_id=self._stage.transactional_id)
         if self._settings.transactional:
             producer.init_transactions()
         return producer

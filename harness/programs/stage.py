@@ -58,6 +58,8 @@ class Stage:
     pipeline: PipelineKind = PipelineKind.PLAIN
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
+    transactional_id: str = ""
+    """Of its producer, where that is transactional: whoever begins with the same one fences it."""
     client: str = "kafka-python"
     """The client it talks through: a name of :data:`harness.programs.clients.ADAPTERS`."""
 

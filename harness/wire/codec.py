@@ -23,6 +23,7 @@ from kafka.protocol.producer.transaction import (
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
 )
 from kafka.record.memory_records import MemoryRecords
 
@@ -153,6 +154,22 @@ class Transactional:
 
 
 @dataclass(frozen=True, slots=True)
+class Joining(Transactional):
+    """AddPartitionsToTxn or AddOffsetsToTxn of a client: what it asks to be part of its transaction, in words."""
+
+    producer_id: int = -1
+    producer_epoch: int = -1
+    what: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """A WriteTxnMarkers request, of a coordinator: (producer id, epoch, topic/partition)."""
+
+    markers: tuple[tuple[int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
     """Topic names by :func:`topic_id_name`, learnt from a Metadata response."""
 
@@ -160,7 +177,17 @@ class Names:
 
 
 Content: TypeAlias = (
-    Produce | ProduceAnswer | Fetch | FetchAnswer | Commit | CommitAnswer | EndTxn | EndTxnAnswer | Transactional | Names
+    Produce
+    | ProduceAnswer
+    | Fetch
+    | FetchAnswer
+    | Commit
+    | CommitAnswer
+    | EndTxn
+    | EndTxnAnswer
+    | Transactional
+    | Markers
+    | Names
 )
 
 
@@ -350,8 +377,21 @@ def _read_transactional(message: Any, _version: int) -> Transactional:
 
 def _read_add_partitions(message: Any, version: int) -> Transactional:
     if version < 4:  # noqa: PLR2004 - KIP-890: a batch of transactions, from broker to broker
-        return Transactional((message.v3_and_below_transactional_id,))
+        what = tuple(f"{topic.name}/{part}" for topic in message.v3_and_below_topics for part in topic.partitions)
+        return Joining((message.v3_and_below_transactional_id,), message.v3_and_below_producer_id,
+                       message.v3_and_below_producer_epoch, what)  # fmt: skip
     return Transactional(tuple(each.transactional_id for each in message.transactions))
+
+
+def _read_add_offsets(message: Any, _version: int) -> Joining:
+    return Joining((message.transactional_id,), message.producer_id, message.producer_epoch, (f"group {message.group_id}",))
+
+
+def _read_markers(message: Any, _version: int) -> Markers:
+    return Markers(tuple(
+        (marker.producer_id, marker.producer_epoch, f"{topic.name}/{part}")
+        for marker in message.markers for topic in marker.topics for part in topic.partition_indexes
+    ))  # fmt: skip
 
 
 def _read_names(message: Any, version: int) -> Names:
@@ -370,9 +410,10 @@ _READERS: Final[dict[tuple[int, Direction], tuple[Any, Any]]] = {
     (Api.OFFSET_COMMIT, Direction.RESPONSE): (OffsetCommitResponse, _read_commit_answer),
     (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_transactional),
     (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (AddPartitionsToTxnRequest, _read_add_partitions),
-    (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_transactional),
+    (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_add_offsets),
     (Api.END_TXN, Direction.REQUEST): (EndTxnRequest, _read_end_txn),
     (Api.END_TXN, Direction.RESPONSE): (EndTxnResponse, _read_end_txn_answer),
+    (Api.WRITE_TXN_MARKERS, Direction.REQUEST): (WriteTxnMarkersRequest, _read_markers),
     (Api.TXN_OFFSET_COMMIT, Direction.REQUEST): (TxnOffsetCommitRequest, _read_txn_commit),
     (Api.TXN_OFFSET_COMMIT, Direction.RESPONSE): (TxnOffsetCommitResponse, _read_commit_answer),
 }

@@ -33,6 +33,8 @@ MAX_PENDING = 10_000
 """Unanswered requests remembered per connection. A broker answers in order and one at a time: no client gets there."""
 CELL_APIS = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
 """What is read of every cell, rules or not."""
+CALLS = frozenset({Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN, Api.WRITE_TXN_MARKERS})
+"""Requests that are counted for the transaction they are about, where they can be read."""
 
 
 class CutError(Exception):
@@ -317,14 +319,15 @@ class Lane:
         wanted = any(armed.rule.needs_content for armed in candidates) and codec.decodable(frame.api, self._direction)
         needed = frame.api in CELL_APIS
         names = frame.api == Api.METADATA and self._direction is Direction.RESPONSE
-        if frame.size <= self._wire.decode_limit and (needed or names or candidates):
+        counted = frame.api in CALLS and self._direction is Direction.REQUEST
+        if frame.size <= self._wire.decode_limit and (needed or names or counted or candidates):
             if not await self._fill(frames.LENGTH_BYTES + frame.size):
                 return False
             await self._conn.gate()
             start = frames.LENGTH_BYTES
             frame.payload = bytes(memoryview(self._inlet.buffer)[start : start + frame.size])
         earlier = asked.insight if asked else NOTHING
-        if needed or names or wanted:
+        if needed or names or counted or wanted:
             frame.insight = self._look(frame, cell, earlier, needed=needed)
         else:
             frame.insight = Insight(earlier.subject, because=earlier.because)

@@ -124,10 +124,14 @@ SELECTABLE_BY_RECORD = frozenset(
         (Api.TXN_OFFSET_COMMIT, _RES),
         (Api.END_TXN, _REQ),
         (Api.END_TXN, _RES),
+        (Api.WRITE_TXN_MARKERS, _REQ),
+        (Api.WRITE_TXN_MARKERS, _RES),
     }
 )
 """Frames of which the wire knows the records. (An incremental fetch request names nothing: select its response.)"""
-SELECTABLE_BY_TOPIC = SELECTABLE_BY_RECORD - {(Api.END_TXN, _REQ), (Api.END_TXN, _RES)}
+SELECTABLE_BY_TOPIC = frozenset(
+    (api, direction) for api, direction in SELECTABLE_BY_RECORD if api not in {Api.END_TXN, Api.WRITE_TXN_MARKERS}
+)
 SELECTABLE_BY_TRANSACTION = frozenset(
     (api, direction)
     for api in (

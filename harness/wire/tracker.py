@@ -7,7 +7,7 @@ it reached its destination, and returns the history lines. Between the two the r
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,10 @@ class _Transaction:
 
     records: set[str] = field(default_factory=set)
     positions: dict[tuple[str, Place], int] = field(default_factory=dict)
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often each thing was asked of the coordinator, or by it: API, and what it was about."""
+    ending: bool = False
+    """Its end was asked for."""
 
 
 class Tracker:
@@ -122,7 +126,12 @@ class Tracker:
                 return self._commit(content, request)
             case codec.EndTxn():
                 return self._end_txn(content, request)
+            case codec.Markers():
+                return self._markers(content)
             case codec.Transactional():
+                if isinstance(content, codec.Joining):
+                    calls = self._transaction(content.producer_id, content.producer_epoch).calls
+                    calls.update(("joining", what) for what in content.what)
                 return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content)
             case _:
                 return Insight(content=content, request=request)
@@ -141,6 +150,20 @@ class Tracker:
                 return self._end_txn_answer(content, end, asked)
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")
+
+    def _markers(self, markers: codec.Markers) -> Insight:
+        """The transaction that is ending, or has ended last: the client may have gone on to the next already."""
+        records: set[str] = set()
+        again: list[Line] = []
+        for producer_id, epoch, what in markers.markers:
+            key = (producer_id, epoch)
+            begun = self._open.get(key)
+            transaction = begun if begun is not None and begun.ending else self._ended.get(key)
+            if transaction is not None:
+                transaction.calls["marker", what] += 1
+                records |= transaction.records
+                again += _asked_again(transaction, "marker", what)
+        return Insight(Subject(frozenset(records)), content=markers, lines=tuple(again))
 
     def _record(self, item: codec.Item) -> str | None:
         if self._identity is None:
@@ -223,6 +246,9 @@ class Tracker:
         lines = []
         records: set[str] = set()
         topics = {self._name(topic) for topic, _, _ in commit.offsets}
+        if commit.transactional_id is not None:
+            calls = self._transaction(commit.producer_id, commit.producer_epoch).calls
+            calls.update(("offset", f"{topic}/{partition} {offset}") for topic, partition, offset in commit.offsets)
         for topic, partition, offset in commit.offsets:
             place = (self._name(topic), partition)
             low = self._saved.get((commit.group, place), -1)
@@ -262,6 +288,7 @@ class Tracker:
         key = (end.producer_id, end.producer_epoch)
         # asked for again, it is the one that has just ended
         transaction = self._open.get(key) or self._ended.get(key) or _Transaction()
+        transaction.ending = True
         fields = {
             "transactional_id": end.transactional_id,
             "producer_id": end.producer_id,
@@ -271,7 +298,8 @@ class Tracker:
         }
         subject = self._subject(set(transaction.records), set(), end.transactional_id)
         asked = [{"record": record, "request": request, "outcome": None} for record in sorted(subject.records)]
-        lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked))
+        again = [line for call in transaction.calls for line in _asked_again(transaction, *call)]
+        lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
         return Insight(subject, None, end, request, lines)
 
     def _end_txn_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
@@ -321,6 +349,15 @@ class Tracker:
         while len(self._open) > MAX_TRANSACTIONS:
             self._open.popitem(last=False)
         return found
+
+
+def _asked_again(transaction: _Transaction, call: str, what: str) -> list[Line]:
+    """Say of each record of a transaction that something was asked for more than once."""
+    times = transaction.calls[call, what]
+    if times < 2:  # noqa: PLR2004 - again is twice
+        return []
+    fields = {"call": call, "what": what, "times": times}
+    return [Line(kinds.ASKED_AGAIN, {"record": record, **fields}) for record in sorted(transaction.records)]
 
 
 def _worst(errors: Iterator[int]) -> int:

@@ -430,6 +430,30 @@ def test_a_rule_may_be_armed_for_several_hits() -> None:
         check(kind, "", judged(story).verdict)
 
 
+def test_a_rule_that_names_no_record_is_placed_by_a_failpoint() -> None:
+    """The frame says nothing of the target; the program that had it in hand when the rule was armed does. Once, and no more."""
+    for approached, times, kind in ((True, 1, Kind.KEPT), (False, 1, Kind.VOID), (True, 2, Kind.VOID), (True, 0, Kind.VOID)):
+        story = run()
+        hit = first(story, "rule")
+        hit.update(record=None, records=[])
+        for _ in range(times):
+            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1, pid=101)["t"] = hit["t"] - 3
+        evidence = Evidence("rule", killed=(Role.PRODUCER,), approached=approached)
+        check(kind, "", judged(story, evidence=evidence).verdict)
+
+
+def test_who_was_replaced_may_end_by_an_error() -> None:
+    """A zombie is told that it is fenced, and ends; who was not replaced is not healthy."""
+    for replaced, kind in ((True, Kind.KEPT), (False, Kind.VOID)):
+        story = run()
+        healed = first(story, "fault", phase="healed")["t"]
+        if replaced:
+            node = {"node": "consumer", "role": "consumer", "incarnation": 1}
+            story.tell("node", "runner", **node, phase="replaced")["t"] = healed + 3
+        exit_of(story, "consumer", 1, signal=None, status=1)["t"] = healed + 5
+        check(kind, "" if replaced else "consumer was not healthy after the fault", judged(story).verdict)
+
+
 def test_the_process_that_hit_the_failpoint_is_the_one_that_died() -> None:
     """By its process id, which the kernel gave."""
     story = run()

@@ -11,10 +11,13 @@ from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitRespo
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     EndTxnRequest,
     EndTxnResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
 )
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
@@ -188,6 +191,46 @@ def txn_commit_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
     part = topics.TxnOffsetCommitResponsePartition(version=version, partition_index=0, error_code=error)
     data = [topics(version=version, name=TOPIC, partitions=[part])]
     return encoded(TxnOffsetCommitResponse(version=version, topics=data), corr)
+
+
+def add_partitions(corr: int, client: str, writer: Writer, *partitions: int, version: int = 3) -> bytes:
+    """Make an AddPartitionsToTxn request."""
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(version=version, name=TOPIC, partitions=list(partitions))
+    request = AddPartitionsToTxnRequest(
+        version=version,
+        v3_and_below_transactional_id=writer.transactional_id,
+        v3_and_below_producer_id=writer.producer_id,
+        v3_and_below_producer_epoch=writer.epoch,
+        v3_and_below_topics=[topic],
+    )
+    return encoded(request, corr, client)
+
+
+def add_offsets(corr: int, client: str, writer: Writer, *, version: int = 3) -> bytes:
+    """Make an AddOffsetsToTxn request."""
+    request = AddOffsetsToTxnRequest(
+        version=version,
+        transactional_id=writer.transactional_id,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        group_id="g",
+    )
+    return encoded(request, corr, client)
+
+
+def markers(corr: int, client: str, writer: Writer, *partitions: int, version: int = 1) -> bytes:
+    """Make a WriteTxnMarkers request with one marker."""
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    topic = marker.WritableTxnMarkerTopic(version=version, name=TOPIC, partition_indexes=list(partitions))
+    one = marker(
+        version=version,
+        producer_id=writer.producer_id,
+        producer_epoch=writer.epoch,
+        transaction_result=True,
+        topics=[topic],
+        coordinator_epoch=0,
+    )
+    return encoded(WriteTxnMarkersRequest(version=version, markers=[one]), corr, client)
 
 
 def end_txn(corr: int, client: str, writer: Writer, *, committed: bool = True, version: int = 3) -> bytes:

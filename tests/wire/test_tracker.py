@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.core import events as kinds
 from harness.wire import codec
 from harness.wire.rules import Api, Direction
 from harness.wire.tracker import NOTHING, FetchSession, Insight, Tracker
@@ -160,6 +161,66 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
     talk.request(Api.PRODUCE, kf.produce(5, CLIENT, kf.batch([kf.payload("b-2")], TX), writer=TX))
     assert talk.request(Api.END_TXN, kf.end_txn(6, CLIENT, TX)).subject.records == {"b-2"}
     assert talk.commit(2) == ["a-2"]
+
+
+def asked_again(talk: Talk) -> list[tuple[str, str, str, int]]:
+    """Return what was asked again: record, call, what, times; and forget it."""
+    said = [(f["record"], f["call"], f["what"], f["times"]) for kind, f in talk.lines if kind == kinds.ASKED_AGAIN]
+    talk.lines.clear()
+    return said
+
+
+def one_transaction(talk: Talk, record: str, *, calls: int = 1, answered: bool = True) -> None:
+    """Add a partition and the group, send a record, end the transaction; each call so often."""
+    for _ in range(calls):
+        talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0), reached=False)
+        talk.request(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets(2, CLIENT, TX))
+    talk.request(Api.PRODUCE, kf.produce(3, CLIENT, kf.batch([kf.payload(record)], TX), writer=TX))
+    end = talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX))
+    if answered:
+        talk.response(Api.END_TXN, kf.end_txn_answer(4), end, 3)
+
+
+def test_what_is_asked_again_counts_for_its_own_transaction() -> None:
+    """Once in each of two transactions is not again; twice in one is, whether it arrived or not."""
+    talk = Talk()
+    one_transaction(talk, "a-1")
+    one_transaction(talk, "a-2")
+    assert asked_again(talk) == []
+    one_transaction(talk, "a-3", calls=2)
+    assert asked_again(talk) == [("a-3", "joining", f"{kf.TOPIC}/0", 2), ("a-3", "joining", "group g", 2)]
+
+
+def test_another_partition_is_not_again() -> None:
+    """A client may add partitions one by one."""
+    talk = Talk()
+    talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0))
+    talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(2, CLIENT, TX, 1))
+    one_transaction(talk, "a-1", calls=0)
+    assert asked_again(talk) == []
+
+
+def test_a_position_sent_twice_is_asked_again() -> None:
+    """The same position of the same partition, in one transaction."""
+    talk = Talk()
+    talk.fetched("a-1")
+    for corr in (1, 2):
+        talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(corr, CLIENT, 1, TX))
+    talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
+    assert [(record, call, times) for record, call, _, times in asked_again(talk)] == [("a-1", "offset", 2)]
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["after the answer", "before it"])
+def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
+    """Not about the next one, of which the client may have asked something already; written twice, they are asked again."""
+    talk = Talk()
+    one_transaction(talk, "a-1", answered=answered)
+    if answered:
+        talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(5, CLIENT, TX, 0))
+    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", TX, 0)).subject.records == {"a-1"}
+    assert asked_again(talk) == []
+    talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", TX, 0))
+    assert asked_again(talk) == [("a-1", "marker", f"{kf.TOPIC}/0", 2)]
 
 
 def test_an_aborted_transaction_saves_no_position() -> None:

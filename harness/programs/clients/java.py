@@ -124,7 +124,7 @@ def make_consumer(stage: Stage) -> Consumer:
         "group.id": stage.group,
         "enable.auto.commit": settings.position is SavePosition.AUTO,
         "auto.commit.interval.ms": settings.auto_commit_interval_ms,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": settings.reset,
         "isolation.level": settings.isolation,
         "max.poll.records": settings.unit,
         "max.partition.fetch.bytes": most_bytes,

@@ -93,7 +93,7 @@ def make_consumer(stage: Stage) -> Consumer:
         group_instance_id=f"{stage.key}-{stage.name}" if settings.members is Members.STATIC else None,
         enable_auto_commit=auto,
         auto_commit_interval_ms=settings.auto_commit_interval_ms,
-        auto_offset_reset="earliest",
+        auto_offset_reset=settings.reset,
         isolation_level=settings.isolation,
         max_poll_records=settings.unit,
         max_partition_fetch_bytes=1 if settings.unit == 1 else 1 << 20,

@@ -34,6 +34,9 @@ _FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.FENCED_INSTAN
 _PUT_OUT = {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.REBALANCE_IN_PROGRESS, Code._NO_OFFSET}  # noqa: SLF001
 _REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
 
+_RESET = {"earliest": "earliest", "latest": "latest", "none": "error"}
+"""Its own words for where to go on without a position."""
+
 CALL_S = 60.0
 """How long a call of a transaction is repeated while the client says that it may be."""
 METADATA_S = 10.0
@@ -117,7 +120,7 @@ def make_consumer(stage: Stage) -> Consumer:
         "group.id": stage.group,
         "enable.auto.commit": settings.position is SavePosition.AUTO,
         "auto.commit.interval.ms": settings.auto_commit_interval_ms,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": _RESET[settings.reset],
         "isolation.level": settings.isolation,
         "max.partition.fetch.bytes": 1 if settings.unit == 1 else 1 << 20,
         "queued.min.messages": settings.unit,
@@ -264,10 +267,11 @@ class Consumer:
             return []
         more = self._consumer.consume(most - 1, 0) if most > 1 else []
         # what a message says instead of a record (a time-out, a topic that is unknown yet) this client mends by itself, unless
-        # it says that it is done for: put out as a static member, it never joins again
+        # it says that it is done for (put out as a static member, it never joins again) or does not know where to go on
         for message in (first, *more):
-            if message.error() is not None and message.error().fatal():
-                raise _error(message.error())
+            error = message.error()
+            if error is not None and (error.fatal() or error.code() == Code._AUTO_OFFSET_RESET):  # noqa: SLF001 - see above
+                raise _error(error)
         return [_delivered(message) for message in (first, *more) if message.error() is None]
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:  # noqa: ARG002 - socket.timeout.ms bounds it

@@ -148,6 +148,8 @@ def _faults(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.FAULT and event.get("phase") == "forgot" and "records" in event:
             yield f"deleted from {event.get('file')}, as retention would: {event.get('records')} records"
+        elif event["event"] == kinds.FAULT and event.get("phase") == "forgot" and "positions" in event:
+            yield f"positions of the group {event.get('group')} deleted: {event.get('positions')}"
         elif event["event"] == kinds.FAULT and event.get("phase") == "forgot":
             yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
 

@@ -13,10 +13,10 @@ from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults.strike import Blow
-from harness.systems.kafka.broker import INTERNAL_TOPICS
+from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS
 from harness.systems.kafka.containers import Containers
 from harness.systems.kafka.nodes import BrokerNode, StageNode
-from harness.wire.rules import How
+from harness.wire.rules import Api, Direction, How, is_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +37,7 @@ FIRE_S = 60.0
 IDLE_S = 1.5
 """How long nothing may move, with the source exhausted, before a trigger counts as not fired."""
 EXPULSION_S = 30.0
+JOIN_S = 30.0
 
 
 @dataclass
@@ -59,6 +60,10 @@ class KafkaBench:
     """Whether every saved position is past the last visible record."""
     exhausted: Callable[[], bool]
     """Whether the source has nothing left to give."""
+    substitute: Callable[[], tuple[StageNode, StageNode]] | None = None
+    """Puts another producer in the place of the cell's; returns both."""
+    newcomer: Callable[[Role], StageNode] | None = None
+    """Makes one more process of a role, of the cell from then on."""
     network: CellNetwork | None = None
     make_topics: Callable[[], None] | None = None
     """Makes the cell's topics, once more where a volume with all of them was lost."""
@@ -67,11 +72,24 @@ class KafkaBench:
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
     _kept: Containers | None = None
+    _reached: dict[Trigger, Fired] = field(default_factory=dict)
+    _waiting: dict[OnWire, Rule] = field(default_factory=dict)
+    """Rules that are armed when what they count from has fired."""
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire at the trigger's record and role."""
-        record = self.load.records[self.load.target.position - 1 + trigger.offset].id
-        rule = replace(rule, role=str(trigger.role), record=record)
+        if trigger.since is None:
+            record = self.load.records[self.load.target.position - 1 + trigger.offset].id
+            self._put(trigger, replace(rule, role=str(trigger.role), record=record))
+        elif (near := self._reached.get(trigger.since)) is not None:
+            self._put(trigger, replace(rule, role=str(trigger.role), client=f"{{key}}.{near.node}"))
+        elif isinstance(trigger.since, InProgram):
+            self.arm_failpoint(trigger.since, "pause")
+            self._waiting[trigger] = rule
+        else:
+            raise RuntimeError(f"{self.cell.id}: what a rule counts from has not fired")
+
+    def _put(self, trigger: OnWire, rule: Rule) -> None:
         self.deployed.wire.arm(self.cell.id, rule)
         self._rules.append(rule.id)
         self._rule_of[trigger] = rule.id
@@ -83,12 +101,29 @@ class KafkaBench:
 
     def await_fired(self, trigger: Trigger) -> Fired | None:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
-        idle = _Idle(self.progress, self.exhausted, self.idle_s)
+        if isinstance(trigger, OnWire) and trigger in self._waiting and not self._approach(trigger):
+            return None
+        # what counts from something that has fired is about to come, and does not show beforehand
+        near = isinstance(trigger, OnWire) and trigger.since is not None
+        idle = _Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
         try:
             fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
             return None
-        return fired if isinstance(fired, Fired) else None
+        if isinstance(fired, Fired):
+            self._reached[trigger] = fired
+            return fired
+        return None
+
+    def _approach(self, trigger: OnWire) -> bool:
+        """Wait until a process stands still with the target in hand, arm the rule, let it go on; false where none does."""
+        rule, since = self._waiting.pop(trigger), trigger.since
+        near = self.await_fired(since) if since is not None else None
+        if near is None or since is None:
+            return False
+        self.arm(trigger, rule)
+        self.target(since.role, near.node).resume()
+        return True
 
     def resolve(self, hold: str | None, how: How) -> None:
         """Say what becomes of what the wire holds."""
@@ -151,13 +186,83 @@ class KafkaBench:
         """No query, no batch in hand."""
         raise NotImplementedError(f"{self.cell.id} has no streaming query")
 
+    def forget_positions(self) -> None:
+        """Put the dead members out, delete the group, and say what it had saved."""
+        observer, topic = self.deployed.observer, self.topics[0]
+        had = observer.positions(self.group, topic)
+        observer.expel(self.group)
+        observer.forget((), [self.group])
+        if left := observer.positions(self.group, topic):
+            raise RuntimeError(f"the group {self.group} was deleted, and has saved {left}")
+        self.say("forgot", group=self.group, positions={str(partition): offset for partition, offset in had.items()})
+
+    def await_reading(self, node: Target) -> None:
+        """Wait for the first Fetch request of its present incarnation."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} reads nothing")
+        client = node.stage.client_id
+        wait_until(lambda: node.ended() is not None or any(is_prefix(client, e["client"]) for e in self._asked(Api.FETCH)),
+                   within_s=FIRE_S, because=f"{node.name} to ask for records", poll_s=0.1)  # fmt: skip
+
+    def await_asked(self, role: Role, sleeper: Target) -> None:
+        """Wait for an OffsetFetch request of another, since the sleeper was stopped."""
+        since = max(e["t"] for e in self._said(kinds.NODE) if e["phase"] == "paused" and e["node"] == sleeper.name)
+        others = [f"{self.cell.key}.{stage.name}" for stage in self.stages if stage.role is role and stage.name != sleeper.name]
+
+        def asked() -> bool:
+            late = (e["client"] for e in self._asked(Api.OFFSET_FETCH) if e["t"] > since)
+            return any(is_prefix(other, client) for client in late for other in others)
+
+        wait_until(asked, within_s=FIRE_S, because=f"another {role} to ask for the positions of what it took over", poll_s=0.1)
+
+    def _asked(self, api: Api) -> Iterator[Event]:
+        """The requests of an API that have passed so far."""
+        return (e for e in self._said(kinds.FRAME) if e["api"] == api.label and e["dir"] == Direction.REQUEST)
+
+    def await_aborted(self, node: Target) -> None:
+        """Ask the coordinator; the transaction was open when its process was stopped."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} has no transaction")
+        name = node.stage.transactional_id
+        wait_until(lambda: self.deployed.observer.transaction(name) == "CompleteAbort", within_s=FIRE_S, poll_s=0.05,
+                   because=f"the coordinator to abort what the {node.name} has left open")  # fmt: skip
+
+    def supervise(self, node: Target) -> None:
+        """Start it again where it ended by an error."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} has no supervisor")
+        wait_until(lambda: node.ended() or (self.exhausted() and self.settled()), within_s=FIRE_S, poll_s=0.05,
+                   because=f"{node.name} to end, or to go on")  # fmt: skip
+        end = node.ended()
+        if end is not None and end.status != 0:
+            node.supervised = True
+            node.restart()
+
+    def join(self, role: Role) -> None:
+        """Start one more process of a role, and wait until it is a member."""
+        if self.newcomer is None:
+            raise NotImplementedError(f"{self.cell.id}: nobody joins the {role}s")
+        stage = self.newcomer(role)
+        self.stages = (*self.stages, stage)
+        stage.start()
+        want = sum(each.role is role for each in self.stages)
+        wait_until(lambda: self.deployed.observer.members(self.group) >= want, within_s=JOIN_S, poll_s=0.05,
+                   because=f"{stage.name} to ask for a place in the group")  # fmt: skip
+
     def stand_in(self, role: Role) -> None:
-        """Nobody stands in here: groups share the work among the processes they have."""
-        raise NotImplementedError(f"{self.cell.id}: nobody stands in for a {role}")
+        """Start another producer in the place of the first; groups share the work among the processes they have."""
+        if self.substitute is None or role is not Role.PRODUCER:
+            raise NotImplementedError(f"{self.cell.id}: nobody stands in for a {role}")
+        first, second = self.substitute()
+        self.stages = tuple(second if stage is first else stage for stage in self.stages)
+        self.history.write(kinds.NODE, node=first.name, role=role, incarnation=first.stage.incarnation, phase="replaced")
+        second.restart()
 
     def await_zombie(self, node: Target) -> None:
-        """Nobody stands in here."""
-        raise NotImplementedError(f"{self.cell.id}: {node.name} was not replaced")
+        """Wait until it has ended: it was fenced, or has sent everything."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} was not replaced")
+        wait_until(node.ended, within_s=FIRE_S, because=f"the replaced {node.name} to end", poll_s=0.05)
 
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has one member less than the cell has processes of this role."""
@@ -234,7 +339,9 @@ class KafkaBench:
         return node
 
     def _who(self, hit: Hit) -> str:
-        """The node whose frame was hit, by its client id."""
+        """The node whose frame was hit, by its client id; of what a broker asks another, the broker it goes to."""
+        if hit.role == INTER_BROKER:
+            return hit.node
         return hit.client.split(".")[1]
 
     def disarm(self) -> None:

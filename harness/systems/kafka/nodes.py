@@ -41,6 +41,8 @@ class StageNode:
     ready_within_s: float = READY_S
     client: ClientSetup | None = None
     """What its client needs around it; null: nothing."""
+    supervised: bool = False
+    """What has ended by itself is started again, as a supervisor does."""
     _told: bool = False
 
     @property
@@ -67,7 +69,7 @@ class StageNode:
         )
         self.node = self.runtime.start(spec)
         self._told = False
-        self._say("started", pid=self.node.pid)
+        self._say("started", pid=self.node.pid, supervised=self.supervised)
 
     def await_ready(self) -> None:
         """Wait until the program says that it does its work. Raises WaitTimeoutError; returns where it has ended."""

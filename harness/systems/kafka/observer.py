@@ -20,6 +20,7 @@ from kafka.errors import (
     NotEnoughReplicasError,
     TopicAlreadyExistsError,
 )
+from kafka.structs import OffsetAndMetadata
 
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
@@ -211,11 +212,24 @@ class Observer:
             offsets = self._admin_client().list_group_offsets({group: None})[group]
         return {p.partition: meta.offset for p, meta in offsets.items() if p.topic == topic and meta.offset >= 0}
 
+    def save_positions(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
+        """Save positions of a group that has no members, as an administrator does."""
+        wanted = {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
+        with self._lock:
+            told = self._admin_client().alter_group_offsets(group, wanted)
+        if refused := {error.__name__ for error in told.values()} - {"NoError"}:
+            raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
+
     @_registered
     def members(self, group: str) -> int:
         """Return how many members a group has."""
         with self._lock:
             return len(self._admin_client().describe_groups([group])[group]["members"])
+
+    def transaction(self, transactional_id: str) -> str:
+        """Return the state that a transaction is in, as its coordinator says: Ongoing, CompleteAbort ..."""
+        with self._lock:
+            return str(self._admin_client().describe_transactions([transactional_id])[transactional_id].state.value)
 
     @_registered
     def groups(self) -> tuple[str, ...]:

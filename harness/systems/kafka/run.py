@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
@@ -61,9 +61,11 @@ class KafkaCellRun:
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(),
+            newcomer=self._newcomer, substitute=self._substitute,
             progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=self._exhausted,
             make_topics=self._make_topics,
         )  # fmt: skip
+        self._replaced: tuple[StageNode, ...] = ()
         self._db: DatabaseSink | None = None
         self._closed = False
         self._on_wire = False
@@ -82,6 +84,9 @@ class KafkaCellRun:
         """Topics, outbox, sink, wire."""
         (self.directory / LOGS).mkdir(parents=True, exist_ok=True)
         self._make_topics()
+        if self.cell.settings.consumer.reset != "earliest":
+            beginning = dict.fromkeys(range(self.cell.settings.topic.partitions), 0)
+            self.deployed.observer.save_positions(self._group, self._topics.source, beginning)
         Outbox.create(self._outbox, self._load.records)
         DatabaseSink.create(self._sink)
         self._db = DatabaseSink(self._sink)
@@ -135,7 +140,7 @@ class KafkaCellRun:
         if self._closed:
             return
         self._closed = True
-        for stage in (self._producer, *self._consumers):
+        for stage in (self._producer, *self._consumers, *self._replaced):
             if stage.started:
                 stage.kill()
         if self._on_wire:
@@ -216,6 +221,7 @@ class KafkaCellRun:
             outbox=str(self._outbox), sink=str(self._sink), history=str(self.directory / HISTORY),
             settings=self.cell.settings, pipeline=self.cell.scenario.pipeline, jitter_ms=self._load.jitter_ms,
             seed=self.cell.seed, client=self.deployed.adapter(self.cell),
+            transactional_id=f"{self.cell.key}-{name}",
         )  # fmt: skip
         return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
                          self.directory / LOGS, self.directory / "failpoints",
@@ -226,6 +232,22 @@ class KafkaCellRun:
         count = self.cell.settings.consumer.count
         names = [str(role)] if count == 1 else [f"{role}-{n}" for n in range(1, count + 1)]
         return tuple(self._stage(role, name) for name in names)
+
+    def _substitute(self) -> tuple[StageNode, StageNode]:
+        """Put another producer in the place of the first: with its transactional id, unless each has its own."""
+        first = self._producer
+        name = "producer-2"
+        transactional_id = f"{self.cell.key}-{name}" if self.cell.settings.producer.own_id else first.stage.transactional_id
+        stage = replace(first.stage, name=name, incarnation=0, transactional_id=transactional_id)
+        self._producer = replace(first, stage=stage, node=None)
+        self._replaced = (*self._replaced, first)
+        return first, self._producer
+
+    def _newcomer(self, role: Role) -> StageNode:
+        """Return one more process of the consuming side."""
+        stage = self._stage(role, f"{role}-{len(self._consumers) + 1}")
+        self._consumers = (*self._consumers, stage)
+        return stage
 
     def _broker_node(self) -> BrokerNode | None:
         if self.cell.scenario.deployment is not Deployment.OWN:

@@ -1,0 +1,49 @@
+"""Outlive: an outage that is longer than a transaction may take; its coordinator ends the transaction meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+from harness.wire.rules import Action, FreezeScope, How, Rule
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Outlive:
+    """At ``at`` the process is stopped until the coordinator has aborted its transaction; then it goes on.
+
+    Where its client tells it that it may not, it ends, and its supervisor starts it again.
+    """
+
+    id: ClassVar[str] = "outlive"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, and the process was stopped."""
+        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the rule."""
+        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
+                                occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Stop it, wait for the abort, wake it, start it again where it ends."""
+        fired = bench.await_fired(self.at)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        sleeper = bench.target(self.at.role, fired.node)
+        sleeper.pause()
+        bench.say("applied", node=sleeper.name)
+        bench.await_aborted(sleeper)
+        sleeper.resume()
+        bench.resolve(fired.hold, How.RELEASE)
+        bench.supervise(sleeper)
+        bench.say("healed")

@@ -1,0 +1,121 @@
+"""Saved positions that are gone: a reader was away for longer than its group's offsets are kept, or somebody deleted them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from harness.bench import InProgram, OnWire
+from harness.core.prediction import Exactly, Select
+from harness.core.scenario import Predicted, Role, Scenario, Suite
+from harness.core.settings import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    EXACTLY_ONCE_IN_TRANSACTION,
+    EXACTLY_ONCE_WITH_RESULT,
+    PipelineKind,
+    Settings,
+    TopicSettings,
+)  # fmt: skip
+from harness.core.sign import Sign
+from harness.faults import Expire
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, EOS, REQUEST
+
+if TYPE_CHECKING:
+    from harness.core.semantics import Semantic
+
+T2T = PipelineKind.TOPIC_TO_TOPIC
+UP_TO_NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=2)
+"""While the reader is away one more record is stored, and the request with the one after it waits for the reader."""
+REFUSAL = {"kafka-python": "NoOffsetForPartition", "confluent-kafka": "_AUTO_OFFSET_RESET"}
+"""How each client says that it does not know where to go on."""
+
+
+def after(settings: Settings, reset: Literal["earliest", "latest", "none"]) -> Settings:
+    """Return a recipe with this ``auto.offset.reset``, on one partition: read in the source's order."""
+    return replace(settings, consumer=replace(settings.consumer, reset=reset), topic=TopicSettings(partitions=1))
+
+
+def begins_anew(settings: Settings, *, forbidden: bool) -> Predicted:
+    """Everything that was recorded is recorded again."""
+    return Predicted(duplicated=Exactly(Select.THROUGH_TARGET), control=forbidden, settings=after(settings, "earliest"))
+
+
+def begins_at_end(settings: Settings, *, forbidden: bool) -> Predicted:
+    """What was stored while the reader was away is skipped."""
+    return Predicted(lost=Exactly(Select.NEXT), control=forbidden, settings=after(settings, "latest"))
+
+
+def refuses(*all_settings: tuple[Semantic, Settings]) -> dict[str, dict[Semantic, Predicted]]:
+    """The reader ends, and says why; by client."""
+    return {
+        client: {
+            semantic: Predicted(control=True, stops=word, settings=after(settings, "none"))
+            for semantic, settings in all_settings
+        }
+        for client, word in REFUSAL.items()
+    }  # fmt: skip
+
+
+EARLIEST = Scenario(
+    id="positions-expired+earliest", failure_point="positions-expired", group="offsets",
+    fault=Expire(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
+    because="The reader was away for longer than its positions are kept, with nothing in hand. It begins at the earliest record: "
+    "all that it has recorded is delivered again, and the idempotent consumer absorbs it. At most once that is a broken promise: "
+    "a position saved before the work protects as long as it is kept.",
+    expect={
+        AMO: begins_anew(AT_MOST_ONCE, forbidden=True),
+        ALO: begins_anew(AT_LEAST_ONCE, forbidden=False),
+        EOS: Predicted(sign=Sign.ABSORBED, settings=after(EXACTLY_ONCE, "earliest")),
+    },
+)  # fmt: skip
+
+LATEST = replace(
+    EARLIEST, id="positions-expired+latest",
+    because="The reader was away for longer than its positions are kept. It begins at the end, and what was stored meanwhile is "
+    "skipped without a word: no acks, no transaction and no idempotent consumer bring it back.",
+    expect={
+        AMO: begins_at_end(AT_MOST_ONCE, forbidden=False),
+        ALO: begins_at_end(AT_LEAST_ONCE, forbidden=True),
+        EOS: begins_at_end(EXACTLY_ONCE, forbidden=True),
+    },
+)  # fmt: skip
+
+_NONE = refuses((AMO, AT_MOST_ONCE), (ALO, AT_LEAST_ONCE), (EOS, EXACTLY_ONCE))
+
+NONE = replace(
+    EARLIEST, id="positions-expired+none",
+    because="Told to begin nowhere, the reader ends with an error, and nothing is lost or recorded twice until somebody decides.",
+    expect=_NONE["kafka-python"], by_client=_NONE,
+)  # fmt: skip
+
+KEPT_WITH_RESULT = replace(
+    EARLIEST, id="positions-expired+with-result",
+    because="The position is kept where the results are, and the group has none to lose: the reader goes on behind the record.",
+    expect={EOS: Predicted(sign=Sign.RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
+)  # fmt: skip
+
+PROCESSOR = Expire(InProgram(Role.PROCESSOR, "after-commit"), UP_TO_NEXT)
+
+PROCESSOR_EARLIEST = replace(
+    EARLIEST, pipeline=T2T, fault=PROCESSOR,
+    because="The position was committed in the transaction of the results, and is kept no longer for that: the processor begins "
+    "at the earliest record, and each result is committed a second time. Exactly-once ends with the position.",
+    expect={
+        ALO: begins_anew(AT_LEAST_ONCE, forbidden=False),
+        EOS: begins_anew(EXACTLY_ONCE_IN_TRANSACTION, forbidden=True),
+    },
+)  # fmt: skip
+
+PROCESSOR_LATEST = replace(
+    LATEST, pipeline=T2T, fault=PROCESSOR,
+    expect={
+        ALO: begins_at_end(AT_LEAST_ONCE, forbidden=True),
+        EOS: begins_at_end(EXACTLY_ONCE_IN_TRANSACTION, forbidden=True),
+    },
+)  # fmt: skip
+
+BY_NIGHT = (EARLIEST, LATEST, NONE, KEPT_WITH_RESULT, PROCESSOR_LATEST)
+OFFSETS = (PROCESSOR_EARLIEST, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT))

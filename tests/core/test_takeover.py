@@ -1,0 +1,32 @@
+"""The faults ``outlive`` and ``usurp``: who sleeps, what happens meanwhile, and that the sleeper goes on where it was."""
+
+from __future__ import annotations
+
+from harness.bench import InProgram, OnWire
+from harness.core.scenario import Role
+from harness.faults import Outlive, Usurp
+from harness.wire.rules import Api, Direction
+from tests.core.recording import steps
+
+END = OnWire(Role.PRODUCER, Api.END_TXN, Direction.REQUEST)
+IN_HAND = InProgram(Role.DRIVER, "before-recording")
+
+
+def test_a_transaction_is_aborted_while_its_process_sleeps() -> None:
+    """The request goes on only when there is nothing left to commit; what the process makes of that, its supervisor sees."""
+    assert steps(Outlive(END), END) == [
+        "fired", "pause", "applied", "await_aborted", "resume", "resolve EndTxn release", "supervise", "healed",
+    ]  # fmt: skip
+
+
+def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
+    """Its request, which was on its way when it fell asleep, arrives then."""
+    assert steps(Usurp(END), END) == [
+        "fired", "pause", "applied", "stand_in producer", "await_exhausted", "settle", "resume", "resolve EndTxn release",
+        "await_zombie", "healed",
+    ]  # fmt: skip
+
+
+def test_where_nothing_was_hit_nobody_sleeps() -> None:
+    """Neither on the wire nor in a program."""
+    assert steps(Outlive(END)) == steps(Usurp(END)) == steps(Usurp(IN_HAND)) == []
