@@ -213,6 +213,21 @@ COORDINATOR_CRASH_BEFORE_END_ACK = replace(
     "same end.",
 )  # fmt: skip
 
+SOON_GIVEN_UP = replace(
+    exactly_once(), topic=TopicSettings(partitions=3, replicas=3, min_insync=2),
+    producer=replace(exactly_once().producer, request_timeout_ms=5000, delivery_timeout_ms=10_000),
+)  # fmt: skip
+"""On three brokers; a client that waits in vain says so long before the harness gives up."""
+
+COORDINATOR_FAILS_OVER = replace(
+    COORDINATOR_CRASH_BEFORE_MARKERS, id="coordinator-fails-over-before-markers", deployment=Deployment.CLUSTER,
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST), (Role.COORDINATOR,), late=Role.COORDINATOR),
+    because="The decision to commit is in the coordinator's log and its replicas; no marker is in any other. The coordinator "
+    "dies, and the broker that leads the log after it reads the decision, and has the markers written. (kafka-python 3.0.12 "
+    "finds that broker and asks it nothing, until it gives the next record up; our program then takes a new producer.)",
+    expect={EOS: Predicted(sign=Sign.ASKED_AGAIN, settings=SOON_GIVEN_UP)},
+)  # fmt: skip
+
 SHORT_MS = 3000
 """A time-out of transactions that is longer than any of ours takes, and shorter than the outage."""
 
@@ -276,6 +291,7 @@ BY_NIGHT = (
     COORDINATOR_CRASH_BEFORE_END,
     COORDINATOR_CRASH_AFTER_MARKERS,
     COORDINATOR_CRASH_BEFORE_END_ACK,
+    COORDINATOR_FAILS_OVER,
 )
 TRANSACTIONS = (
     LATE_COMMIT,

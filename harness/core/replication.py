@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event, History
 
-PARTS = {Role.LEADER, Role.FOLLOWER, Role.CONTROLLER}
+PARTS = {Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR}
 """Roles that a broker of a cluster has for a while: the history must say that it had them."""
+TRANSACTION_LOG = ("__transaction_state", 0)
+"""Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""
 
 
 def replication_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
@@ -54,12 +56,15 @@ def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | 
         if end.get("role") not in PARTS:
             continue
         place = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
+        if end.get("role") == Role.COORDINATOR:
+            place = TRANSACTION_LOG
         said = [e for e in history.of(kinds.LEADERSHIP) if e["t"] < end["t"] and (e["topic"], e["partition"]) == place]
         if not said:
             return f"nothing says whether {end.get('node')} was the {end.get('role')}"
         node, last = end.get("node"), said[-1]
         had = {
             Role.LEADER: last["leader"] == node,
+            Role.COORDINATOR: last["leader"] == node,
             Role.FOLLOWER: last["leader"] != node and node in last["replicas"],
             Role.CONTROLLER: last["controller"] == node,
         }

@@ -34,6 +34,8 @@ class Role(StrEnum):
     """A broker that follows it."""
     CONTROLLER = "controller"
     """The node that leads the quorum of controllers."""
+    COORDINATOR = "coordinator"
+    """The broker of a cluster that coordinates the transactions: the leader of their log."""
     DRIVER = "driver"
     """The JVM that plans and drives the batches of a streaming query."""
     EXECUTOR = "executor"

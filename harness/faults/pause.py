@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import InProgram, OnWire, Trigger
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Pause:
     """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened.
 
-    ``others_finish``: first, those that took over do all the work there is; ``others_ask``: they ask for the positions of what
-    they took over.
+    ``others_finish``: first, those that took over do all the work there is; ``others_ask``: first, they ask for the positions
+    of what they took over, and do the work when it has gone on; its request to join again waits until they have.
     """
 
     id: ClassVar[str] = "pause"
@@ -50,11 +50,20 @@ class Pause:
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
         bench.await_session_expired(self.at.role)
+        joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
         if self.others_ask:
+            bench.arm(joins, Rule("joins", Action.HOLD, api=joins.api, direction=joins.direction))
             bench.await_asked(self.at.role, sleeper)
         if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
             bench.await_exhausted()
             bench.settle()
         sleeper.resume()
         bench.resolve(fired.hold, How.RELEASE)
+        if self.others_ask:
+            held = bench.await_fired(joins)
+            if held is None:  # never healed: the judge will say so
+                return
+            bench.await_exhausted()
+            bench.settle()
+            bench.resolve(held.hold, How.RELEASE)
         bench.say("healed")

@@ -73,3 +73,11 @@ def test_a_leader_that_was_to_move_and_stayed_is_told() -> None:
     assert unmoved(stayed, "r") == "the leader was to move, and stayed: broker-2"
     assert unmoved(History((sent, *elsewhere)), "r") == "the leader was to move, and stayed: unknown"
     assert unmoved(History((sent, led(2, "broker-2"), led(9, "broker-3"))), "r") is None
+
+
+@pytest.mark.parametrize(("leads", "wrong"), [("broker-1", False), ("broker-3", True)])
+def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: bool) -> None:
+    """Whoever leads the target's partition does not matter."""
+    log = {**led(2, leads), "topic": "__transaction_state"}
+    history = History((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
+    assert bool(wrong_part(history, "r", [event(5, kinds.NODE, role=Role.COORDINATOR, node="broker-1")])) is wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.bench import InProgram, OnWire
 from harness.core.scenario import Role
-from harness.faults import Outlive, Usurp
+from harness.faults import Outlive, Pause, Usurp
 from harness.wire.rules import Api, Direction
 from tests.core.recording import steps
 
@@ -30,3 +30,13 @@ def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
 def test_where_nothing_was_hit_nobody_sleeps() -> None:
     """Neither on the wire nor in a program."""
     assert steps(Outlive(END)) == steps(Usurp(END)) == steps(Usurp(IN_HAND)) == []
+
+
+def test_whoever_was_put_out_comes_back_when_the_others_have_done_its_work() -> None:
+    """They ask while it sleeps, and work when it has gone on; it would else have its partition back before they began."""
+    at = OnWire(Role.PROCESSOR, Api.END_TXN, Direction.REQUEST)
+    joins = OnWire(Role.PROCESSOR, Api.JOIN_GROUP, Direction.REQUEST, since=at)
+    assert steps(Pause(at, others_finish=False, others_ask=True), at, joins) == [
+        "fired", "pause", "applied", "await_session_expired processor", "arm joins", "await_asked processor", "resume",
+        "resolve EndTxn release", "await_exhausted", "settle", "resolve JoinGroup release", "healed",
+    ]  # fmt: skip

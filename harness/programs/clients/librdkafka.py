@@ -102,7 +102,8 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     if settings.transactional:
         timeout = stage.settings.transaction_timeout_ms
         config |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout,
-                   "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout)}  # fmt: skip
+                   "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout),
+                   "socket.timeout.ms": min(settings.request_timeout_ms, timeout)}  # fmt: skip
     try:
         return Producer(RdProducer(config))
     except KafkaException as raised:

@@ -245,8 +245,7 @@ class KafkaBench:
         stage = self.newcomer(role)
         self.stages = (*self.stages, stage)
         stage.start()
-        want = sum(each.role is role for each in self.stages)
-        wait_until(lambda: self.deployed.observer.members(self.group) >= want, within_s=JOIN_S, poll_s=0.05,
+        wait_until(lambda: self.deployed.observer.joined(self.group, stage.stage.client_id), within_s=JOIN_S, poll_s=0.05,
                    because=f"{stage.name} to ask for a place in the group")  # fmt: skip
 
     def stand_in(self, role: Role) -> None:

@@ -10,6 +10,7 @@ from kafka.errors import KafkaError
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
+from harness.core.replication import TRANSACTION_LOG
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.systems.kafka.bench import KafkaBench
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER)
+OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR)
 SYNC_S = 60.0
 
 
@@ -97,6 +98,9 @@ class ClusterBench(KafkaBench):
     def _number(self, role: Role) -> int:
         """The number of the broker that has this role for the target's partition."""
         found = say_leaderships(self.deployed, self.history, self.topics[:1])
+        if role is Role.COORDINATOR:
+            topic, partition = TRANSACTION_LOG
+            return say_leaderships(self.deployed, self.history, (topic,))[topic, partition].leader
         if role is Role.CONTROLLER:
             return answered(self.deployed.observer.controller)
         known = {part: now for (_, part), now in found.items()}

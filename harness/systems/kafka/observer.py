@@ -226,6 +226,12 @@ class Observer:
         with self._lock:
             return len(self._admin_client().describe_groups([group])[group]["members"])
 
+    def joined(self, group: str, client_id: str) -> bool:
+        """Whether a client is a member of a group, or waits to be one."""
+        with self._lock:
+            found = self._admin_client().describe_groups([group])[group]["members"]
+        return any(member["client_id"] == client_id for member in found)
+
     def transaction(self, transactional_id: str) -> str:
         """Return the state that a transaction is in, as its coordinator says: Ongoing, CompleteAbort ..."""
         with self._lock:
