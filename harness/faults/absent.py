@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, Api, Direction, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -34,18 +35,16 @@ class Absent:
 
     def arm(self, bench: Bench) -> None:
         """Arm the first rule."""
-        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                occurrence=self.at.occurrence))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.HOLD))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Hold both, let the others finish, let the member ask to join."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         joins = replace(self.at, api=Api.JOIN_GROUP, direction=Direction.REQUEST, occurrence=1, since=self.at)
-        bench.arm(joins, Rule("joins", Action.HOLD, api=joins.api, direction=joins.direction))
+        bench.arm(joins, rule_at(joins, Action.HOLD, "joins"))
         bench.join(self.at.role)
         held = bench.await_fired(joins)
         if held is None:  # never healed: the judge will say so

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, After, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, After
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -27,14 +28,12 @@ class Drop:
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""
-        bench.arm(self.at, Rule("fault", Action.DROP, api=self.at.api, direction=self.at.direction,
-                                occurrence=self.at.occurrence, after=self.after))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.DROP, after=self.after))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Wait until it has happened."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         bench.say("healed")

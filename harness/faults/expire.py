@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, InProgram, OnWire
@@ -31,16 +32,14 @@ class Expire:
     def arm(self, bench: Bench) -> None:
         """Arm the failpoint and the rule."""
         bench.arm_failpoint(self.at, "kill")
-        bench.arm(self.until, Rule("until", Action.HOLD, api=self.until.api, direction=self.until.direction,
-                                   occurrence=self.until.occurrence))  # fmt: skip
+        bench.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Kill it, delete its positions, let it come back, let the source go on."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         reader = bench.target(self.at.role, fired.node)
         reader.kill()
         bench.say("applied", node=reader.name)

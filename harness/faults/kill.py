@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import InProgram, OnWire, Trigger
 from harness.core.scenario import Evidence, Role
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -76,8 +77,7 @@ class Kill:
         if isinstance(self.at, OnWire):
             broker = self.victims[0] in {Role.BROKER, Role.LEADER}
             scope = FreezeScope.NODE if broker and not self.settle and not self.stalled else FreezeScope.CLIENT
-            rule = Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                        occurrence=self.at.occurrence, freeze=scope)  # fmt: skip
+            rule = rule_at(self.at, Action.HOLD, freeze=scope)
             bench.arm(self.at, rule)
         else:
             bench.arm_failpoint(self.at, "kill")
@@ -85,10 +85,9 @@ class Kill:
 
     def inject(self, bench: Bench) -> None:
         """Kill, dispose, restart."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
             bench.settle()

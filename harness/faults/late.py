@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -46,21 +47,17 @@ class Late:
 
     def arm(self, bench: Bench) -> None:
         """Arm both rules."""
-        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                occurrence=self.at.occurrence))  # fmt: skip
-        bench.arm(self.into, Rule("into", Action.HOLD, api=self.into.api, direction=self.into.direction,
-                                  occurrence=self.into.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.HOLD))
+        bench.arm(self.into, rule_at(self.into, Action.HOLD, "into", freeze=FreezeScope.CLIENT))
         if self.dies is not None:
-            bench.arm(self.dies, Rule("dies", Action.HOLD, api=self.dies.api, direction=self.dies.direction,
-                                      occurrence=self.dies.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+            bench.arm(self.dies, rule_at(self.dies, Action.HOLD, "dies", freeze=FreezeScope.CLIENT))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Hold it and cut, wait until the sender has gone on, let it arrive."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         bench.resolve(fired.hold, How.RELEASE_LATER)
         reached = bench.await_fired(self.into)
         if reached is None:  # never healed: the judge will say so

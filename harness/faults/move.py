@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -26,16 +27,14 @@ class Move:
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""
-        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Move the leader, let the frame go on."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         bench.move_leader()
         bench.say("applied", node=fired.node)
         bench.resolve(fired.hold, How.RELEASE)

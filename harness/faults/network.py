@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.network import Effect, NetworkEvidence
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.faults.firing import rule_at
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -73,8 +74,7 @@ class Network:
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""
-        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction, limit=self.times,
-                                occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:

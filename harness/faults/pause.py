@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import InProgram, OnWire, Trigger
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -36,23 +37,21 @@ class Pause:
         if isinstance(self.at, InProgram):
             bench.arm_failpoint(self.at, "pause")
         else:
-            bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                    occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+            bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, wait for its expulsion and for whoever took over, wake it."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         sleeper = bench.target(self.at.role, fired.node)
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
         bench.await_session_expired(self.at.role)
         joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
         if self.others_ask:
-            bench.arm(joins, Rule("joins", Action.HOLD, api=joins.api, direction=joins.direction))
+            bench.arm(joins, rule_at(joins, Action.HOLD, "joins"))
             bench.await_asked(self.at.role, sleeper)
         if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
             bench.await_exhausted()

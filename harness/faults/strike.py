@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.bench import OnWire  # noqa: TC001 - a saved plan is checked against it
 from harness.core.engine import Said
 from harness.core.scenario import Evidence, Role
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -60,16 +61,14 @@ class Strike:
     def arm(self, bench: Bench) -> None:
         """Arm the trigger: what dies stands still from then on."""
         scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
-        bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                occurrence=self.at.occurrence, freeze=scope))  # fmt: skip
+        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Strike, dispose of what the wire holds, heal."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         others = [bench.target(role) for role in self.besides]
         struck = bench.strike(self.blow, self.role)
         for other in others:

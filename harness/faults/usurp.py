@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import OnWire, Trigger
 from harness.core.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How, Rule
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -28,18 +29,16 @@ class Usurp:
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""
         if isinstance(self.at, OnWire):
-            bench.arm(self.at, Rule("fault", Action.HOLD, api=self.at.api, direction=self.at.direction,
-                                    occurrence=self.at.occurrence, freeze=FreezeScope.CLIENT))  # fmt: skip
+            bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
         else:
             bench.arm_failpoint(self.at, "pause")
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, start the other, let that one finish, wake the first."""
-        fired = bench.await_fired(self.at)
+        fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.say("fired", record=fired.record, node=fired.node)
         sleeper = bench.target(self.at.role, fired.node)
         sleeper.pause()
         bench.say("applied", node=sleeper.name)
