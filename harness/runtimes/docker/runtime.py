@@ -63,6 +63,8 @@ class DockerNode:
         """Whether the kernel ended it for want of memory, as the engine tells."""
         self.sent: set[int] = set()
         """The signals that the engine has taken for it."""
+        self.began_after: float | None = None
+        """When the same container's life before this one ended (seconds since 1970); ``None`` where it is new."""
         self.discarded = False
         """Whether its container is gone, although a restart would want it."""
 
@@ -403,6 +405,7 @@ class DockerRuntime:
     def _run(self, node: DockerNode, before: DockerNode | None) -> None:
         if before is not None and before.spec == node.spec and node.spec.container.keep and not before.discarded:
             node.container = before.container
+            node.began_after = _moment(self.state(node)["FinishedAt"])
             node.container.start()
         else:
             if before is not None and before.spec.container.keep and not before.discarded:
@@ -411,7 +414,7 @@ class DockerRuntime:
         state = self.state(node)
         node.pid = int(state.get("Pid") or 0)
         self._tell("started", node, at_ns=time.monotonic_ns())
-        threading.Thread(target=self._follow, args=(node, state), name=f"follow-{node.name}", daemon=True).start()
+        threading.Thread(target=self._follow, args=(node,), name=f"follow-{node.name}", daemon=True).start()
 
     def _create(self, node: DockerNode) -> Any:
         """Create and start a container through testcontainers."""
@@ -450,13 +453,15 @@ class DockerRuntime:
                 testcontainers_config.ryuk_disabled = ryuk
         return described.get_wrapped_container()
 
-    def _follow(self, node: DockerNode, state: Mapping[str, Any]) -> None:
+    def _follow(self, node: DockerNode) -> None:
         """Copy a container's output into its log until it ends; then say how it ended. A thread of its own."""
         try:
             with telling(f"following node {node.name}"):
-                began = dt.datetime.fromisoformat(str(state["StartedAt"])).timestamp()
+                # of a container that was up before, only what came since; the engine takes the time of a start after the fact,
+                # when a quick program has written already
+                since = {} if node.began_after is None else {"since": node.began_after}
                 with node.log_path.open("ab", buffering=0) as log:
-                    for chunk in node.container.logs(stream=True, follow=True, since=began - 0.0005):
+                    for chunk in node.container.logs(stream=True, follow=True, **since):
                         log.write(chunk)
                 code = int(node.container.wait()["StatusCode"])
                 at_ns = time.monotonic_ns()
@@ -518,3 +523,8 @@ class DockerRuntime:
             self._on_event(kind, node, {"pid": node.pid, "incarnation": node.incarnation, **fields})
         except Exception as error:  # noqa: BLE001 - it is raised by the next call, in a thread of its user
             self._failure = self._failure or error
+
+
+def _moment(text: str) -> float:
+    """Return the seconds since 1970 of a time as the engine writes it."""
+    return dt.datetime.fromisoformat(text).timestamp()
