@@ -122,8 +122,11 @@ class Bench(Protocol):
     def forget_positions(self) -> None:
         """Delete all that the reader's group has saved, and the group with it, while none of its members lives."""
 
-    def await_reading(self, node: Target) -> None:
-        """Wait until a reader that was started again asks for records, and so knows from where on; or has ended."""
+    def await_reading(self, node: Target, *, anew: bool = False) -> None:
+        """Wait until a reader that was started again asks for records, and so knows from where on; or has ended.
+
+        ``anew``: one that was not; it asks twice from now on, and so has been answered once.
+        """
 
     def await_aborted(self, node: Target) -> None:
         """Wait until the coordinator has aborted the transaction that a stopped process has left open."""

@@ -55,4 +55,5 @@ class Absent:
         bench.settle()
         bench.resolve(fired.hold, How.DISCARD)
         bench.resolve(held.hold, How.RELEASE)
+        bench.await_reading(bench.target(self.at.role, fired.node), anew=True)  # a position that goes back does so now
         bench.say("healed")

@@ -20,7 +20,7 @@ def test_it_asks_to_join_when_the_others_have_finished() -> None:
     """A newcomer makes the group gather; the member is put out; the others work; then its request arrives, the answer never."""
     assert steps(Absent(AT), AT, JOINS) == [
         "fired", "arm joins", "join consumer", "applied", "await_session_expired consumer", "await_exhausted", "settle",
-        "resolve Fetch discard", "resolve JoinGroup release", "healed",
+        "resolve Fetch discard", "resolve JoinGroup release", "await_reading", "healed",
     ]  # fmt: skip
 
 

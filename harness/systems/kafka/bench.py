@@ -196,13 +196,18 @@ class KafkaBench:
             raise RuntimeError(f"the group {self.group} was deleted, and has saved {left}")
         self.say("forgot", group=self.group, positions={str(partition): offset for partition, offset in had.items()})
 
-    def await_reading(self, node: Target) -> None:
-        """Wait for the first Fetch request of its present incarnation."""
+    def await_reading(self, node: Target, *, anew: bool = False) -> None:
+        """Wait for the first Fetch request of its present incarnation, or for two more than there are."""
         if not isinstance(node, StageNode):
             raise TypeError(f"{node.name} reads nothing")
         client = node.stage.client_id
-        wait_until(lambda: node.ended() is not None or any(is_prefix(client, e["client"]) for e in self._asked(Api.FETCH)),
-                   within_s=FIRE_S, because=f"{node.name} to ask for records", poll_s=0.1)  # fmt: skip
+
+        def asked() -> int:
+            return sum(is_prefix(client, e["client"]) for e in self._asked(Api.FETCH))
+
+        want = asked() + 2 if anew else 1
+        wait_until(lambda: node.ended() is not None or asked() >= want, within_s=FIRE_S, poll_s=0.1,
+                   because=f"{node.name} to ask for records")  # fmt: skip
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
         """Wait for an OffsetFetch request of another, since the sleeper was stopped."""
