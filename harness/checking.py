@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from harness.core.history import Event
     from harness.core.scenario import Scenario
     from harness.interfaces import System
     from harness.pipelines.cells import DeclaredCell
@@ -37,9 +38,23 @@ _PLUMBING = frozenset({"ApiVersions", "Metadata"})
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many."""
+    """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
+
+    ``processes``: which of its processes own those connections that were still open when the kernel was asked.
+    """
 
     clients: tuple[str, ...]
+    connections: int
+    requests: Mapping[str, int]
+    processes: tuple[Owner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One process of a stage, its connections and the requests on them."""
+
+    pid: int
+    command: str
     connections: int
     requests: Mapping[str, int]
 
@@ -53,6 +68,8 @@ class Check:
     reports: Path
     command: str
     seed: int = 1
+    attached: bool = False
+    """Whether the broker is somebody else's."""
 
     def dry_run(self, progress: Progress) -> CellResult:
         """Run it without a fault. Raises like :func:`harness.runner.run`."""
@@ -66,7 +83,7 @@ class Check:
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
         """Return the cells that are to run and those that do not apply. Raises DeclarationError for an unknown name."""
-        points = failure_points(self.pipeline, {role: one.requests for role, one in seen.items()})
+        points = failure_points(self.pipeline, {role: one.requests for role, one in seen.items()}, attached=self.attached)
         names = [point.id for point in points]
         for name in only:
             if name not in names:
@@ -94,14 +111,22 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     except HistoryError:
         return {}
     frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
+    owners = list(history.of(kinds.OWNER))
     return {
         role: Seen(
             tuple(sorted({e["client"] for e in frames if e["role"] == role})),
             len({e["conn"] for e in frames if e["role"] == role}),
             _counted(e["api"] for e in frames if e["role"] == role),
+            tuple(_processes([e for e in owners if e["role"] == role], frames)),
         )
         for role in sorted({e["role"] for e in frames})
     }
+
+
+def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:
+    for pid, command in {e["pid"]: e["command"] for e in owners}.items():
+        conns = {e["conn"] for e in owners if e["pid"] == pid}
+        yield Owner(pid, command, len(conns), _counted(e["api"] for e in frames if e["conn"] in conns))
 
 
 def _counted(names: Iterator[str]) -> dict[str, int]:
@@ -116,8 +141,9 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
     load = f"{counted(pipeline.records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
     yield f"{pipeline.name} claims {pipeline.claims}: {load}"
     for role, one in seen.items():
-        asked = ", ".join(f"{name} {count}" for name, count in one.requests.items() if name not in _PLUMBING)
-        yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {asked or 'none'}"
+        yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
+        for owner in one.processes if len(one.processes) > 1 else ():
+            yield f"    {owner.pid} ({owner.command}): {counted(owner.connections, 'connection')}; {_asked(owner.requests)}"
     yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
@@ -127,6 +153,10 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
+
+
+def _asked(requests: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in requests.items() if name not in _PLUMBING) or "none"
 
 
 def last_words(result: CellResult) -> Iterator[str]:

@@ -102,7 +102,8 @@ group joins it (call joining), that a position does (offset), or that its end be
 RULE: Final = "rule"
 """``rule, phase, ...``: what became of a wire rule."""
 CONN: Final = "conn"
-"""``phase, conn, role, node, client``: phase is open, close, refused or opaque (bytes that are no frames)."""
+"""``phase, conn, role, node, client``: phase is open (with ``peer``, the client's port), close, refused or opaque (bytes that
+are no frames)."""
 UNDECODABLE: Final = "undecodable"
 """``api, version, because``: the wire needed to look into a frame and could not. Voids the cell."""
 
@@ -117,6 +118,8 @@ or exited.
 ``replaced``: another process has taken its place while it was paused.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """
+OWNER: Final = "owner"
+"""``conn, role, pid, command``: which process of a stage a connection belongs to, as the kernel says."""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
 LEADERSHIP: Final = "leadership"

@@ -16,7 +16,7 @@ from harness.core import engine, network
 from harness.core import events as kinds
 from harness.core.batches import batch_selections
 from harness.core.movement import Movement, movement_of
-from harness.core.prediction import Prediction, Select, examples
+from harness.core.prediction import Permitted, Prediction, Select, examples
 from harness.core.replication import replication_selections, spared, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
@@ -142,7 +142,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
             if kind is Kind.BROKEN and contradiction:
                 reason = f"{reason}; {contradiction}"
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stops is not None)
-    return Verdict(Kind.KEPT, _kept(plan, found), plan.control, as_predicted, fired, plan.stops is not None)
+    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stops is not None)
 
 
 class Proof:
@@ -334,7 +334,14 @@ class Proof:
         pid = next((e.get("pid") for e in self.hits if e["event"] == kinds.FAILPOINT), None)
         lives = [e for e in self.history.of(kinds.NODE) if e.get("node") == name]
         pid = next((e.get("of") for e in lives if e.get("phase") == "joined" and e.get("pid") == pid), pid)
+        if pid is None and any(e.get("of") is not None and e.get("phase") in ("exited", "paused") for e in lives):
+            pid = self._owner()  # one process of several was crashed: the one whose connection it was, or the wrong one
         return (str(lives[0].get("role")), str(name), pid) if name is not None and lives else None
+
+    def _owner(self) -> int | None:
+        """Return the process whose connection the trigger was hit on, where that was asked of the kernel."""
+        conns = {e["conn"] for e in self.hits if e.get("conn") is not None}
+        return next((e["pid"] for e in self.history.of(kinds.OWNER) if e["conn"] in conns), None)
 
     def _healed(self) -> str | None:
         if self.fired_at is None or any(e.get("phase") == "healed" for e in self.history.of(kinds.FAULT)):
@@ -491,7 +498,22 @@ def _duplicates(found: Account) -> str:
     return f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"
 
 
-def _kept(plan: Plan, found: Account) -> str:
+def _anything_goes(plan: Plan) -> bool:
+    """Whether a fault was to strike, and nobody has predicted what comes of it: a pipeline that was declared."""
+    permitted = isinstance(plan.lost, Permitted) and isinstance(plan.duplicated, Permitted)
+    return permitted and plan.sign is None and plan.evidence.trigger != "none"
+
+
+def _repeats(history: History, record: str) -> Iterator[str]:
+    """Yield what the wire saw more than once of a record; a foreign program says nothing of its attempts."""
+    asked = {(e["topic"], e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
+    if len(asked) > len({topic for topic, _ in asked}):
+        yield "sent-again"
+    if len([e for e in history.of(kinds.FETCHED) if e["record"] == record]) > 1:
+        yield "fetched-again"
+
+
+def _kept(plan: Plan, history: History, found: Account) -> str:
     """The causal sentence of a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
@@ -503,6 +525,9 @@ def _kept(plan: Plan, found: Account) -> str:
         parts.append(_duplicates(found))
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
+    elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:
+        seen = sorted({*map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
+        parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no sign of protection was seen for {plan.target}")
     return "; ".join(parts)
 
 

@@ -130,10 +130,16 @@ _POINTS = (
 NO_FAULT = "none"
 
 
-def failure_points(pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None = None) -> tuple[Scenario, ...]:
+def failure_points(
+    pipeline: Pipeline,
+    requests: Mapping[str, Collection[str]] | None = None,
+    *,
+    attached: bool = False,
+) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline; what does not apply says why.
 
-    ``requests``: which APIs each role was seen to use (by the dry run); without it only roles decide.
+    ``requests``: which APIs each role was seen to use (by the dry run); without it only roles
+    decide. ``attached``: the broker is somebody else's.
     """
     found = [_scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)]
     for point in _POINTS:
@@ -142,6 +148,8 @@ def failure_points(pipeline: Pipeline, requests: Mapping[str, Collection[str]] |
             name = point.id if len(present) < 2 else f"{role}-{point.id}"  # noqa: PLR2004 - two stages have this point
             name = name.replace("producer-producer-", "producer-").replace("processor-producer-", "processor-")
             reason = _reason(point, role, pipeline, requests)
+            if attached and point.act == "broker":
+                reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
             scenario = _scenario(pipeline, name, _fault(point, role), point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
     return (*found, *(_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints))

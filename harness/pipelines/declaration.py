@@ -24,10 +24,14 @@ DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 DECLARED_RECORDS = 48
+STAGE, PROCESS = "stage", "process"
+"""What a crash ends."""
 LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
+JARS = re.compile(r"\{jars:([^}]*)\}")
+"""In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
 URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
 """Of an input: on this machine, and with a port."""
 
@@ -84,7 +88,9 @@ class Stage:
     when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
     started again, as a supervisor would. ``position`` says where a consuming stage keeps it: ``group`` (Kafka's consumer
     group) or ``elsewhere`` (then lostack cannot tell what it has skipped from what it has yet to read). ``failpoints``:
-    names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand.
+    names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand. ``crash``
+    says what dies: the whole ``stage``, or the one ``process`` of it whose connection (or failpoint) is hit; what its
+    siblings and its parent do about that is theirs.
     """
 
     role: Role
@@ -95,6 +101,7 @@ class Stage:
     restart: bool = True
     position: str = "group"
     failpoints: tuple[str, ...] = ()
+    crash: str = STAGE
 
     def __post_init__(self) -> None:
         for name in self.failpoints:
@@ -105,6 +112,7 @@ class Stage:
         if not self.command:
             raise DeclarationError(f"the {self.role} has no command")
         choice("position", self.position, ("group", "elsewhere"))
+        choice("crash", self.crash, (STAGE, PROCESS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +240,12 @@ class Pipeline:
     def stage(self, role: Role) -> Stage | None:
         """Return the stage of a role."""
         return next((stage for stage in self.stages if stage.role is role), None)
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """The sets of jars that its commands name."""
+        words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
+        return tuple(dict.fromkeys(name for word in words for name in JARS.findall(word)))
 
     def check_commands(self) -> None:
         """Raise :class:`DeclarationError` where a command is not there."""

@@ -73,6 +73,7 @@ def _stage(data: Any, number: int) -> Stage:
         "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
         "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
+        "crash": _text(f"{where}: crash"),
     }  # fmt: skip
     return Stage(**_values(where, data, read, needed=("role", "command")))
 

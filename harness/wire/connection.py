@@ -426,6 +426,15 @@ class Lane:
         return going_on
 
 
+def _port_of(client: socket.socket) -> int:
+    """Return the port that a client's connection comes from; 0 where it is gone already."""
+    try:
+        port: int = client.getpeername()[1]
+    except OSError:
+        return 0
+    return port
+
+
 class Connection:
     """A client's connection and the one to the broker behind it."""
 
@@ -439,6 +448,7 @@ class Connection:
         self.opaque = asyncio.Event()
         """Set when the bytes turned out to be no frames: then nothing is read or kept back any more."""
         self.alive = True
+        self.peer = _port_of(client)
         self.pending: OrderedDict[int, Pending] = OrderedDict()
         self.session = FetchSession()
         self.frozen_by: set[str] = set()
@@ -465,7 +475,7 @@ class Connection:
         before, self.cell = self.cell, self.wire.cell_of(name, self.route)
         self.wire.freeze_newcomer(self)
         if self.cell is not None and self.cell is not before:
-            self.cell.write("conn", phase="open", **self.fields())
+            self.cell.write("conn", phase="open", peer=self.peer, **self.fields())
         self._announced = True
 
     def fields(self) -> dict[str, object]:

@@ -149,6 +149,33 @@ def test_broken_is_what_the_promise_table_forbids(semantic: Semantic, anomaly: A
     assert found.verdict.green is (found.verdict.kind is Kind.KEPT)
 
 
+def test_where_nothing_is_predicted_the_protection_is_told() -> None:
+    """What was seen of it, or that nothing was; not without a fault, nor where the target itself shows what came of it."""
+    story = run()
+    assert judged(story, sign=None, **ANYTHING).verdict.reason.endswith(f"; {TARGET}: sent-again, taken-again")
+    without(story, lambda row: row["event"] == "unsent")
+    first_taken = first(story, "taken", record=TARGET)
+    without(story, lambda row: row is first_taken)
+    found = judged(story, sign=None, **ANYTHING).verdict
+    assert found.kind is Kind.KEPT
+    assert found.reason.endswith(f"; no sign of protection was seen for {TARGET}")
+    quiet = judged(story, sign=None, evidence=Evidence("none"), **ANYTHING).verdict
+    assert "protection" not in quiet.reason
+
+
+@pytest.mark.parametrize(("owner", "kind"), [(101, Kind.KEPT), (102, Kind.VOID)])
+def test_of_several_processes_the_one_that_was_hit_dies(owner: int, kind: Kind) -> None:
+    """The kernel says whose connection it was; where another process of the same stage was killed, nothing is proved."""
+    story = run()
+    first(story, "rule", phase="hit").update(conn=7)
+    first(story, "fault", phase="fired").update(node="producer")
+    first(story, "node", phase="exited", signal=9).update(of=100)
+    story.tell("owner", "runner", conn=7, role="producer", pid=owner, command="a worker")
+    found = judged(story).verdict
+    assert found.kind is kind
+    assert kind is Kind.KEPT or "another producer was killed" in found.reason
+
+
 def cut_short(story: Story, *phases: str) -> None:
     """Leave only these phases of the drain, and nothing that came after it but the observation."""
     without(story, lambda row: row["event"] == "drain" and row["phase"] not in phases)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ from harness.core.prediction import Select
 from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
-from harness.setup.kafka import ensure_kafka
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -32,18 +32,21 @@ def system() -> Iterator[DeclaredSystem]:
     found.close()
 
 
-class _Silent:
+class Silent:
+    """Says nothing."""
+
     def write(self, _: str) -> int:
+        """Take it."""
         return 0
 
     def flush(self) -> None:
-        pass
+        """Nothing is kept back."""
 
 
 def check(system: DeclaredSystem, reports: Path, file: Path, *only: str) -> dict[str, CellResult]:
     """Run a pipeline dry, then at these failure points."""
     asked = Check(read_pipeline(file), system, reports, "pytest")
-    with make_progress(_Silent()) as progress:  # type: ignore[arg-type]
+    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
         dry = asked.dry_run(progress)
         if dry.verdict.kind is not Kind.KEPT or not only:
             return {"none": dry}
@@ -75,9 +78,8 @@ def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_
     assert not found.judgement.account.lost
 
 
-def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path) -> None:
     """Java's client is idempotent unless told otherwise: a repeated request is absorbed, a restarted producer is not."""
-    monkeypatch.setenv("CLASSPATH", ensure_kafka(lambda _: None).classpath)
     points = ("ack-lost", "producer-crash-before-ack")
     found = check(system, tmp_path, EXAMPLES / "java" / "pipeline.toml", *points)
     assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
@@ -115,6 +117,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("read-uncommitted", "transaction-crash-before-commit", set(), {"target"}),
     ("auto-commit-with-threads", "commit-ack-lost", {"target", "others"}, set()),
     ("ignored-callback", "request-lost", {"target"}, set()),
+    ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
 ]
 
@@ -213,6 +216,37 @@ def test_what_proves_nothing_is_void_and_says_why(system: DeclaredSystem, tmp_pa
     file.write_text(ORDERS.replace(old, new), encoding="utf-8")
     found = check(system, tmp_path / "reports", file)["none"]
     assert found.verdict.kind is Kind.VOID
+    assert said in found.verdict.reason
+
+
+SQLITE = ORDERS[ORDERS.index('kind = "sqlite"') :]
+BAD_RUNS = {
+    "it is refused": ("ingest", "producer.py", "response(201)", "response(400)", Kind.STUCK, "answered 400 to a POST"),
+    "it makes fewer than it should": ("readings", "producer.py", "range(first, 49)", "range(first, 41)", Kind.BROKEN, "8 lost"),
+    "wrong topic": ("orders", "consumer.py", '"orders",\n', '"ordres",\n', Kind.VOID, "it never fetched from its topic"),
+    "sink unreachable": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = ["sh", "-c", "echo no way >&2; exit 2"]',
+                         Kind.VOID, "the output's command 'sh' ended with status 2: no way"),
+    "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.STUCK, "is not quiet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_RUNS.values(), ids=BAD_RUNS)
+def test_a_run_that_is_no_good_says_so(
+    system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, str, str, Kind, str]
+) -> None:
+    """And is never kept: what the reason is depends on where it shows."""
+    name, program, old, new, kind, said = case
+    shutil.copytree(EXAMPLES / name, tmp_path / name)
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "orders", dirs_exist_ok=True)
+    text = (tmp_path / name / program).read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / name / program).write_text(text.replace(old, new), encoding="utf-8")
+    file = tmp_path / name / "pipeline.toml"
+    told = file.read_text(encoding="utf-8").replace('role = "consumer"', 'role = "consumer"\nready_within_s = 6')
+    short = "drain_s = 12\n" if kind is Kind.STUCK else ""
+    file.write_text(short + told, encoding="utf-8")
+    found = check(system, tmp_path / "reports", file)["none"]
+    assert found.verdict.kind is kind, found.verdict.reason
     assert said in found.verdict.reason
 
 

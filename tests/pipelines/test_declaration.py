@@ -68,6 +68,7 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", '[input]\nkind = "own"\nline = "r-{position}"\n[output]'), "and [id]"),
         (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
         (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
+        (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is none; did you mean process?"),
         (("claims", "records = 3\nclaims"), "records: 3; a run needs 12"),
         (("[output]", "[output"), "is no TOML"),
     ],
@@ -137,3 +138,9 @@ def test_the_examples_are_declared_rightly() -> None:
     assert len(files) >= 5
     for file in files:
         read_pipeline(file).check_commands()
+
+
+def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
+    """Each once, in a command or in its environment."""
+    text = GOOD.replace('command = "cat"', 'command = "java -cp {jars:a-1}/*:{jars:b-2}/* X"\nenvironment = { Y = "{jars:a-1}" }')
+    assert read_pipeline(declared(tmp_path, text)).jars == ("a-1", "b-2")

@@ -23,7 +23,8 @@ def test_delivery(lostack_delivery):
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder), *words],
+        [sys.executable, "-m", "pytest", *(() if "cacheprovider" in words else ("-p", "no:cacheprovider")),
+         "--rootdir", str(folder), *words],
         cwd=folder, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
 
@@ -61,9 +62,13 @@ def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
 @pytest.mark.kafka
 @pytest.mark.timeout(400)
 def test_a_broken_promise_fails_its_case(project: Path) -> None:
-    """Kept passes, broken fails with path and fix, what does not apply is skipped with its reason; all in JUnit."""
+    """Kept passes, broken fails with path and fix, what does not apply is skipped with its reason; all in JUnit.
+
+    Of two workers each has a broker of its own; the next session begins with what has failed.
+    """
     words = "commit-ack-lost or transaction-crash-before-commit-ack"
-    done = session(project, "-k", words, "--junitxml", "junit.xml", "-rs")
+    kept = ("-p", "cacheprovider", "-o", "cache_dir=.cache")
+    done = session(project, *kept, "-n", "2", "--dist", "loadfile", "-k", words, "--junitxml", "junit.xml", "-rs")
     found = {}
     for case in ET.parse(project / "junit.xml").iter("testcase"):
         bad = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
@@ -77,3 +82,7 @@ def test_a_broken_promise_fails_its_case(project: Path) -> None:
     assert "n/a: the dry run saw no EndTxn request of the producer" in done.stdout
     assert "broken: at-least-once forbids loss: 1 lost" in done.stdout
     assert "what would mend it: enable.auto.commit=false" in done.stdout
+    again = session(project, *kept, "--last-failed", "--collect-only", "-q")
+    assert [line.partition("::")[2] for line in again.stdout.splitlines() if "::" in line] == [
+        "test_delivery[commit-before-work/commit-ack-lost]"
+    ]

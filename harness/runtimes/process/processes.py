@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
+
 STOPPED = frozenset("TtZX")
 """States of a thread that does nothing: stopped, traced, zombie, dead."""
 
@@ -29,6 +31,32 @@ def thread_states(pid: int) -> list[str]:
     except OSError:
         return []
     return [fields[0] for task in tasks if (fields := _stat(task / "stat"))]
+
+
+def owner_of(group: int, local: int) -> int | None:
+    """Return the member of a process group that has a TCP connection from the port ``local``; None where none has."""
+    return next((pid for pid in group_members(group) if local in local_ports(pid)), None)
+
+
+def local_ports(pid: int) -> set[int]:
+    """Return the ports from which a process has TCP connections; none where it is gone, or somebody else's."""
+    try:
+        return {each.laddr.port for each in psutil.Process(pid).net_connections(kind="tcp") if each.raddr}
+    except psutil.Error:
+        return set()
+
+
+def command_of(pid: int) -> str:
+    """Return a process's command line; empty where it is gone."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return ""
+
+
+def stopped(pid: int) -> bool:
+    """Whether every thread of a process stands still, or it is gone."""
+    return all(state in STOPPED for state in thread_states(pid))
 
 
 def group_stopped(group: int) -> bool:

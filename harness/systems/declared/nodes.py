@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
+import signal
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from harness.core import events as kinds
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process.processes import group_members, owner_of, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
+GONE_S = 20.0
+"""A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
 TAIL = 5
 """Lines of a stage's output that are shown where it fails."""
 
@@ -132,6 +137,15 @@ class CommandNode:
         """Whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None
 
+    def owner(self, port: int) -> int | None:
+        """Return the process of this stage that has a connection from a port; None where none has."""
+        return owner_of(self._alive().pid, port)
+
+    def one(self, pid: int) -> OneProcess | CommandNode:
+        """Return one process of this stage, to be crashed alone; the stage itself where it is its only one."""
+        leader = self._alive().pid
+        return self if group_members(leader) == [pid] else OneProcess(self, pid, leader)
+
     def claim(self, pid: int) -> None:
         """Write down that a process is one of this stage's, where the kernel says so."""
         with contextlib.suppress(ProcessLookupError):
@@ -176,5 +190,59 @@ class CommandNode:
             raise RuntimeError(f"the {self.name} was never started")
         return self.node
 
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write down what became of one of its processes."""
+        self._say(phase, **fields)
+
     def _say(self, phase: str, **fields: Any) -> None:
         self.history.write(kinds.NODE, node=self.name, role=self.name, incarnation=self.incarnation, phase=phase, **fields)
+
+
+class OneProcess:
+    """One process of a stage of several. Implements :class:`harness.bench.Target`. Its parent is the user's own.
+
+    Nobody but its parent is told how it ended: that it was there, and not dead, when it was killed, and that it was gone
+    after that, is what its file descriptor says.
+    """
+
+    def __init__(self, stage: CommandNode, pid: int, leader: int) -> None:
+        self.name = stage.name
+        self.role = stage.role
+        self._stage = stage
+        self._pid = pid
+        self._leader = leader
+
+    def kill(self) -> None:
+        """SIGKILL of this process alone, and wait until it is gone."""
+        try:
+            descriptor = os.pidfd_open(self._pid)
+        except ProcessLookupError as error:
+            raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed") from error
+        try:
+            ended, _, _ = select.select([descriptor], [], [], 0)
+            if ended:
+                raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed")
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            ended, _, _ = select.select([descriptor], [], [], GONE_S)
+        finally:
+            os.close(descriptor)
+        if not ended:
+            raise WaitTimeoutError(f"process {self._pid} of the {self.name} to be gone", GONE_S)
+        self._say("exited", status=None, signal=int(signal.SIGKILL))
+
+    def pause(self) -> None:
+        """SIGSTOP; return when the kernel shows every thread of it stopped."""
+        os.kill(self._pid, signal.SIGSTOP)
+        wait_until(lambda: stopped(self._pid), within_s=GONE_S, because=f"process {self._pid} to stand still")
+        self._say("paused")
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self._pid, signal.SIGCONT)
+        self._say("resumed")
+
+    def restart(self) -> None:
+        """Leave it to its stage: to its parent, or to whoever starts the stage again where that ends."""
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self._stage.say(phase, pid=self._pid, of=self._leader, **fields)

@@ -10,6 +10,7 @@ import dataclasses
 import sys
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
@@ -21,8 +22,9 @@ from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.cells import DeclaredCell
-from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind, fill
+from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
+from harness.runtimes.process.processes import command_of
 from harness.saved import HISTORY, LOGS
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
@@ -30,34 +32,68 @@ from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import BrokerNode
+from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.bench import InProgram, Trigger
+    from harness.bench import InProgram, Target, Trigger
     from harness.core.history import Event, HistoryWriter
     from harness.pipelines.declaration import Stage
     from harness.systems.declared.feeding import Feeder
     from harness.systems.declared.outputs import Results
+    from harness.systems.declared.system import DeclaredDeployed
     from harness.systems.kafka.observer import LogCopy
-    from harness.systems.kafka.system import KafkaDeployed
+    from harness.wire.rules import Rule
 
 SASL_HANDSHAKE = "api-17"
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
 UNFINISHED_S = 3.0
 """A producer that does not end is done when it has tried every record and the wire has been still for this long."""
-CLEAN_S = 20.0
 IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
 
+@dataclass
 class DeclaredBench(KafkaBench):
     """What the faults see: of a foreign program the wire knows the route, and the route is the stage.
 
-    A stage may be several processes: at a failpoint one of them stands still until all are killed.
+    A stage may be several processes: at a failpoint one of them stands still until all are killed, or that one alone.
     """
+
+    seen: Callable[[], Sequence[Event]] = tuple
+    """What the wire has seen so far."""
+    _victim: int | None = None
+    """The one process that is to be crashed, where it is not the whole stage."""
+
+    def arm(self, trigger: OnWire, rule: Rule) -> None:
+        """Arm a rule of the wire; where one process of several is crashed, the connections of the others are not touched."""
+        if rule.freeze is FreezeScope.CLIENT and self._crashes_one(trigger.role):
+            rule = dataclasses.replace(rule, freeze=None)
+        super().arm(trigger, rule)
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the stage of a role, or the one process of it that hit the fault."""
+        found = super().target(role, node)
+        return found.one(self._victim) if isinstance(found, CommandNode) and self._victim is not None else found
+
+    def _crashes_one(self, role: Role) -> bool:
+        stage = super().target(role)
+        if not isinstance(stage, CommandNode):
+            return False
+        struck = self.cell.scenario.fault.evidence()
+        return role in struck.killed and stage.stage.crash == PROCESS
+
+    def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
+        """Note which process of a stage is to be crashed, where it is one alone."""
+        if not self._crashes_one(role):
+            return
+        if pid is None:
+            raise StageError(f"the connection that the fault was hit on belongs to no process of the {role}")
+        self._victim = pid
+        self.history.write(kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid))
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target."""
@@ -74,12 +110,20 @@ class DeclaredBench(KafkaBench):
     def _fired(self, trigger: Trigger) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
-            return None if hit is None else Fired(hit.record, hit.role, hit.held)
+            if hit is None:
+                return None
+            if self._crashes_one(trigger.role):
+                port = next((e["peer"] for e in self.seen() if e["event"] == kinds.CONN and e.get("conn") == hit.conn), 0)
+                stage = super().target(trigger.role)
+                self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit.conn)
+            return Fired(hit.record, hit.role, hit.held)
         told = next(iter(self._said(kinds.FAILPOINT)), None) if self._failpoints_history.exists() else None
         if told is None:
             return None
-        stage = self.target(trigger.role)
-        if isinstance(stage, CommandNode):
+        stage = super().target(trigger.role)
+        if self._crashes_one(trigger.role):
+            self._aim(trigger.role, told["pid"])
+        elif isinstance(stage, CommandNode):
             stage.claim(told["pid"])
         return Fired(self.load.target.id, stage.name, None)
 
@@ -87,7 +131,7 @@ class DeclaredBench(KafkaBench):
 class DeclaredRun:
     """The run of one cell."""
 
-    def __init__(self, deployed: KafkaDeployed, cell: DeclaredCell, directory: Path, history: HistoryWriter) -> None:
+    def __init__(self, deployed: DeclaredDeployed, cell: DeclaredCell, directory: Path, history: HistoryWriter) -> None:
         self.deployed = deployed
         self.cell = cell
         self.history = history
@@ -103,6 +147,7 @@ class DeclaredRun:
         self._results = self._reader()
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
+        self._attributed: set[int] = set()
         self._on_wire = False
         self._closed = False
         own = cell.scenario.deployment is Deployment.OWN
@@ -112,6 +157,7 @@ class DeclaredRun:
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=BrokerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
+            seen=self._events,
         )  # fmt: skip
 
     # --- the steps ---------------------------------------------------------------------------------------------------
@@ -120,9 +166,9 @@ class DeclaredRun:
         """Topics, wire, and the consuming stages, ready; then the fault, armed."""
         for folder in (self._work, self._log, self.directory / "failpoints"):
             folder.mkdir(parents=True, exist_ok=True)
-        self._clean()
-        self.deployed.observer.create_topics({topic: (self._pipeline.partitions, {}) for topic in self._pipeline.topics})
-        routes = [str(role) for role in self._nodes]
+        self.deployed.clean(self._pipeline.topics)
+        self.deployed.create(dict.fromkeys(self._pipeline.topics, self._pipeline.partitions))
+        routes = [route.name for route in self.deployed.routes(*map(str, self._nodes))]
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self._wire_log.file, routes=routes, identity=self.cell.identity)
         self._on_wire = True
         consuming = [node for role, node in self._nodes.items() if role in CONSUMING]
@@ -221,6 +267,17 @@ class DeclaredRun:
                 return trouble
         return None
 
+    def attribute(self) -> None:
+        """Write down which process of a stage each new connection belongs to; one that is gone already is nobody's."""
+        for event in self._events():
+            if event["event"] != kinds.CONN or event["phase"] != "open" or event["conn"] in self._attributed:
+                continue
+            self._attributed.add(event["conn"])
+            stage = self._nodes.get(Role(event["role"]))
+            pid = stage.owner(event["peer"]) if stage is not None and stage.started else None
+            if pid is not None:
+                self.history.write(kinds.OWNER, conn=event["conn"], role=event["role"], pid=pid, command=command_of(pid))
+
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, or ``None``."""
         for topic in self._pipeline.topics:
@@ -255,7 +312,7 @@ class DeclaredRun:
         return {
             "bootstrap": self.deployed.bootstrap(role), "work": self._work, "input": self._work / "input.txt",
             "topic": self._pipeline.topic, "port": self._lease.port, "python": sys.executable,
-            "here": self._pipeline.directory,
+            "here": self._pipeline.directory, **{f"jars:{name}": folder for name, folder in self.deployed.jars.items()},
         }  # fmt: skip
 
     def _node(self, stage: Stage) -> CommandNode:
@@ -288,17 +345,7 @@ class DeclaredRun:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
-                return TopicFeeder(self.deployed.broker.bootstrap, given.topic, keyed, rate=given.rate, history=self.history)
-
-    def _clean(self) -> None:
-        """Delete what the cell before has left: its topics, with their positions, and its groups."""
-        observer = self.deployed.observer
-        groups = observer.groups()
-        for group in groups:
-            observer.expel(group)
-        observer.forget([topic for topic in self._pipeline.topics if observer.has(topic)], groups)
-        gone = f"{', '.join(self._pipeline.topics)} of the cell before to be gone"
-        wait_until(lambda: not any(observer.has(t) for t in self._pipeline.topics), within_s=CLEAN_S, because=gone, poll_s=0.05)
+                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=given.rate, history=self.history)
 
     def _events(self) -> tuple[Event, ...]:
         """What the wire has seen so far."""
@@ -325,13 +372,21 @@ class DeclaredRun:
         """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
         if role not in CONSUMING:
             return
-        events = self._events()
-        conns = {e["conn"] for e in events if e["event"] == kinds.FRAME and e["role"] == role}
-        mine = {e["group"] for e in events if e["event"] == kinds.COMMITTED and int(e["request"].split(":")[0]) in conns}
         alone = sum(each in CONSUMING for each in self._nodes) == 1
-        for group in self.deployed.observer.groups() if alone else sorted(mine):
+        mine = self._committing(role)
+        for group in self.deployed.ours(mine) if alone else sorted(mine & set(self.deployed.ours(mine))):
             if count := self.deployed.observer.expel(group):
                 self.history.write("expelled", group=group, members=count, role=role)
+
+    def _groups(self) -> Sequence[str]:
+        """Return the groups that are the pipeline's."""
+        return self.deployed.groups({group for role in self._nodes for group in self._committing(role)})
+
+    def _committing(self, role: Role) -> set[str]:
+        """Return the groups that a stage was seen to save positions of."""
+        events = self._events()
+        conns = {e["conn"] for e in events if e["event"] == kinds.FRAME and e["role"] == role}
+        return {e["group"] for e in events if e["event"] == kinds.COMMITTED and int(e["request"].split(":")[0]) in conns}
 
     def _keeps_position(self) -> bool:
         reader = next((n.stage for r, n in self._nodes.items() if r in CONSUMING), None)
@@ -340,7 +395,7 @@ class DeclaredRun:
     def _positions(self) -> dict[int, int]:
         """Return the lowest saved position of any group that has one in the topic; -1 where there is none."""
         found: dict[int, int] = {}
-        for group in self.deployed.observer.groups():
+        for group in self._groups():
             for partition, offset in self.deployed.observer.positions(group, self._pipeline.topic).items():
                 found[partition] = min(offset, found.get(partition, offset))
         return {p: found.get(p, -1) for p in range(self._pipeline.partitions)}
@@ -459,6 +514,7 @@ class _Drain:
         self._since = time.monotonic()
 
     def at_rest(self) -> bool:
+        self._run.attribute()
         checks = (
             ("stage", self._run.stage_trouble), ("source", self._run.source_trouble), ("topic", self._run.log_trouble),
             ("position", self._run.position_trouble),

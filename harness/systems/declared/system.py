@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.core.scenario import Deployment
+from harness.core.waiting import wait_until
 from harness.pipelines.cells import SYSTEM, DeclaredCell
+from harness.setup.cache import cache_root
+from harness.setup.jars import ensure_jars, read_jar_set
+from harness.setup.java import find_java
 from harness.systems.declared.run import DeclaredRun
 from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.interfaces import CellRun
     from harness.systems.kafka.ground import Ground
+
+
+CLEAN_S = 20.0
 
 
 class DeclaredSystem(KafkaSystem):
@@ -28,6 +36,15 @@ class DeclaredSystem(KafkaSystem):
         super().__init__()
         self._keep = keep
         self._kept: KafkaDeployed | None = None
+        self._jars: dict[str, Path] = {}
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch the sets of jars that the pipelines' commands name."""
+        for name in {name for cell in cells if isinstance(cell, DeclaredCell) for name in cell.declared.jars}:
+            if name not in self._jars:
+                cache = cache_root()
+                java = find_java(cache, say)
+                self._jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a deployment, or take the one that was kept."""
@@ -43,8 +60,8 @@ class DeclaredSystem(KafkaSystem):
             self._kept.close()
             self._kept = None
 
-    def _deployment(self, ground: Ground, directory: Path) -> KafkaDeployed:
-        return DeclaredDeployed(ground, directory)
+    def _deployment(self, ground: Ground, directory: Path) -> DeclaredDeployed:
+        return DeclaredDeployed(ground, directory, self._jars)
 
 
 class _Kept:
@@ -66,7 +83,41 @@ class _Kept:
 
 
 class DeclaredDeployed(KafkaDeployed):
-    """A broker behind its wire, all of whose routes belong to the cell that is running."""
+    """A broker behind its wire, all of whose routes belong to the cell that is running.
+
+    ``jars``: the folders of the sets that commands may name.
+    """
+
+    def __init__(self, ground: Ground, directory: Path, jars: Mapping[str, Path]) -> None:
+        super().__init__(ground, directory)
+        self.jars = jars
+
+    @property
+    def direct(self) -> str:
+        """Where the broker is reached past the wire."""
+        return self.broker.bootstrap
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return the pipeline's groups: on a broker of one's own, all there are. ``seen``: those that it was seen to use."""
+        del seen
+        return self.observer.groups()
+
+    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return those of them that may be put out and deleted."""
+        return self.groups(seen)
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Create topics: name → partitions."""
+        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()})
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+        topics, groups = tuple(topics), self.ours(())
+        for group in groups:
+            self.observer.expel(group)
+        self.observer.forget([topic for topic in topics if self.observer.has(topic)], groups)
+        gone = f"{', '.join(topics)} of the cell before to be gone"
+        wait_until(lambda: not any(self.observer.has(t) for t in topics), within_s=CLEAN_S, because=gone, poll_s=0.05)
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:  # type: ignore[override]
         """Return the run of one cell."""

@@ -107,8 +107,11 @@ class Observer:
         """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
-    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None) -> None:
-        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on one of any.
+    def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
+                      replicas: int = 1) -> None:  # fmt: skip
+        """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on any.
+
+        ``replicas`` without a placement: how many copies of a partition; -1: as many as the cluster makes by itself.
 
         A broker hands the request on to the controller, and does so again where no answer came: the second one finds the
         topics that the first has made. Names are new with each cell, so a topic that is there is the one that was wanted.
@@ -116,7 +119,7 @@ class Observer:
         wanted: dict[str, dict[str, Any]] = {}
         for name, (partitions, config) in topics.items():
             if placement is None:
-                where: dict[str, Any] = {"num_partitions": partitions, "replication_factor": 1}
+                where: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replicas}
             else:
                 where = {"num_partitions": -1, "replication_factor": -1,
                          "assignments": {p: list(placement(p)) for p in range(partitions)}}  # fmt: skip
