@@ -18,6 +18,7 @@ from kafka.errors import (
     KafkaError,
     MetadataEmptyBrokerList,
     NotEnoughReplicasError,
+    RetriableError,
     TopicAlreadyExistsError,
 )
 from kafka.structs import OffsetAndMetadata
@@ -218,8 +219,15 @@ class Observer:
     def save_positions(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
         """Save positions of a group that has no members, as an administrator does."""
         wanted = {TopicPartition(topic, p): OffsetAndMetadata(offset, "", -1) for p, offset in positions.items()}
-        with self._lock:
-            told = self._admin_client().alter_group_offsets(group, wanted)
+
+        def saved() -> dict[Any, Any] | None:
+            try:
+                with self._lock:
+                    return dict(self._admin_client().alter_group_offsets(group, wanted))
+            except RetriableError:  # the first group of a broker: the log of its positions is being made
+                return None
+
+        told = wait_until(saved, within_s=READY_S, because=f"the positions of {group} to be saved", poll_s=0.05)
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
