@@ -26,6 +26,7 @@ from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, publish, run_directory, write_reports
 from harness.report.breaks import BaselineError, append_history, breaks_of, exit_code, read_baseline
+from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
@@ -63,6 +64,7 @@ Clients = Annotated[
 Reports = Annotated[Path, typer.Option(help="Where runs are written.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else there.")]
 Directory = Annotated[Path, typer.Argument(help="A saved run, e.g. reports/latest.")]
+Baseline = Annotated[Path | None, typer.Option(help="A file of known breaks, which don't fail the run.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -97,7 +99,7 @@ def run(
     suite: Annotated[
         str, typer.Option(help="Which scenarios, where --only names none: core (the main ones), day (more), night (all).")
     ] = Suite.CORE.value,
-    baseline: Annotated[Path | None, typer.Option(help="A file of known breaks, which don't fail the run.")] = None,
+    baseline: Baseline = None,
     as_json: AsJson = False,
 ) -> None:
     """Run cells against a real system, judge them, and write the report."""
@@ -125,11 +127,7 @@ def run(
     code = exit_code(saved, breaks)
     if breaks.sentence:
         _complain(breaks.sentence)
-    try:
-        append_history(saved, breaks)
-    except OSError as error:
-        _complain(f"this run is not in history.jsonl: {error.strerror}")
-    for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
+    for warning in (append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ)):
         if warning:
             _complain(warning)
     if not saved.info.complete:
@@ -232,9 +230,15 @@ def regressions(
 
 
 @app.command(epilog=EPILOG)
-def judge(directory: Directory, *, as_json: AsJson = False) -> None:
+def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = False) -> None:
     """Judge a saved run again, from its histories alone, and rewrite its reports."""
-    raise typer.Exit(_finish(load_run(run_directory(directory)), as_json=as_json))
+    known = read_baseline(baseline or registry.baseline())
+    saved = load_run(run_directory(directory))
+    _finish(saved, as_json=as_json)
+    breaks = breaks_of(saved, known)
+    if breaks.sentence:
+        _complain(breaks.sentence)
+    raise typer.Exit(exit_code(saved, breaks))
 
 
 @app.command()
@@ -270,6 +274,14 @@ def report(
             typer.echo(file)
     else:
         typer.echo(RENDERERS[registry.known(form, RENDERERS, "format")].render(saved))
+
+
+@app.command()
+def clients(
+    directories: Annotated[list[Path], typer.Argument(help="Saved runs, e.g. one per client.")],
+) -> None:
+    """Show which client, at which version, keeps which promise: how many cells came out how, and where clients differ."""
+    typer.echo(client_table([load_run(run_directory(directory)) for directory in directories]), nl=False)
 
 
 def _compare(before: Path, after: Path) -> None:

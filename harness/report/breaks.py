@@ -143,8 +143,8 @@ def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
     return ExitCode.VOID if reds else ExitCode.KEPT
 
 
-def append_history(run: SavedRun, breaks: Breaks) -> Path:
-    """Append one line about a run to ``history.jsonl`` beside it. Returns the file; raises ``OSError``.
+def append_history(run: SavedRun, breaks: Breaks) -> str | None:
+    """Append one line about a run to ``history.jsonl`` beside it. Returns why it could not, if so.
 
     ``cells`` holds, per cell without its seed, how many seeds came out how: over many lines, how often a cell ever broke.
     """
@@ -163,9 +163,12 @@ def append_history(run: SavedRun, breaks: Breaks) -> Path:
         "cells": {name: dict(sorted(counts.items())) for name, counts in sorted(cells.items())},
     }
     file = run.directory.parent / HISTORY_FILE
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    try:  # one write: two runs that end at once don't mix their lines
-        os.write(descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
-    finally:
-        os.close(descriptor)
-    return file
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:  # one write: two runs that end at once don't mix their lines
+            os.write(descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return f"this run is not in {HISTORY_FILE}: {error.strerror}"
+    return None

@@ -85,6 +85,10 @@ def test_only_what_a_baseline_names_fails_nothing(tmp_path: Path, capsys: pytest
     assert run("loses/exactly-once", "stops/exactly-once", more=f"--baseline {known}") == 4
     lines = [json.loads(line) for line in Path("reports/history.jsonl").read_text().splitlines()]
     assert [(len(line["known"]), len(line["new"])) for line in lines] == [(1, 0), (1, 1), (1, 1)]
+    assert run("loses/exactly-once") == 1
+    assert cli.main(["judge", "reports/latest"]) == 1
+    assert cli.main(["judge", "reports/latest", "--baseline", str(known)]) == 0
+    assert len(Path("reports/history.jsonl").read_text().splitlines()) == 4, "judging again is no run"
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "name another with --baseline"), ("[[known", "is no baseline")])

@@ -92,10 +92,9 @@ def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     run = replace(run_of(result(ACK_LOST, EOS, BROKEN), result(NONE, ALO, KEPT)), directory=tmp_path / "one")
     for _ in range(2):
-        file = append_history(run, breaks_of(run, KNOWN))
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert append_history(run, breaks_of(run, KNOWN)) is None
+    lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
     assert len(lines) == 2
-    assert file == tmp_path / "history.jsonl"
     assert lines[0]["cells"][CELL] == {"broken": 1}
     assert lines[0]["known"]
     assert not lines[0]["new"]

@@ -248,6 +248,13 @@ def test_seeds_share_a_spot_and_zero_is_bounded() -> None:
     assert "5 runs 60%" in RENDERERS["markdown"].render(hostile_run())
 
 
+def test_a_run_that_stands_still_is_none_of_n() -> None:
+    """What has not been counted to the end shows no zero."""
+    stuck = Verdict(Kind.STUCK, "no progress", fired=1)
+    [table] = tables(run_of(result(NONE, ALO, KEPT, seed=1), result(NONE, ALO, stuck, seed=2)))
+    assert (table.rows[0].spots[ALO].evidence, table.rows[0].spots[ALO].zero_bound("lost")) == (1, 1.0)
+
+
 def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
     """A void cell without a history has no counts: a question mark, never a zero."""
     run = run_of(result(NONE, EOS, Verdict(Kind.VOID, "no history"), readable=False))

@@ -1,0 +1,101 @@
+"""The durability table: what an ack is worth, by acks, flush, replicas and min.insync.replicas, when leaders die or lose power.
+
+A row is one way to configure the topic and the producer; a column is what strikes: SIGKILL of the leader (the page cache
+survives), power lost on the leader alone, power lost on all replicas at once. The record is acknowledged, the next request is
+on its way when it strikes, and the consumer starts only afterwards. Power loss is Kafka's own recovery points taken at their
+word: what had not been flushed is gone from every file. It is the worst legal outcome of a power cut, not every one: nothing
+is torn in the middle of a page, and no disk lies about what it has written. *At least once* throughout: it says what is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from harness.core.prediction import Exactly, Select
+from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
+from harness.core.settings import AT_LEAST_ONCE, Settings, TopicSettings
+from harness.core.sign import Sign
+from harness.faults import Forget, Kill
+from scenarios.cluster import NEXT_REQUEST
+from scenarios.plain import ALO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Acks = Literal[1, "all"]
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+FLUSHES = {"unflushed": None, "flushed": 1}
+"""``flush.messages`` by name."""
+PAGE_CACHE = Predicted(sign=Sign.ALONE)
+ON_DISK = Predicted(sign=Sign.FLUSHED)
+ALL_GONE = Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
+NOT_COPIED = Predicted(lost=Exactly(Select.UNREPLICATED), control=True)
+KILLED = Kill(NEXT_REQUEST, (LEADER,), stalled=True)
+POWERLESS = replace(KILLED, forget=Forget.TOPIC)
+
+
+def on(acks: Acks, flush: str, replicas: int, min_insync: int) -> Settings:
+    """Return at-least-once on such a topic, of one partition."""
+    topic = TopicSettings(partitions=1, flush_messages=FLUSHES[flush], replicas=replicas, min_insync=min_insync)
+    return replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, acks=acks), topic=topic)
+
+
+def spot(settings: Settings, strikes: str, fault: Kill, found: Predicted, because: str) -> Scenario:
+    """Return one spot of the table."""
+    topic = settings.topic
+    words = (f"acks-{settings.producer.acks}", "flushed" if topic.flush_messages else "unflushed",
+             f"{topic.replicas}-of-{topic.min_insync}", strikes)  # fmt: skip
+    return Scenario(
+        id="+".join(("durability", *words)), failure_point="durability", group="durability", deployment=Deployment.CLUSTER,
+        consumer_starts_after_fault=True, suite=Suite.NIGHT, fault=fault, because=because,
+        expect={ALO: replace(found, settings=settings)},
+    )  # fmt: skip
+
+
+def one_replica() -> Iterator[Scenario]:
+    """Yield the rows of a topic that only its leader has: acks make no difference, flushing makes all."""
+    acks: tuple[Acks, ...] = (1, "all")
+    for each in acks:
+        for flush in FLUSHES:
+            yield spot(on(each, flush, 1, 1), "leader-killed", KILLED, PAGE_CACHE,
+                       "What was written is in the page cache, which outlives the process: a kill loses nothing that was "
+                       "appended, flushed or not, and nobody else leads meanwhile.")  # fmt: skip
+        yield spot(on(each, "unflushed", 1, 1), "power-lost", POWERLESS, ALL_GONE,
+                   "One replica, nothing flushed: whatever the ack asked for, there is nobody else to have it.")  # fmt: skip
+        yield spot(on(each, "flushed", 1, 1), "power-lost", POWERLESS, ON_DISK,
+                   "flush.messages=1 makes the append durable before it is acknowledged, with one ack as with all.")  # fmt: skip
+
+
+def one_ack() -> Iterator[Scenario]:
+    """Yield the rows of a leader that acknowledges for itself while its follower has nothing yet."""
+    because = (
+        "One ack waits for no follower. It is in sync by the clock, has not fetched the record, and leads when the leader is "
+        "gone; the leader comes back as a follower and truncates what it has, on its disk or not: flushing does not help."
+    )
+    for flush in FLUSHES:
+        yield spot(on(1, flush, 2, 1), "leader-killed", replace(KILLED, late=LEADER), NOT_COPIED, because)
+    yield spot(on(1, "flushed", 2, 1), "power-lost", replace(POWERLESS, late=LEADER), NOT_COPIED, because)
+
+
+def all_acks() -> Iterator[Scenario]:
+    """Yield the rows of acks=all: "all" are those in sync, which may be the leader alone."""
+    yield spot(on("all", "unflushed", 2, 1), "leader-killed", KILLED, PAGE_CACHE,
+               "The follower is out of sync, the leader acknowledges for all, alone, and dies: the partition waits for it, and "
+               "its page cache has the record.")  # fmt: skip
+    yield spot(on("all", "unflushed", 2, 1), "power-lost", POWERLESS, ALL_GONE,
+               "min.insync.replicas=1 makes one of all: nobody else in sync, nothing flushed. The leader comes back empty, is "
+               "elected as the last one in sync, and the follower truncates even what it had.")  # fmt: skip
+    yield spot(on("all", "flushed", 2, 1), "power-lost", POWERLESS, ON_DISK,
+               "The leader is alone in sync, and has on its disk what it acknowledged.")  # fmt: skip
+    leader = Kill(NEXT_REQUEST, (LEADER,), forget=Forget.TOPIC)
+    yield spot(on("all", "unflushed", 2, 2), "power-lost", leader, Predicted(sign=Sign.REPLICATED),
+               "Two have acknowledged it, one of them has lost it: the other one leads.")  # fmt: skip
+    at_once = Kill(NEXT_REQUEST, (LEADER, FOLLOWER), forget=Forget.TOPIC)
+    yield spot(on("all", "unflushed", 2, 2), "power-lost-on-all", at_once, ALL_GONE,
+               "Replicas that lose their power together lose together what none of them had flushed.")  # fmt: skip
+    yield spot(on("all", "flushed", 2, 2), "power-lost-on-all", at_once, ON_DISK,
+               "flush.messages=1 on every replica: what all have acknowledged is on every disk.")  # fmt: skip
+
+
+DURABILITY = (*one_replica(), *one_ack(), *all_acks())
