@@ -5,8 +5,8 @@ sentence where the cell is not green. All selected cells of a session run overla
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
-repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-baseline FILE``, ``--lostack-reports DIR``,
-``--lostack-suite NAME``. A skipped case is one that does not apply, and nothing else; one that is xfailed is a known break.
+repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``. A skipped case is
+one that does not apply, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from harness.core.cell import Cell
-    from harness.report.breaks import Known
     from harness.saved import CellResult
 
 __all__ = ["lostack_deliveries", "lostack_delivery"]
@@ -43,7 +42,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
     group.addoption("--lostack-suite", default="day", metavar="NAME", help="core, day or night")
-    group.addoption("--lostack-baseline", type=Path, default=None, metavar="FILE", help="known breaks, which are xfailed")
     group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
 
 
@@ -107,8 +105,6 @@ class Results:
         self._selected = [cell for cell in cells if _applies(cell)]
         self._others = [cell for cell in cells if not _applies(cell)]
         self._found: dict[str, CellResult] = {}
-        self.known: dict[str, Known] = {}
-        """What the baseline says of cells that came out red as it says, by the id of the cell."""
 
     def of(self, cell: Cell) -> CellResult:
         """Return the result of a cell. Fails the test where the run ended without it."""
@@ -125,7 +121,6 @@ class Results:
         from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
-        from harness.report.breaks import BaselineError, append_history, breaks_of, read_baseline  # noqa: PLC0415
         from harness.runner import RunPlan, run  # noqa: PLC0415
         from harness.selection import not_run  # noqa: PLC0415
 
@@ -136,10 +131,6 @@ class Results:
             reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),
             command="pytest", seeds=tuple(sorted({cell.seed for cell in cells})), records=cells[0].records,
         )  # fmt: skip
-        try:
-            baseline = read_baseline(self._config.getoption("--lostack-baseline") or registry.baseline())
-        except BaselineError as error:
-            pytest.exit(f"lostack: {error}", returncode=2)
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
             with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
@@ -147,10 +138,7 @@ class Results:
             write_reports(saved)
         except (EnvironmentFailure, HistoryError, ReportError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
-        breaks = breaks_of(saved, baseline)
-        self.known |= {result.plan.id: known for result, known in breaks.known}
-        for warning in (point_latest(saved), append_step_summary(saved, os.environ), append_history(saved, breaks),
-                        breaks.sentence):  # fmt: skip
+        for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
                 warnings.warn(f"lostack: {warning}", stacklevel=2)
         if not saved.info.complete:
@@ -176,8 +164,6 @@ def lostack_check(
         for name, value in result.row().items():
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 record_property(name, value)
-        if known := lostack_results.known.get(cell.id):
-            pytest.xfail(f"known: {known.because}: {result.verdict.reason}")
         if not result.verdict.green:
             pytest.fail(_failure(result), pytrace=False)
         return result

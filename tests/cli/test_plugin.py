@@ -71,18 +71,6 @@ def test_a_session_is_one_run(folder: Path) -> None:
     _properties_are_counts(folder / "junit.xml", report["cells"])
 
 
-def test_a_known_break_fails_no_session_and_is_told(folder: Path) -> None:
-    """It is xfailed with what the baseline says of it; another one fails. Each session is a line of the history."""
-    cell = "memory/kafka-python/plain/loses/exactly-once/process"
-    (folder / "known.toml").write_text(f"[[known]]\ncell = '{cell}'\noutcome = 'broken'\nbecause = 'planted'\n")
-    done = session(folder, "-k", "loses and exactly-once", "-rx", "--lostack-baseline", "known.toml")
-    assert done.returncode == 0, done.stdout
-    assert "known: planted: exactly-once forbids loss" in done.stdout
-    assert session(folder, "-k", "loses", "--lostack-baseline", "known.toml").returncode == 1
-    lines = [json.loads(line) for line in (folder / "reports" / "history.jsonl").read_text().splitlines()]
-    assert [(len(line["known"]), len(line["new"])) for line in lines] == [(1, 0), (1, 2)]
-
-
 def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:
     found = {}
     for case in ET.parse(junit).iter("testcase"):
@@ -101,7 +89,6 @@ def _properties_are_counts(junit: Path, cells: list[dict[str, object]]) -> None:
     (("--lostack-seed", "-1"), 2, "--seed -1: seeds count from 0"),
     (("--lostack-system", "memroy"), 2, "no system is called memroy; did you mean memory?"),
     (("--lostack-client", "confluent"), 2, "no client is called confluent; did you mean confluent-kafka?"),
-    (("--lostack-baseline", "b.toml", "-k", "none"), 2, "name another with --baseline"),
     (("--lostack-reports", "pytest.ini/x", "-k", "none"), 3, "cannot write reports to pytest.ini/x"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line(folder: Path, words: tuple[str, ...], code: int, said: str) -> None:

@@ -30,8 +30,6 @@ def test_a_client_that_nobody_knows_or_that_the_system_does_not_use_is_told() ->
         choose([NONE], clients=["confluent"])
     with pytest.raises(SelectionError, match="kafka does not talk through spark-sql-kafka"):
         choose([NONE], system="kafka", clients=["spark-sql-kafka"])
-    with pytest.raises(SelectionError, match="kafka does not talk through spark-sql-kafka"):
-        choose([NONE], runtime="docker", clients=["spark-sql-kafka"])
 
 
 def test_every_adapter_can_be_selected() -> None:
