@@ -19,6 +19,7 @@ from harness.setup.cache import cache_root
 from harness.setup.jars import check_jars, read_jar_set
 from harness.setup.java import INSTALL, WANTED, ask, candidates, find_java
 from harness.setup.kafka import VERSION
+from harness.setup.postgres import find_postgres, why_no_postgres
 from harness.setup.spark import pyspark_version
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import find_toxiproxy, go_candidates
@@ -47,7 +48,8 @@ class Finding:
 def diagnose() -> list[Finding]:
     """Look at everything (about a second: every jar's sha256 is compared)."""
     checks: tuple[Callable[[], Finding], ...] = (
-        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _disk, _memory, _ports, _open_files, _engine,
+        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _disk, _memory, _ports, _open_files,
+        _engine,
     )  # fmt: skip
     return [_safely(check) for check in checks]
 
@@ -137,6 +139,14 @@ def _toxiproxy() -> Finding:
     go = next((path for path in go_candidates(cache_root(), os.environ) if path.exists()), None)
     how = f"by {go}" if go else "by a Go that is fetched for it"
     return Finding("toxiproxy", ok=True, detail=f"{TOXIPROXY} is built {how}, by the first run that needs it")
+
+
+def _postgres() -> Finding:
+    found = find_postgres()
+    if found is None:
+        return Finding("postgres", ok=True, detail=f"{why_no_postgres()} (optional: cells that need one do not apply)")
+    user = f", run as {found.user}" if found.user else ""
+    return Finding("postgres", ok=True, detail=f"PostgreSQL {found.version} at {found.programs}{user}")
 
 
 def _disk() -> Finding:

@@ -84,13 +84,14 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
 
 def _param(cell: Cell) -> Any:
     """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
-    from harness.core.scenario import NotApplicable, Predicted  # noqa: PLC0415
+    from harness import registry  # noqa: PLC0415
+    from harness.core.scenario import Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
     needs = dict.fromkeys(("kafka", cell.system))  # whatever is between them, the records come through a topic
     marks = [*(getattr(pytest.mark, name) for name in needs), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
-    if isinstance(expectation, NotApplicable):
-        marks.append(pytest.mark.skip(reason=f"n/a: {expectation.because}"))
+    if because := registry.inapplicable(cell):
+        marks.append(pytest.mark.skip(reason=f"n/a: {because}"))
     if isinstance(expectation, Predicted) and expectation.control:
         marks.append(pytest.mark.control)
     return pytest.param(cell, id=f"{cell.scenario.pipeline}/{cell.scenario.id}/{cell.semantic}/s{cell.seed}", marks=marks)
@@ -188,9 +189,9 @@ def _cell_of(item: pytest.Item) -> Cell | None:
 
 
 def _applies(cell: Cell) -> bool:
-    from harness.core.scenario import NotApplicable  # noqa: PLC0415
+    from harness import registry  # noqa: PLC0415
 
-    return not isinstance(cell.expectation, NotApplicable)
+    return registry.inapplicable(cell) is None
 
 
 def _failure(result: CellResult) -> str:

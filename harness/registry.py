@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from packaging.version import InvalidVersion, Version
 
 from harness.core.cell import client_name
-from harness.core.scenario import Deployment
+from harness.core.scenario import Deployment, NotApplicable
+from harness.setup.postgres import why_no_postgres
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.core.cell import Cell
     from harness.core.scenario import Scenario
     from harness.interfaces import System
 
@@ -47,8 +49,8 @@ def runs(system: str, scenario: Scenario) -> bool:
     """Whether a system can run a scenario's pipeline, on what it needs under it."""
     if scenario.deployment is Deployment.CLUSTER and system != "kafka":
         return False
-    if scenario.group == "transactions" and system == "memory":  # it simulates outcomes, not the protocol's requests
-        return False
+    if system == "memory" and (scenario.group == "transactions" or scenario.pipeline.on_server):
+        return False  # it simulates outcomes, not the protocol's requests
     return scenario.pipeline.streaming == (system == "spark")
 
 
@@ -75,6 +77,17 @@ def _is_version(text: str) -> bool:
     except InvalidVersion:
         return False
     return text == text.strip()
+
+
+def inapplicable(cell: Cell) -> str | None:
+    """Say why a cell does not apply: by theory, or because this machine has no server for it; ``None`` where it does."""
+    if isinstance(cell.expectation, NotApplicable):
+        return cell.expectation.because
+    if cell.scenario.pipeline.on_server and cell.runtime == "process":
+        return why_no_postgres()
+    if cell.scenario.pipeline.on_server:
+        return "a PostgreSQL server runs in runtime process only, so far"
+    return None
 
 
 class UnknownNameError(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.core.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS, Cell, expand
-from harness.core.scenario import NotApplicable, Suite
+from harness.core.scenario import Suite
 from harness.core.semantics import Semantic
 from harness.saved import NotRun
 
@@ -59,8 +59,8 @@ def select(
     """
     chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
                     runtime=runtime, suite=suite)  # fmt: skip
-    run = tuple(cell for cell in chosen if not isinstance(cell.expectation, NotApplicable))
-    rest = tuple(not_run(cell) for cell in chosen if isinstance(cell.expectation, NotApplicable))
+    run = tuple(cell for cell in chosen if registry.inapplicable(cell) is None)
+    rest = tuple(not_run(cell) for cell in chosen if registry.inapplicable(cell) is not None)
     if not run:
         raise SelectionError(f"nothing to run: {rest[0].id} does not apply: {rest[0].because}")
     return Selection(run, rest, tuple(seeds), records)
@@ -126,13 +126,13 @@ def matches(cell_id: str, pattern: str) -> bool:
 
 def not_run(cell: Cell) -> NotRun:
     """Return the report's row of a cell that does not apply."""
-    expectation = cell.expectation
-    if not isinstance(expectation, NotApplicable):
+    because = registry.inapplicable(cell)
+    if because is None:
         raise TypeError(f"{cell.id} applies")
     return NotRun(
         id=cell.id, scenario=cell.scenario.id, failure_point=cell.scenario.failure_point,
         pipeline=cell.pipeline, system=cell.system, client=cell.client, runtime=cell.runtime,
-        semantic=cell.semantic, seed=cell.seed, because=expectation.because,
+        semantic=cell.semantic, seed=cell.seed, because=because,
     )  # fmt: skip
 
 

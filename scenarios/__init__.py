@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.core.scenario import Suite
 from scenarios.cluster import CLUSTER
 from scenarios.containers import CONTAINERS
+from scenarios.database import DATABASE
 from scenarios.durability import DURABILITY
 from scenarios.network import NETWORK
 from scenarios.offsets import OFFSETS
@@ -26,4 +27,5 @@ MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER
 ALL: tuple[Scenario, ...] = (
     *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
     *DURABILITY,
+    *DATABASE,
 )  # fmt: skip

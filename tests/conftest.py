@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.setup.postgres import why_no_postgres
 from tests.browser.chromium import programs
 from tests.containers import engine
 
@@ -21,7 +22,9 @@ settings.register_profile("thorough", max_examples=2000, deadline=None, suppress
 settings.load_profile("quick")
 
 _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
-_NEEDS: Mapping[str, Callable[[], str | None]] = {"browser": lambda: programs().missing, "docker": engine.missing}
+_NEEDS: Mapping[str, Callable[[], str | None]] = {
+    "browser": lambda: programs().missing, "docker": engine.missing, "postgres": why_no_postgres,
+}  # fmt: skip
 """What tests with a marker need: why it is missing, or ``None``."""
 
 

@@ -38,6 +38,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
+    kinds.DATABASE_COMMIT,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -310,6 +311,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
     table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
     table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN), RECORD)
+    _add_commit_signs(table, frame)
     cut = _of(frame, kinds.FLUSHED).groupby("cell")["t"].min()
     copied = _of(frame, kinds.REPLICATED)
     copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(cut))]
@@ -317,6 +319,16 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
     # what the dead broker had flushed it still has: then no follower was needed
     table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD) & ~table[flag(Sign.FLUSHED)]
+
+
+def _add_commit_signs(table: pd.DataFrame, frame: pd.DataFrame) -> None:
+    """Add the signs of what a database was asked to commit."""
+    commits = _of(frame, kinds.DATABASE_COMMIT)
+    asked = _counted(table, commits[commits["outcome"].isna()].drop_duplicates([*RECORD, "request"]))
+    told = commits[commits["outcome"].notna() & commits["reached"]]
+    table[flag(Sign.COMMITTED_AGAIN)] = asked > 1
+    table[flag(Sign.NOT_REPEATED)] = (asked == 1) & ~_marked(table, told, RECORD)
+    table[flag(Sign.DURABLE)] = (asked == 1) & _marked(table, told[told["outcome"] == "committed"], RECORD)
 
 
 def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:

@@ -25,6 +25,8 @@ reader sees it. ``record`` is null where the payload is none of ours.
 """
 LOG: Final = "log"
 """``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1."""
+SETTLED: Final = "settled"
+"""``open``: how many transactions of others were open, or prepared, in the sink when it was read; of a server only."""
 POSITION: Final = "position"
 """``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
 RECORDED: Final = "recorded"
@@ -54,6 +56,9 @@ TRANSACTION: Final = "transaction"
 
 ``transaction`` is ``<incarnation>.<number>``, the first two words of every attempt made in it.
 """
+DOUBT: Final = "doubt"
+"""``record, error``: the connection to the database was lost while a COMMIT was not answered: nobody told the program whether
+the record's result is there."""
 SAVED: Final = "saved"
 """``partition, offset, error``: the program saved its position (error null), or tried to."""
 BATCH: Final = "batch"
@@ -99,6 +104,9 @@ taken, or refused."""
 ASKED_AGAIN: Final = "asked_again"
 """``record, call, what, times, reached``: of the record's transaction something was asked more than once: that a partition or a
 group joins it (call joining), that a position does (offset), or that its end be written into a log (marker)."""
+DATABASE_COMMIT: Final = "database_commit"
+"""``record, request, outcome, reached``: a database was asked to commit what holds the record (outcome null), or answered:
+committed, rolled back, or refused."""
 RULE: Final = "rule"
 """``rule, phase, ...``: what became of a wire rule."""
 CONN: Final = "conn"

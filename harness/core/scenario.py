@@ -36,6 +36,8 @@ class Role(StrEnum):
     """The node that leads the quorum of controllers."""
     COORDINATOR = "coordinator"
     """The broker of a cluster that coordinates the transactions: the leader of their log."""
+    DATABASE = "database"
+    """The server that keeps the results."""
     DRIVER = "driver"
     """The JVM that plans and drives the batches of a streaming query."""
     EXECUTOR = "executor"

@@ -21,16 +21,25 @@ class PipelineKind(StrEnum):
 
     PLAIN = "plain"
     """outbox → producer → topic → consumer → database."""
+    TO_POSTGRES = "to-postgres"
+    """The same, and the database is a PostgreSQL server."""
     TOPIC_TO_TOPIC = "topic-to-topic"
     """outbox → producer → topic → processor → topic."""
     STREAM_TO_DATABASE = "stream-to-database"
     """outbox → producer → topic → streaming query → database, by foreachBatch."""
+    STREAM_TO_POSTGRES = "stream-to-postgres"
+    """The same, and the database is a PostgreSQL server."""
     STREAM_TO_FILES = "stream-to-files"
     """outbox → producer → topic → streaming query → Parquet files."""
     STREAM_TO_TOPIC = "stream-to-topic"
     """outbox → producer → topic → streaming query → topic."""
     STREAM_TO_STATE = "stream-to-state"
     """outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch in update mode."""
+
+    @property
+    def on_server(self) -> bool:
+        """Whether its results land in a database server."""
+        return self in {PipelineKind.TO_POSTGRES, PipelineKind.STREAM_TO_POSTGRES}
 
     @property
     def streaming(self) -> bool:
@@ -144,6 +153,8 @@ class ConsumerSettings:
     """None: a little longer than the session time-out."""
     executors: int = 0
     """JVMs that run the tasks of a streaming query; none: threads of its driver."""
+    durable: bool = True
+    """A commit is answered by the database server when it is written down; else soon, and written down later."""
     per_batch: bool = False
     """A batch of a streaming query and its number are recorded in one database transaction, once."""
     fail_on_loss: bool = True
@@ -233,7 +244,7 @@ def recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
             return EXACTLY_ONCE_IN_TRANSACTION if pipeline is PipelineKind.TOPIC_TO_TOPIC else EXACTLY_ONCE
 
 
-_BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_STATE})
+BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_POSTGRES, PipelineKind.STREAM_TO_STATE})
 
 
 def _stream_recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
@@ -245,5 +256,5 @@ def _stream_recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
             listed = replace(STREAM_AT_LEAST_ONCE.consumer, listed=pipeline is PipelineKind.STREAM_TO_FILES)
             return replace(STREAM_AT_LEAST_ONCE, consumer=listed)
         case Semantic.EXACTLY_ONCE:
-            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline in _BY_FOREACH_BATCH)
+            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline in BY_FOREACH_BATCH)
             return replace(STREAM_EXACTLY_ONCE, consumer=absorbs)

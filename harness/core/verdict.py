@@ -190,7 +190,7 @@ class Proof:
         """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
         if self.plan.refused_by_client or self.drain is None:
             return None
-        checks = (self._asked_too_early, self._source_goes_on, self._log_goes_on, self._unhealthy_after)
+        checks = (self._asked_too_early, self._source_goes_on, self._log_goes_on, self._sink_goes_on, self._unhealthy_after)
         return next((reason for check in checks if (reason := check())), None)
 
     def _asked_too_early(self) -> str | None:
@@ -220,6 +220,10 @@ class Proof:
             if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
                 return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
         return None
+
+    def _sink_goes_on(self) -> str | None:
+        left = max((int(e.get("open") or 0) for e in self.history.of(kinds.SETTLED)), default=0)
+        return f"the sink was read while {left} transactions were open in it" if left else None
 
     def _unhealthy_after(self) -> str | None:
         for event in self.history.of(kinds.NODE):

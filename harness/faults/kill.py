@@ -75,7 +75,7 @@ class Kill:
         if self.stalled:
             bench.stall_replication()
         if isinstance(self.at, OnWire):
-            broker = self.victims[0] in {Role.BROKER, Role.LEADER}
+            broker = self.victims[0] in {Role.BROKER, Role.LEADER, Role.DATABASE}
             scope = FreezeScope.NODE if broker and not self.settle and not self.stalled else FreezeScope.CLIENT
             rule = rule_at(self.at, Action.HOLD, freeze=scope)
             bench.arm(self.at, rule)

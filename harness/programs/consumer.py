@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.core import events as kinds
 from harness.core.record import decode_id
 from harness.core.settings import SavePosition
 from harness.failpoint import failpoint
 from harness.programs.clients import client_of
 from harness.programs.consuming import batches, save, save_until_confirmed, subscribe
 from harness.programs.stage import Stage, run_stage
-from harness.sinks.database import Copy, DatabaseSink
+from harness.sinks.interface import Copy, SinkLostError
+from harness.sinks.opening import open_sink
 
 if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
     from harness.programs.clients.interface import Delivered
+    from harness.sinks.interface import Sink
 
 
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
     """Record everything that arrives, until stopped."""
     settings = stage.settings.consumer
-    sink = DatabaseSink(Path(stage.sink))
+    sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
     consumer = client_of(stage).make_consumer(stage)
     with_result = settings.position is SavePosition.WITH_RESULT
     subscribe(stage, ledger, consumer, sink.positions if with_result else None)
@@ -29,14 +31,43 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
         if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
             continue
         for message in batch:
-            _work(sink, message, settings.position, idempotent=settings.idempotent)
+            _work_until_known(stage, ledger, sink, message)
         if settings.position is SavePosition.AFTER_RECORDING:
             save(stage, ledger, consumer, batch)
         for message in batch:
             failpoint("after-commit", decode_id(message.value))
 
 
-def _work(sink: DatabaseSink, message: Delivered, position: SavePosition, *, idempotent: bool) -> None:
+def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
+    """Do the work of one record over any number of connections. Where one is lost in a COMMIT, the semantic says what next."""
+    settings = stage.settings.consumer
+    while True:
+        try:
+            _work(sink, message, settings.position, idempotent=settings.idempotent)
+        except SinkLostError as lost:
+            if lost.in_doubt:
+                ledger.write(kinds.DOUBT, record=decode_id(message.value), error=str(lost))
+            sink.reconnect()
+            if lost.in_doubt and not _again(stage, ledger, sink, message):
+                return
+        else:
+            return
+
+
+def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> bool:
+    """Whether to do a record's work again that may have been committed, or not."""
+    match stage.settings.consumer.position:
+        case SavePosition.BEFORE_WORK:  # at most once
+            return False
+        case SavePosition.WITH_RESULT:  # the position was in the transaction: it tells
+            position = sink.positions().get(message.partition, 0)
+            ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=position)
+            return position <= message.offset
+        case _:  # at least once; the idempotent one recognises what is there
+            return True
+
+
+def _work(sink: Sink, message: Delivered, position: SavePosition, *, idempotent: bool) -> None:
     """Process one record and record its result, in one database transaction."""
     record = decode_id(message.value)
     failpoint("before-processing", record)

@@ -15,16 +15,17 @@ from pyspark.sql import functions as f
 
 from harness.core import events as kinds
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
-from harness.core.settings import PipelineKind, SavePosition
+from harness.core.settings import BY_FOREACH_BATCH, PipelineKind, SavePosition
 from harness.failpoint import failpoint
 from harness.programs.stage import Stage, run_stage
 from harness.sinks.checkpoint import Checkpoint
-from harness.sinks.database import Copy, DatabaseSink
+from harness.sinks.interface import Copy
+from harness.sinks.opening import open_sink
 
 if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
+    from harness.sinks.interface import Sink
 
-BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_STATE})
 UNKNOWN_EPOCH = -1
 """Spark hands out no leader epochs."""
 
@@ -38,9 +39,10 @@ class Query:
         self._spark = spark
         self._settings = stage.settings.consumer
         self._outside = self._settings.position is SavePosition.BEFORE_WORK
-        self._checkpoint = Checkpoint(Path(stage.sink).parent / "checkpoint")
+        self._folder = Path(stage.outbox).parent
+        self._checkpoint = Checkpoint(self._folder / "checkpoint")
         self._begun: dict[int, int] = {}
-        self._sink = DatabaseSink(Path(stage.sink)) if stage.pipeline in BY_FOREACH_BATCH else None
+        self._sink = open_sink(stage.sink, name=stage.client_id) if stage.pipeline in BY_FOREACH_BATCH else None
 
     def start(self) -> Any:
         """Start it, from wherever its position is kept."""
@@ -76,14 +78,14 @@ class Query:
     def _to_sink(self, rows: Any) -> Any:
         origin = "concat(partition, '.', -1, '.', offset)"
         match self._stage.pipeline:
-            case PipelineKind.STREAM_TO_DATABASE:
+            case PipelineKind.STREAM_TO_DATABASE | PipelineKind.STREAM_TO_POSTGRES:
                 return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
             case PipelineKind.STREAM_TO_STATE:
                 copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias("copies")
                 return rows.groupBy("key").agg(copies).writeStream.outputMode("update").foreachBatch(self._states)
             case PipelineKind.STREAM_TO_FILES:
                 out = rows.selectExpr("key", "value", f"{origin} as origin")
-                return out.writeStream.format("parquet").option("path", str(Path(self._stage.sink).parent / "files"))
+                return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
             case _:
                 attempt = f"concat('{self._stage.writer}.', partition, '.', offset)"
                 headers = ", ".join(
@@ -173,7 +175,7 @@ class Query:
         sink.commit()
         _pass("after-recording", rows)
 
-    def _database(self) -> DatabaseSink:
+    def _database(self) -> Sink:
         if self._sink is None:
             raise RuntimeError("this pipeline has no database")
         return self._sink

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from harness.sinks.interface import Copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,15 +23,6 @@ CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, offset INT);
 CREATE TABLE batches (query TEXT, batch INT, PRIMARY KEY (query, batch));
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One log copy of a record."""
-
-    partition: int
-    epoch: int
-    offset: int
 
 
 class DatabaseSink:
@@ -103,6 +95,15 @@ class DatabaseSink:
         """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
         row = self._db.execute("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
         return int(row[0]), int(row[1])
+
+    def unsettled(self) -> int:
+        """A writer that is gone has left nothing open in a file."""
+        return 0
+
+    def reconnect(self) -> None:
+        """Roll back what is open: a file does not go away."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the file."""

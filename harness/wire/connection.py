@@ -18,6 +18,7 @@ from harness.core import events as kinds
 from harness.wire import codec, frames
 from harness.wire.cell import Frame
 from harness.wire.messages import Traffic
+from harness.wire.postgres import Dialogue
 from harness.wire.rules import Action, After, Api, Direction, How, api_label
 from harness.wire.tracker import NOTHING, FetchSession, Insight
 
@@ -438,7 +439,9 @@ def _port_of(client: socket.socket) -> int:
 class Connection:
     """A client's connection and the one to the broker behind it."""
 
-    def __init__(self, wire: Wire, number: int, route: Route, client: socket.socket, upstream: socket.socket) -> None:
+    def __init__(
+        self, wire: Wire, number: int, route: Route, client: socket.socket, upstream: socket.socket, *, lane: type[Lane] = Lane
+    ) -> None:
         self.wire = wire
         self.id = number
         self.route = route
@@ -451,6 +454,8 @@ class Connection:
         self.peer = _port_of(client)
         self.pending: OrderedDict[int, Pending] = OrderedDict()
         self.session = FetchSession()
+        self.dialogue = Dialogue()
+        """Of a connection to a database."""
         self.frozen_by: set[str] = set()
         self._open_gate = asyncio.Event()
         self._open_gate.set()
@@ -459,8 +464,8 @@ class Connection:
         self._sockets = (client, upstream)
         self._announced = False
         self.lanes = {
-            Direction.REQUEST: Lane(self, Direction.REQUEST, client, upstream),
-            Direction.RESPONSE: Lane(self, Direction.RESPONSE, upstream, client),
+            Direction.REQUEST: lane(self, Direction.REQUEST, client, upstream),
+            Direction.RESPONSE: lane(self, Direction.RESPONSE, upstream, client),
         }
 
     # -- who it is ------------------------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One listener in front of one broker, for one role. ``listen_port`` 0 lets the wire pick a free port."""
+    """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets the wire pick a free port.
+
+    ``protocol`` is what is spoken on it: ``kafka`` or ``postgres``.
+    """
 
     name: str
     node: str
@@ -27,6 +30,7 @@ class Route:
     upstream_port: int
     listen_host: str = LOOPBACK
     upstream_host: str = LOOPBACK
+    protocol: str = "kafka"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ class RuleError(ValueError):
 
 
 class Api(IntEnum):
-    """The APIs of the Kafka protocol that rules name. Every other API passes the wire as a number."""
+    """The APIs of the Kafka protocol that rules name. Every other API passes the wire as a number.
+
+    Beside them, by a number that no API of Kafka has: the COMMIT of a database, and its answer.
+    """
 
     PRODUCE = 0
     FETCH = 1
@@ -42,6 +45,7 @@ class Api(IntEnum):
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
     CONSUMER_GROUP_HEARTBEAT = 68
+    DATABASE_COMMIT = 20_000
 
     @property
     def label(self) -> str:
@@ -126,11 +130,13 @@ SELECTABLE_BY_RECORD = frozenset(
         (Api.END_TXN, _RES),
         (Api.WRITE_TXN_MARKERS, _REQ),
         (Api.WRITE_TXN_MARKERS, _RES),
+        (Api.DATABASE_COMMIT, _REQ),
+        (Api.DATABASE_COMMIT, _RES),
     }
 )
 """Frames of which the wire knows the records. (An incremental fetch request names nothing: select its response.)"""
 SELECTABLE_BY_TOPIC = frozenset(
-    (api, direction) for api, direction in SELECTABLE_BY_RECORD if api not in {Api.END_TXN, Api.WRITE_TXN_MARKERS}
+    pair for pair in SELECTABLE_BY_RECORD if pair[0] not in {Api.END_TXN, Api.WRITE_TXN_MARKERS, Api.DATABASE_COMMIT}
 )
 SELECTABLE_BY_TRANSACTION = frozenset(
     (api, direction)

@@ -16,7 +16,8 @@ from harness.core.history import HistoryError, HistoryWriter
 from harness.core.waiting import POLL_S
 from harness.wire import codec, frames
 from harness.wire.cell import Frame, WireCell
-from harness.wire.connection import Connection, reset
+from harness.wire.connection import Connection, Lane, reset
+from harness.wire.database import DatabaseLane
 from harness.wire.delivery import DeliveryError, deliver
 from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts, is_prefix
@@ -37,6 +38,8 @@ PEEK_BYTES = 512
 CONNECT_WITHIN_S = 10.0
 DEFAULT_DECODE_LIMIT = 16 << 20
 _INCARNATION_WORDS = 3
+LANES: dict[str, type[Lane]] = {"kafka": Lane, "postgres": DatabaseLane}
+"""How each protocol is read."""
 
 
 @dataclass(slots=True, eq=False)
@@ -226,6 +229,8 @@ class Wire:
         """Listen for one (node, role). The port is the one asked for, or a free one."""
         if route.name in self._listeners:
             raise WireError(f"there is a route {route.name} already")
+        if route.protocol not in LANES:
+            raise WireError(f"route {route.name}: the wire does not read {route.protocol}")
         listener = Listener(route)
         await self._listen(listener)
         self._listeners[route.name] = listener
@@ -267,9 +272,7 @@ class Wire:
         route = listener.route
         sock = await _bind(route.listen_host, route.listen_port)
         port: int = sock.getsockname()[1]
-        listener.route = Route(
-            route.name, route.node, route.role, port, route.upstream_port, route.listen_host, route.upstream_host
-        )
+        listener.route = replace(route, listen_port=port)
         listener.sock = sock
         listener.task = asyncio.create_task(self._accept(listener.route, sock))
         self._own.write("route", phase="open", route=route.name, node=route.node, role=route.role, port=port)
@@ -302,7 +305,7 @@ class Wire:
             route = await self._detoured(route, client)
             upstream = await self._reach(route, client, number)
             if upstream is not None:
-                await self._join(Connection(self, number, route, client, upstream))
+                await self._join(Connection(self, number, route, client, upstream, lane=LANES[route.protocol]))
         except HistoryError as error:
             self.fail(str(error))
 
@@ -523,8 +526,7 @@ class Wire:
     async def _deliver(self, hold: Hold, within_s: float) -> Resolved:
         if hold.frame.direction is Direction.RESPONSE:
             return await self._discard(hold, "a response has nobody left to go to")
-        if hold.frame.payload is None:
-            raise WireError(f"{hold.id} is above the limit of {self.decode_limit} bytes: it can only go on in place")
+        self._must_be_movable(hold)
         await self._end_frozen(hold)
         hold.detached = True
         try:
@@ -537,9 +539,15 @@ class Wire:
         hold.cell.phase(hold.rule, "delivered", hold.frame, held=hold.id, **told)
         return Resolved(hold.id, "delivered", True, answer.answered, answer.error, because)  # noqa: FBT003 - reached
 
-    async def _detach(self, hold: Hold, *, cut: bool) -> Resolved:
+    def _must_be_movable(self, hold: Hold) -> None:
+        """Raise WireError where a held frame cannot leave its connection."""
+        if hold.conn.route.protocol != "kafka":
+            raise WireError(f"{hold.id} belongs to its connection, as a transaction does: it can only go on in place")
         if hold.frame.payload is None:
             raise WireError(f"{hold.id} is above the limit of {self.decode_limit} bytes: it can only go on in place")
+
+    async def _detach(self, hold: Hold, *, cut: bool) -> Resolved:
+        self._must_be_movable(hold)
         if hold.attached:
             hold.how = How.RELEASE_LATER
             hold.detached = True

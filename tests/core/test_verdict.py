@@ -806,6 +806,14 @@ def test_an_attempt_belongs_to_the_transaction_of_its_first_two_words() -> None:
     assert account(story.events).counts["resurrected"] == 1
 
 
+def test_a_database_with_an_open_transaction_is_not_at_rest() -> None:
+    """What it has written may yet appear: the sink was asked too early, at its beginning or at its end."""
+    story = run()
+    for left in (0, 1):
+        story.tell("settled", "runner", open=left)
+    check(Kind.VOID, "the sink was read while 1 transactions were open in it", judged(story).verdict)
+
+
 # --- signs --------------------------------------------------------------------------------------------------
 
 
@@ -844,6 +852,11 @@ def ending(story: Story, record: str, request: str, outcome: str | None = None) 
     return story.tell("ending", "wire", record=record, request=request, outcome=outcome, reached=True)
 
 
+def commit(story: Story, record: str, request: str, outcome: str | None = None, *, reached: bool = True) -> object:
+    """Tell that a database was asked to commit what holds a record, or that it answered."""
+    return story.tell("database_commit", "wire", record=record, request=request, outcome=outcome, reached=reached)
+
+
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: resent,
     Sign.SENT_ANEW: offered_again,
@@ -855,6 +868,9 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1] + 1),
     Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "2:1")),
     Sign.END_REFUSED: lambda s: ending(s, TARGET, "1:5", "refused"),
+    Sign.COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1", reached=False), commit(s, TARGET, "2:1")),
+    Sign.NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed", reached=False)),
+    Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed")),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=TARGET),
     Sign.REPLICATED: lambda s: (
         s.tell("replicated", "wire", record=TARGET, reached=True),
@@ -862,6 +878,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
+    Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: offered_again,
@@ -873,6 +890,9 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.NOT_RESENT: resent_in_doubt,
     Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
     Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "2:1")),
+    Sign.COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1"), commit(s, RECORDS[0], "2:1")),
+    Sign.NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "rolled back")),
+    Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "refused")),
     Sign.END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
     Sign.REPLICATED: lambda s: (
@@ -881,6 +901,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
+    Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=RECORDS[0]),
 }
 
 

@@ -31,7 +31,7 @@ from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.kafka.bench import KafkaBench
-from harness.systems.kafka.nodes import BrokerNode
+from harness.systems.kafka.nodes import ServerNode
 from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class DeclaredRun:
             deployed=deployed, cell=cell, load=self._load, history=history, events=self.directory / HISTORY,
             failpoints=self.directory / "failpoints", topics=(self._pipeline.topic,), group="",
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
-            broker=BrokerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
+            broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
             seen=self._events,
         )  # fmt: skip

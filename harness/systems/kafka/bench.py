@@ -15,7 +15,7 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults.strike import Blow
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS
 from harness.systems.kafka.containers import Containers
-from harness.systems.kafka.nodes import BrokerNode, StageNode
+from harness.systems.kafka.nodes import ServerNode, StageNode
 from harness.wire.rules import Api, Direction, How, is_prefix
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class KafkaBench:
     topics: tuple[str, ...]
     group: str
     stages: tuple[StageNode, ...]
-    broker: BrokerNode | None
+    broker: ServerNode | None
     progress: Callable[[], Any]
     """A value that changes while the cell makes progress."""
     settled: Callable[[], bool]
@@ -64,6 +64,7 @@ class KafkaBench:
     """Puts another producer in the place of the cell's; returns both."""
     newcomer: Callable[[Role], StageNode] | None = None
     """Makes one more process of a role, of the cell from then on."""
+    database: ServerNode | None = None
     network: CellNetwork | None = None
     make_topics: Callable[[], None] | None = None
     """Makes the cell's topics, once more where a volume with all of them was lost."""
@@ -132,10 +133,12 @@ class KafkaBench:
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role."""
-        if role is Role.BROKER:
-            if self.broker is None:
-                raise RuntimeError(f"{self.cell.id} kills the broker, and must not share it: Deployment.OWN")
-            return self.broker
+        servers = {Role.BROKER: self.broker, Role.DATABASE: self.database}
+        if role in servers:
+            server = servers[role]
+            if server is None:
+                raise RuntimeError(f"{self.cell.id} kills the {role}, and must not share it: Deployment.OWN")
+            return server
         fitting = [stage for stage in self.stages if stage.role is role and node in (None, stage.name)]
         if not fitting:
             raise RuntimeError(f"{self.cell.id} has no {role} named {node}")
@@ -336,9 +339,9 @@ class KafkaBench:
             self._kept = Containers(self.deployed, self.history, self.make_topics)
         return self._kept
 
-    def _struck(self, role: Role) -> BrokerNode | StageNode:
+    def _struck(self, role: Role) -> ServerNode | StageNode:
         node = self.target(role)
-        if not isinstance(node, BrokerNode | StageNode):
+        if not isinstance(node, ServerNode | StageNode):
             raise TypeError(f"{node.name} cannot be struck")
         return node
 

@@ -15,7 +15,7 @@ from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
-from harness.systems.kafka.nodes import BrokerNode
+from harness.systems.kafka.nodes import ServerNode
 from harness.systems.kafka.run import KafkaCellRun
 from harness.wire.codec import read_batches
 from harness.wire.rules import Action, Api, Direction, Rule
@@ -127,9 +127,9 @@ class ClusterBench(KafkaBench):
         for record in sorted({e["record"] for e in self._said(kinds.SENT)} - copied):
             self.history.write(kinds.ALONE, record=record)
 
-    def _node(self, number: int, role: Role) -> BrokerNode:
+    def _node(self, number: int, role: Role) -> ServerNode:
         broker = self.deployed.brokers[number - 1]
-        return BrokerNode(self.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
+        return ServerNode(self.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
                           broker.name, role)  # fmt: skip
 
     def _kill(self, broker: Broker) -> Exit:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from harness.core.history import HistoryWriter
     from harness.runtimes.interface import Node
-    from harness.systems.kafka.nodes import BrokerNode
+    from harness.systems.kafka.nodes import ServerNode
     from harness.systems.kafka.system import KafkaDeployed
 
 GIVEN_UP_S = 60.0
@@ -37,7 +37,7 @@ class Containers:
     connections: frozenset[str] = frozenset()
     """Those of a node that was disconnected, when it was."""
 
-    def strike(self, blow: Blow, node: BrokerNode | StageNode) -> None:
+    def strike(self, blow: Blow, node: ServerNode | StageNode) -> None:
         """Do it."""
         if blow is Blow.NETWORK:
             self._cut_off(node)
@@ -48,7 +48,7 @@ class Containers:
             if blow is Blow.VOLUME:
                 self._lose_volume(node)
 
-    def mend(self, blow: Blow, node: BrokerNode | StageNode) -> None:
+    def mend(self, blow: Blow, node: ServerNode | StageNode) -> None:
         """Heal it."""
         if blow is Blow.NETWORK:
             self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
@@ -65,14 +65,14 @@ class Containers:
         if blow is Blow.VOLUME:
             self.make_topics()
 
-    def _starve(self, node: BrokerNode | StageNode) -> None:
+    def _starve(self, node: ServerNode | StageNode) -> None:
         contained = self._contained(node)
         limit = contained.starve()
         node.kill()  # it is dead: this writes down how it ended, and lets the wire refuse connections
         if contained.oom_killed:
             self._say(Said.OOM_KILLED, node.name, limit=limit)
 
-    def _lose_volume(self, node: BrokerNode | StageNode) -> None:
+    def _lose_volume(self, node: ServerNode | StageNode) -> None:
         volume = self._volume
         size = sum(file.stat().st_size for file in volume.rglob("*") if file.is_file())
         for each in volume.iterdir():
@@ -82,11 +82,11 @@ class Containers:
         )
         self._say(Said.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
 
-    def _cut_off(self, node: BrokerNode | StageNode) -> None:
+    def _cut_off(self, node: ServerNode | StageNode) -> None:
         self.connections = _established(node)
         self._say(Said.DISCONNECTED, node.name, address=self._contained(node).disconnect())
 
-    def await_given_up(self, node: BrokerNode | StageNode) -> None:
+    def await_given_up(self, node: ServerNode | StageNode) -> None:
         """Wait until the node has given up a connection that it had: the one that waits for an answer; others do not."""
         wait_until(lambda: self.connections - _established(node), within_s=GIVEN_UP_S, poll_s=0.05,
                    because=f"{node.name} to give up waiting for its answer")  # fmt: skip
@@ -95,7 +95,7 @@ class Containers:
     def _volume(self) -> Path:
         return self.deployed.broker.data
 
-    def _contained(self, node: BrokerNode | StageNode) -> Contained:
+    def _contained(self, node: ServerNode | StageNode) -> Contained:
         found = _node(node)
         if not isinstance(found, Contained):
             raise TypeError(f"{node.name} is no container: this fault is for --runtime docker")
@@ -105,7 +105,7 @@ class Containers:
         self.history.write(kinds.ENGINE, said=said, node=node, **fields)
 
 
-def _node(node: BrokerNode | StageNode) -> Node:
+def _node(node: ServerNode | StageNode) -> Node:
     if isinstance(node, StageNode):
         if node.node is None:
             raise RuntimeError(f"{node.name} was never started")
@@ -113,7 +113,7 @@ def _node(node: BrokerNode | StageNode) -> Node:
     return node.process()
 
 
-def _established(node: BrokerNode | StageNode) -> frozenset[str]:
+def _established(node: ServerNode | StageNode) -> frozenset[str]:
     """Return the near ends of a container's connections, as the kernel's table of its network has them."""
     rows = [row.split() for row in Path(f"/proc/{_node(node).pid}/net/tcp").read_text().splitlines()[1:]]
     return frozenset(near for _, near, _, state, *_ in rows if state == ESTABLISHED)

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from harness.interfaces import EnvironmentFailure
+from harness.postgres.program import InstalledPostgres
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
 from harness.setup.kafka import VERSION, ensure_kafka
+from harness.setup.postgres import ensure_postgres
 from harness.setup.toxiproxy import ensure_toxiproxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from harness.postgres.program import PostgresProgram
     from harness.runtimes.interface import Runtime
     from harness.setup.images import Image
     from harness.setup.kafka import KafkaInstall
@@ -51,6 +54,9 @@ class Ground(Protocol):
 
     def bring(self, images: Mapping[str, Image]) -> None:
         """Let the nodes of another system be started of these images, too; processes have no use for any."""
+
+    def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
+        """Find or fetch PostgreSQL; return what a server is started by."""
 
     def versions(self) -> dict[str, str]:
         """Return what takes part, for the report."""
@@ -95,6 +101,11 @@ class ProcessGround:
     def bring(self, images: Mapping[str, Image]) -> None:
         """Leave them."""
 
+    def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
+        """A server found on this machine."""
+        del say
+        return InstalledPostgres(ensure_postgres())
+
     def versions(self) -> dict[str, str]:
         """Kafka, Java and Python."""
         return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
@@ -133,13 +144,21 @@ class DockerGround:
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Its image."""
+        self._ensure("toxiproxy", say)
+        return ToxiproxyProgram(None)
+
+    def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
+        """No image is tried yet: the cells that would need one do not apply."""
+        del say
+        raise EnvironmentFailure("a PostgreSQL server runs in runtime process only, so far")
+
+    def _ensure(self, name: str, say: Callable[[str], None]) -> None:
         from harness.runtimes.docker.engine import connect  # noqa: PLC0415
         from harness.setup.images import ensure_image  # noqa: PLC0415
 
         client = connect()
-        self.images["toxiproxy"] = ensure_image(client, "toxiproxy", say)
+        self.images[name] = ensure_image(client, name, say)
         client.close()
-        return ToxiproxyProgram(None)
 
     def bring(self, images: Mapping[str, Image]) -> None:
         """Take them to one's own."""

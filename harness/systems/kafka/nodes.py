@@ -1,4 +1,4 @@
-"""The nodes of one cell: its stage processes and, where the cell has it to itself, the broker; their lives written down."""
+"""The nodes of one cell: its stage processes and, where the cell has them to itself, its servers; their lives written down."""
 
 from __future__ import annotations
 
@@ -142,8 +142,11 @@ class StageNode:
 
 
 @dataclass
-class BrokerNode:
-    """The broker as a node of the one cell that has it to itself. Implements :class:`harness.bench.Target`."""
+class ServerNode:
+    """A server, the broker or the database, as a node of the one cell that has it to itself.
+
+    Implements :class:`harness.bench.Target`.
+    """
 
     history: HistoryWriter
     process: Callable[[], Node]
@@ -153,7 +156,7 @@ class BrokerNode:
     role: Role = Role.BROKER
 
     def kill(self) -> None:
-        """SIGKILL the broker; from then on the wire refuses connections to it."""
+        """SIGKILL it; from then on the wire refuses connections to it."""
         end = self.kill_it()
         self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
 
@@ -168,7 +171,7 @@ class BrokerNode:
         self._say("resumed", pid=self.process().pid)
 
     def restart(self) -> None:
-        """Start it on the same ports and data, wait for an ack, let the wire connect again."""
+        """Start it on the same ports and data, wait for its answer, let the wire connect again."""
         self.restart_it()
         self._say("started", pid=self.process().pid)
         self._say("ready", pid=self.process().pid)

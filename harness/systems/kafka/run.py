@@ -12,13 +12,14 @@ from harness.core.record import decode
 from harness.core.scenario import Deployment, RefusedByClient, Role
 from harness.core.settings import PipelineKind, SaveCursor, SavePosition
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.postgres.program import NODE as DATABASE
 from harness.programs.stage import SETTINGS_REFUSED, Stage
 from harness.saved import HISTORY, LOGS
-from harness.sinks.database import DatabaseSink
+from harness.sinks.opening import create_sink, open_sink
 from harness.sources.outbox import Outbox
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.broker import INTER_BROKER
-from harness.systems.kafka.nodes import BrokerNode, StageNode
+from harness.systems.kafka.nodes import ServerNode, StageNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
+    from harness.sinks.interface import Sink
+    from harness.systems.kafka.database import DatabaseServer
     from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.observer import LogCopy, Placement
     from harness.systems.kafka.system import KafkaDeployed
@@ -60,13 +63,13 @@ class KafkaCellRun:
         self._bench = self.bench_class(
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
             failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
-            stages=(self._producer, *self._consumers), broker=self._broker_node(),
+            stages=(self._producer, *self._consumers), broker=self._broker_node(), database=self._database_node(),
             newcomer=self._newcomer, substitute=self._substitute,
             progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=self._exhausted,
             make_topics=self._make_topics,
         )  # fmt: skip
         self._replaced: tuple[StageNode, ...] = ()
-        self._db: DatabaseSink | None = None
+        self._db: Sink | None = None
         self._closed = False
         self._on_wire = False
         self._network: CellNetwork | None = None
@@ -88,8 +91,10 @@ class KafkaCellRun:
             beginning = dict.fromkeys(range(self.cell.settings.topic.partitions), 0)
             self.deployed.observer.save_positions(self._group, self._topics.source, beginning)
         Outbox.create(self._outbox, self._load.records)
-        DatabaseSink.create(self._sink)
-        self._db = DatabaseSink(self._sink)
+        if server := self._database_server():
+            server.create(self.cell.key)
+        create_sink(self._sink_address)
+        self._db = open_sink(self._sink_address, name="observer")
         # broker to broker: no client id tells whose that is, so the cell that has the brokers to itself claims the routes
         claimed = () if self.cell.scenario.deployment is Deployment.SHARED else self.deployed.routes(INTER_BROKER)
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl",
@@ -185,6 +190,11 @@ class KafkaCellRun:
                 return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
         return None
 
+    def sink_trouble(self) -> str | None:
+        """Which transactions of others may yet change the sink, or ``None``."""
+        left = 0 if self._topic_sink else self._database().unsettled()
+        return f"{left} transactions are open in the database" if left else None
+
     def saved_positions(self) -> dict[int, int]:
         """Return the saved position per partition, from wherever this semantic keeps it; -1 where there is none."""
         if self.cell.settings.consumer.position is SavePosition.WITH_RESULT:
@@ -206,10 +216,21 @@ class KafkaCellRun:
         return self.directory / "outbox.sqlite"
 
     @property
-    def _sink(self) -> Path:
-        return self.directory / "sink.sqlite"
+    def _sink_address(self) -> str:
+        """Where the harness finds the sink."""
+        server = self._database_server()
+        return str(self.directory / "sink.sqlite") if server is None else server.direct(self.cell.key)
 
-    def _database(self) -> DatabaseSink:
+    @property
+    def _stage_sink(self) -> str:
+        """Where the programs find it: a server, through the wire."""
+        server = self._database_server()
+        return self._sink_address if server is None else server.by_wire(self.cell.key)
+
+    def _database_server(self) -> DatabaseServer | None:
+        return self.deployed.database() if self.cell.scenario.pipeline.on_server else None
+
+    def _database(self) -> Sink:
         if self._db is None:
             raise RuntimeError("the sink is not open")
         return self._db
@@ -218,7 +239,7 @@ class KafkaCellRun:
         stage = Stage(
             cell=self.cell.id, key=self.cell.key, name=name, incarnation=0, bootstrap=self.deployed.bootstrap(role),
             topic_in=self._topics.source, topic_out=self._topics.sink, topic_cursor=self._topics.cursor, group=self._group,
-            outbox=str(self._outbox), sink=str(self._sink), history=str(self.directory / HISTORY),
+            outbox=str(self._outbox), sink=self._stage_sink, history=str(self.directory / HISTORY),
             settings=self.cell.settings, pipeline=self.cell.scenario.pipeline, jitter_ms=self._load.jitter_ms,
             seed=self.cell.seed, client=self.deployed.adapter(self.cell),
             transactional_id=f"{self.cell.key}-{name}",
@@ -249,10 +270,21 @@ class KafkaCellRun:
         self._consumers = (*self._consumers, stage)
         return stage
 
-    def _broker_node(self) -> BrokerNode | None:
+    def _broker_node(self) -> ServerNode | None:
         if self.cell.scenario.deployment is not Deployment.OWN:
             return None
-        return BrokerNode(self.history, self.deployed.broker_process, self.deployed.kill_broker, self.deployed.restart_broker)
+        return ServerNode(self.history, self.deployed.broker_process, self.deployed.kill_broker, self.deployed.restart_broker)
+
+    def _database_node(self) -> ServerNode | None:
+        server = self._database_server()
+        if server is None or self.cell.scenario.deployment is Deployment.SHARED:
+            return None
+
+        def restart() -> None:
+            server.restart()
+            self._database().reconnect()
+
+        return ServerNode(self.history, server.process, server.kill, restart, name=DATABASE, role=Role.DATABASE)
 
     def _used_topics(self) -> tuple[str, ...]:
         used = [self._topics.source]
@@ -331,10 +363,16 @@ class KafkaCellRun:
                 self._recorded(copy.value, _text(copy.key), copy.offset, origin, copy.attempt)
 
     def _observe_database(self) -> None:
+        self._observe_settled()
         for order, value, key, copy in self._database().results():
             self._recorded(value, key, order, [copy.partition, copy.epoch, copy.offset], None)
         for record, copy in self._database().absorbed():
             self.history.write(kinds.ABSORBED, record=record, partition=copy.partition, epoch=copy.epoch, offset=copy.offset)
+        self._observe_settled()
+
+    def _observe_settled(self) -> None:
+        if self.cell.scenario.pipeline.on_server:
+            self.history.write(kinds.SETTLED, open=self._database().unsettled())
 
     def _recorded(self, value: bytes | None, key: str | None, order: int, origin: list[int], attempt: str | None) -> None:
         payload = decode(value)
@@ -369,6 +407,7 @@ class _Drain:
             ("consumer", run.stage_trouble),
             ("topic", run.log_trouble),
             ("position", run.position_trouble),
+            ("database", run.sink_trouble),
         )
         self.stage = "source"
         self.because = ""

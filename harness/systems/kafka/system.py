@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.cell import client_name
-from harness.core.scenario import Deployment
+from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS, JAVA
@@ -19,6 +19,7 @@ from harness.setup.clients import ClientSetup, prepare_client
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
 from harness.systems.kafka.cluster import ClusterCellRun
+from harness.systems.kafka.database import DatabaseServer
 from harness.systems.kafka.ground import make_ground
 from harness.systems.kafka.network import CellNetwork
 from harness.systems.kafka.observer import Observer
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.core.scenario import Role
+    from harness.postgres.program import PostgresProgram
     from harness.runtimes.interface import Exit, Node
     from harness.systems.kafka.ground import Ground, ToxiproxyProgram
 
@@ -51,13 +52,14 @@ class KafkaSystem:
         self._ground: Ground | None = None
         self._toxiproxy: ToxiproxyProgram | None = None
         self._clients: dict[str, ClientSetup] = {}
+        self._postgres: PostgresProgram | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
         self._ground = make_ground(self._runtime, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build the Toxiproxy server, where one of the cells has a fault of the network."""
+        """Fetch or build the Toxiproxy server, and find PostgreSQL, where one of the cells needs it."""
         cells = tuple(cells)
         clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
         around = [client for client in clients if "==" in client or client == JAVA]
@@ -65,20 +67,19 @@ class KafkaSystem:
             raise EnvironmentFailure(f"--client {around[0]} needs more than the image of the stages has: runtime process only")
         self._clients = {client: prepare_client(client, say) for client in clients}
         if any(cell.scenario.fault.evidence().network for cell in cells):
-            if self._ground is None:
-                raise RuntimeError("prepare() comes first")
-            self._toxiproxy = self._ground.toxiproxy(say)
+            self._toxiproxy = self._prepared().toxiproxy(say)
+        if any(cell.scenario.pipeline.on_server for cell in cells):
+            self._postgres = self._prepared().postgres(say)
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
-        if self._ground is None:
-            raise RuntimeError("prepare() comes first")
         # shared or not, one broker is the same; the runner decides who may share it
         if need is Deployment.CLUSTER:
-            deployed: KafkaDeployed = KafkaCluster(self._ground, directory)
+            deployed: KafkaDeployed = KafkaCluster(self._prepared(), directory)
         else:
-            deployed = self._deployment(self._ground, directory)
+            deployed = self._deployment(self._prepared(), directory)
         deployed.clients = self._clients
+        deployed.postgres = self._postgres
         try:
             deployed.start()
         except WaitTimeoutError as error:
@@ -88,6 +89,11 @@ class KafkaSystem:
             deployed.close()
             raise
         return deployed
+
+    def _prepared(self) -> Ground:
+        if self._ground is None:
+            raise RuntimeError("prepare() comes first")
+        return self._ground
 
     def _deployment(self, ground: Ground, directory: Path) -> KafkaDeployed:
         return KafkaDeployed(ground, directory, self._toxiproxy)
@@ -100,6 +106,8 @@ class KafkaSystem:
             found |= self._ground.versions()
         if self._toxiproxy is not None:
             found["toxiproxy"] = TOXIPROXY
+        if self._postgres is not None:
+            found["postgres"] = self._postgres.version
         return found
 
 
@@ -108,13 +116,15 @@ class KafkaDeployed:
 
     size: ClassVar[int] = 1
     """How many brokers."""
+    reader: ClassVar[str] = Role.CONSUMER
+    """Who writes into a database."""
 
     def __init__(self, ground: Ground, directory: Path, toxiproxy: ToxiproxyProgram | None = None) -> None:
         self.runtime = ground.runtime(directory)
         self._directory = directory
         each = 2 + 2 * len(WIRE_ROLES)
-        self._lease = PortLease(2 + self.size * each)
-        self.toxiproxy_port, self._control_port, *others = self._lease.ports
+        self._lease = PortLease(3 + self.size * each)
+        self.toxiproxy_port, self._database_port, self._control_port, *others = self._lease.ports
         quorum = [_ports(others[at : at + each]) for at in range(0, len(others), each)]
         folders = [directory / f"broker-{n}" if self.size > 1 else directory for n in range(1, self.size + 1)]
         self.brokers = tuple(Broker(self.runtime, ground, folder, quorum, n) for n, folder in enumerate(folders, 1))
@@ -123,6 +133,9 @@ class KafkaDeployed:
         self.wire_node: Node | None = None
         self._toxiproxy_program = toxiproxy
         self._toxiproxy: ToxiproxyServer | None = None
+        self._database: DatabaseServer | None = None
+        self.postgres: PostgresProgram | None = None
+        """What a database server is started from, where a cell needs one."""
         self._starting = threading.Lock()
         self.clients: dict[str, ClientSetup] = {}
         """What the clients need around the stage programs."""
@@ -180,12 +193,28 @@ class KafkaDeployed:
         return network
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where guardian, wire or Toxiproxy have died."""
+        """Raise EnvironmentFailure where guardian, wire, Toxiproxy or the database have died by themselves."""
         self.runtime.check()
         if self.wire_node is not None and self.wire_node.exit is not None:
             raise EnvironmentFailure(f"the wire ended ({self.wire_node.exit}): {self.wire_node.log_tail(3)}")
         if self._toxiproxy is not None:
             self._toxiproxy.check()
+        if self._database is not None:
+            self._database.server.check()
+
+    def database(self) -> DatabaseServer:
+        """The database server, which is started for the first cell that needs it."""
+        from harness.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
+
+        with self._starting:
+            if self._database is None:
+                if self.postgres is None:
+                    raise RuntimeError("prepare_for() comes first")
+                server = PostgresServer(self.runtime, self.postgres, self._database_port, self._directory / "database")
+                database = DatabaseServer(server, self.wire, self.runtime, self.reader)
+                database.start()
+                self._database = database
+            return self._database
 
     def broker_process(self) -> Node:
         """The broker's process."""
@@ -209,6 +238,8 @@ class KafkaDeployed:
     def close(self) -> None:
         """End everything."""
         self.observer.close()
+        if self._database is not None:
+            self._database.server.stop()
         if self._wire is not None:
             self._wire.close()
         self.runtime.close()

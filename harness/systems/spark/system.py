@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from harness.core.scenario import Role
 from harness.setup.failpoints import ensure_failpoints
 from harness.setup.spark import ensure_spark, pyspark_version
 from harness.setup.spark_release import wanted_release
@@ -66,6 +67,8 @@ class SparkSystem(KafkaSystem):
 
 class SparkDeployed(KafkaDeployed):
     """A broker behind its wire, for the queries of cells."""
+
+    reader = Role.DRIVER
 
     def __init__(self, ground: Ground, directory: Path, spark: SparkGround) -> None:
         super().__init__(ground, directory)

@@ -1,0 +1,109 @@
+"""What a PostgreSQL server is started from: programs of this machine. What else may bring one has the same interface."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import psutil
+
+from harness.core.waiting import wait_until
+from harness.runtimes.interface import NodeSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.runtimes.interface import Exit, Node
+    from harness.setup.postgres import PostgresInstall
+
+USER = "lostack"
+NODE = "database"
+SETTINGS = {
+    "shared_buffers": "16MB",
+    "max_connections": "50",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+    "autovacuum": "off",
+    # what is answered before it is durable stays so for long: a control loses what it must lose (10 s is the most)
+    "wal_writer_delay": "10s",
+    "log_line_prefix": "%m %p %a ",
+}
+"""Beside the defaults: ``fsync`` and ``synchronous_commit`` are on."""
+GONE_S = 10.0
+
+
+class PostgresProgram(Protocol):
+    """How a server is started."""
+
+    def initialise(self, directory: Path) -> NodeSpec | None:
+        """Return the node that makes an empty cluster in ``directory``; ``None`` where the server does it itself."""
+
+    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+        """Return the server as a node, listening on ``bind``:``port``."""
+
+    def kill(self, node: Node) -> Exit:
+        """SIGKILL the server and every process it has, and wait until they are gone."""
+
+    @property
+    def version(self) -> str:
+        """What is known of its version."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPostgres:
+    """Programs of this machine."""
+
+    install: PostgresInstall
+
+    @property
+    def version(self) -> str:
+        """What it says of itself."""
+        return self.install.version
+
+    def initialise(self, directory: Path) -> NodeSpec:
+        """``initdb``: no password, for it listens on loopback alone."""
+        self.install.own(directory)
+        words = ("-D", str(_data(directory)), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync",
+                 "--no-instructions")  # fmt: skip
+        return NodeSpec(name=f"{NODE}-init", role="tool", argv=self.install.command("initdb", *words),
+                        log=directory.parent / f"{NODE}.log", cwd=directory)  # fmt: skip
+
+    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+        """``postgres``, in the foreground, without a socket file."""
+        settings = {**SETTINGS, "port": str(port), "listen_addresses": bind, "unix_socket_directories": ""}
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return NodeSpec(name=NODE, role=NODE, argv=self.install.command("postgres", "-D", str(_data(directory)), *words),
+                        log=directory.parent / f"{NODE}.log", cwd=directory)  # fmt: skip
+
+    def kill(self, node: Node) -> Exit:
+        """Each of its processes has a group of its own: the postmaster stands still, so no more come, then all die."""
+        if node.exit is not None:
+            return node.exit
+        node.pause()
+        others = psutil.Process(node.pid).children(recursive=True)
+        for each in others:
+            _kill(each.pid)
+        end = node.kill()
+        wait_until(lambda: not any(_there(each) for each in others), within_s=GONE_S,
+                   because="the processes of PostgreSQL to be gone")  # fmt: skip
+        return end
+
+
+def _data(directory: Path) -> Path:
+    return (directory / "data").absolute()
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _there(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

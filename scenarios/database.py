@@ -1,0 +1,150 @@
+"""PostgreSQL as the sink: the database dies around its COMMIT, or nobody learns what became of it.
+
+outbox → producer → topic → consumer (or Spark query) → PostgreSQL. The wire reads the COMMIT and its answer, so that "before
+it became durable" and "after it did" are exact: an answer exists only when the server has flushed its log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.bench import OnWire
+from harness.core.prediction import AtLeast, Exactly
+from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
+from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind
+from harness.core.sign import Sign
+from harness.faults import Drop, Kill, NoFault
+from harness.wire.rules import Api
+from scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from scenarios.streaming import PER_BATCH
+
+COMMIT = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, REQUEST)
+ANSWER = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, RESPONSE)
+NOT_DURABLE = replace(AT_LEAST_ONCE, consumer=replace(AT_LEAST_ONCE.consumer, durable=False))
+
+NONE = Scenario(
+    id="database-none", failure_point="none", fault=NoFault(), group="database", pipeline=PipelineKind.TO_POSTGRES,
+    because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
+    expect={semantic: Predicted() for semantic in (AMO, ALO, EOS)},
+)  # fmt: skip
+
+CRASH_BEFORE_COMMIT = Scenario(
+    id="database-crash-before-commit", failure_point="database-crash-before-commit", group="database",
+    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(COMMIT, (Role.DATABASE,)),
+    because="The database dies with the COMMIT not yet seen: its recovery undoes the transaction. The program cannot tell "
+    "that from a commit whose answer was lost. At-most-once leaves it at that, and the record is gone; who does the work "
+    "again records it for the first time.",
+    expect={AMO: LOSES, ALO: holds(Sign.COMMITTED_AGAIN), EOS: holds(Sign.COMMITTED_AGAIN)},
+)  # fmt: skip
+
+CRASH_AFTER_COMMIT = Scenario(
+    id="database-crash-after-commit", failure_point="database-crash-after-commit", group="database",
+    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(ANSWER, (Role.DATABASE,)),
+    because="The database has made the result durable and dies before the program is told. At-most-once leaves it at that, "
+    "rightly; doing the work again records it twice, unless the unique key of the first time is found.",
+    expect={AMO: holds(Sign.NOT_REPEATED), ALO: DUPLICATES, EOS: holds(Sign.ABSORBED)},
+)  # fmt: skip
+
+COMMIT_LOST = replace(
+    CRASH_BEFORE_COMMIT, id="database-commit-lost", failure_point="database-commit-lost", deployment=Deployment.SHARED,
+    fault=Drop(COMMIT),
+    because="The connection ends with the COMMIT on its way: the server rolls back what nobody commits any more. The "
+    "program is told the same as where only the answer was lost.",
+)  # fmt: skip
+
+COMMIT_ANSWER_LOST = replace(
+    CRASH_AFTER_COMMIT, id="database-commit-answer-lost", failure_point="database-commit-answer-lost",
+    deployment=Deployment.SHARED, fault=Drop(ANSWER),
+    because="The result is durable, and the connection ends with the answer on its way: the commit's outcome is unknown. "
+    "Only a unique key, or a position in the same transaction, tells the program what has become of it.",
+)  # fmt: skip
+
+
+def with_result(base: Scenario, sign: Sign, because: str) -> Scenario:
+    """Return ``base`` with result and position in one transaction."""
+    return replace(
+        base, id=f"{base.id}+with-result", because=because,
+        expect={EOS: Predicted(sign=sign, settings=EXACTLY_ONCE_WITH_RESULT)},
+    )  # fmt: skip
+
+
+BLIND_RETRY = replace(
+    COMMIT_ANSWER_LOST, id="control-database-blind-retry",
+    because="Control: an error in the COMMIT is taken for a failed COMMIT, and the work is done again without a key. The "
+    "result was there.",
+    expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=replace(
+        EXACTLY_ONCE_WITH_RESULT, consumer=AT_LEAST_ONCE.consumer,
+    ))},
+)  # fmt: skip
+
+CRASH_AFTER_POSITION = Scenario(
+    id="database-crash-after-position", failure_point="database-crash-after-position", group="database",
+    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN,
+    fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.DATABASE,)),
+    because="The commit was answered, the position is saved, and then the database dies. What it had answered was in its "
+    "log on the disk (SIGKILL takes only its own memory): recovery finds the result, and nobody does the work again.",
+    expect={ALO: holds(Sign.DURABLE), EOS: holds(Sign.DURABLE)},
+)  # fmt: skip
+
+NOT_DURABLE_COMMIT = replace(
+    CRASH_AFTER_POSITION, id="control-database-not-durable",
+    because="Control: with synchronous_commit=off the server answers before its log is written. The position is saved, the "
+    "server dies with the log in its memory, and the work of an answered commit is gone for good.",
+    expect={ALO: Predicted(lost=AtLeast(), control=True, settings=NOT_DURABLE)},
+)  # fmt: skip
+
+FROM_SPARK = replace(COMMIT, role=Role.DRIVER)
+STREAM_CRASH_BEFORE_COMMIT = Scenario(
+    id="database-crash-before-commit", failure_point="database-crash-before-commit", group="streaming",
+    pipeline=PipelineKind.STREAM_TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(FROM_SPARK, (Role.DATABASE, Role.DRIVER)),
+    because="Database and driver die with the COMMIT of the batch, and of its number, not yet seen: recovery undoes both, and "
+    "the next driver records the batch for the first time.",
+    expect={EOS: Predicted(sign=Sign.COMMITTED_AGAIN, settings=PER_BATCH)},
+)  # fmt: skip
+STREAM_DRIVER_CRASH = Scenario(
+    id="driver-crash-after-database-commit", failure_point="driver-crash-after-database-commit", group="streaming",
+    pipeline=PipelineKind.STREAM_TO_POSTGRES, fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),
+    because="The result is durable and the driver dies before it is told: the batch runs again. What was appended is appended "
+    "again, the target and those of its batch before it; a unique key absorbs each.",
+    expect={ALO: Predicted(duplicated=AtLeast()), EOS: holds(Sign.ABSORBED)},
+)  # fmt: skip
+STREAM_DRIVER_CRASH_PER_BATCH = replace(
+    STREAM_DRIVER_CRASH, id=f"{STREAM_DRIVER_CRASH.id}+batch-transaction",
+    because="The batch and its number became durable together: the next driver finds the number, and records nothing.",
+    expect={EOS: Predicted(sign=Sign.ABSORBED, settings=PER_BATCH)},
+)  # fmt: skip
+
+BY_DAY = (
+    CRASH_BEFORE_COMMIT,
+    CRASH_AFTER_COMMIT,
+    COMMIT_ANSWER_LOST,
+    with_result(
+        COMMIT_ANSWER_LOST, Sign.RESUMED_PAST,
+        "Result and position are there: the position that the program reads back tells it that the work is done.",
+    ),
+    BLIND_RETRY,
+    NOT_DURABLE_COMMIT,
+    STREAM_DRIVER_CRASH,
+)  # fmt: skip
+BY_NIGHT = (
+    NONE,
+    COMMIT_LOST,
+    with_result(
+        CRASH_BEFORE_COMMIT, Sign.COMMITTED_AGAIN,
+        "Result and position die together. The position that the program reads back stands before the record: it does the "
+        "work again.",
+    ),
+    with_result(
+        CRASH_AFTER_COMMIT, Sign.RESUMED_PAST,
+        "Result and position became durable together. The position that the program reads back has passed the record: it "
+        "goes on behind it.",
+    ),
+    with_result(
+        COMMIT_LOST, Sign.COMMITTED_AGAIN,
+        "Neither result nor position is there: the position that the program reads back tells it to do the work again.",
+    ),
+    CRASH_AFTER_POSITION,
+    STREAM_CRASH_BEFORE_COMMIT,
+    STREAM_DRIVER_CRASH_PER_BATCH,
+)  # fmt: skip
+DATABASE = (*BY_DAY, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT))

@@ -1,0 +1,160 @@
+"""A PostgreSQL server as a node: killed with all its processes, restarted, and what it had written is there."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from harness.core.waiting import wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.sinks.interface import Copy, Sink, SinkLostError
+from harness.sinks.opening import create_sink, open_sink
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.postgres.server import PostgresServer
+
+pytestmark = pytest.mark.postgres
+DATABASES = (f"db{number}" for number in itertools.count(1))
+AT = Copy(0, 1, 7)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, server: PostgresServer, tmp_path: Path) -> str:
+    """Return where a new sink is: a file, a database."""
+    return str(tmp_path / "sink.sqlite") if request.param == "sqlite" else made(server)
+
+
+def made(server: PostgresServer) -> str:
+    """Return the address of a new database with the sink's tables."""
+    name = next(DATABASES)
+    server.create(name)
+    address = server.address(name)
+    create_sink(address)
+    return address
+
+
+@pytest.fixture
+def address(server: PostgresServer) -> str:
+    """Return the address of a new sink."""
+    where = made(server)
+    create = open_sink(where)
+    create.close()
+    return where
+
+
+def write(sink: Sink, *values: bytes) -> None:
+    """Record values, each in a transaction of its own."""
+    for value in values:
+        sink.begin()
+        sink.record(value, "k", AT)
+        sink.commit()
+
+
+def test_both_sinks_do_the_same(where: str) -> None:
+    """Results in order, ids and batches once, positions replaced, copies absorbed, what is not committed is not there."""
+    create_sink(where) if not where.startswith("postgres") else None
+    sink, other = open_sink(where), open_sink(where)
+    sink.begin()
+    assert not sink.absorb("k-1", AT)
+    sink.record(b"one\0", "k", AT)
+    sink.save_position(2, 5)
+    sink.save_position(2, 8)
+    assert not sink.absorb_batch("q", 3)
+    assert other.size() == (0, 0)
+    sink.commit()
+    sink.begin()
+    assert sink.absorb("k-1", Copy(0, 1, 9))
+    assert sink.absorb_batch("q", 3)
+    sink.record(b"two", None, AT)
+    sink.commit()
+    assert list(other.results()) == [(1, b"one\0", "k", AT), (2, b"two", None, AT)]
+    assert list(other.absorbed()) == [("k-1", Copy(0, 1, 9))]
+    assert (other.positions(), other.size()) == ({2: 8}, (2, 1))
+    sink.begin()
+    sink.forget_key("k")
+    sink.reconnect()
+    assert sink.size() == (2, 1)
+    sink.close()
+    other.close()
+
+
+def test_an_open_transaction_is_seen_from_outside(address: str) -> None:
+    """The drain waits for it: what it has written may yet appear."""
+    sink, observer = open_sink(address), open_sink(address)
+    assert observer.unsettled() == 0
+    sink.begin()
+    sink.record(b"x", "k", AT)
+    assert observer.unsettled() == 1
+    sink.commit()
+    assert observer.unsettled() == 0
+    sink.begin()
+    sink.record(b"y", "k", AT)
+    sink.close()
+    wait_until(lambda: observer.unsettled() == 0, within_s=10, because="the server to notice that a client has gone")
+    assert observer.size() == (1, 0)
+    observer.close()
+
+
+def test_killed_it_is_gone_whole_and_comes_back_with_what_it_had_committed(server: PostgresServer, address: str) -> None:
+    """Every process of it dies; on the same port and data it knows what was committed, and nothing else."""
+    sink = open_sink(address)
+    write(sink, b"kept")
+    sink.begin()
+    sink.record(b"open", "k", AT)
+    processes = [server.node.pid, *(each.pid for each in psutil.Process(server.node.pid).children(recursive=True))]
+    assert len(processes) > 3
+    end = server.kill()
+    assert (end.pid, end.signal) == (processes[0], 9)
+    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE for pid in processes)
+    server.check()  # it was meant to
+    with pytest.raises(SinkLostError) as lost:
+        sink.record(b"lost", "k", AT)
+    assert not lost.value.in_doubt
+    server.start()
+    sink.reconnect()
+    assert [value for _, value, _, _ in sink.results()] == [b"kept"]
+    sink.close()
+
+
+def test_a_commit_without_an_answer_is_in_doubt(server: PostgresServer, address: str) -> None:
+    """The program is told so, and nothing more."""
+    sink = open_sink(address)
+    sink.begin()
+    server.kill()
+    with pytest.raises(SinkLostError) as lost:
+        sink.commit()
+    assert lost.value.in_doubt
+    server.start()
+    sink.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_what_is_durable_when_it_is_answered_outlives_the_server(
+    server: PostgresServer, address: str, durable: bool
+) -> None:
+    """With synchronous_commit=off the answered commits of the last seconds were in the server's memory alone."""
+    before = open_sink(address)
+    write(before, b"flushed")
+    sink = open_sink(address, durable=durable)
+    write(sink, b"a", b"b", b"c")
+    assert before.size() == (4, 0)
+    server.kill()
+    server.start()
+    before.reconnect()
+    found = [value for _, value, _, _ in before.results()]
+    assert found == [b"flushed", b"a", b"b", b"c"] if durable else found == [b"flushed"]
+    before.close()
+
+
+def test_one_that_died_by_itself_is_an_accident(server: PostgresServer) -> None:
+    """Whoever did not kill it through its own interface breaks the ground under all cells."""
+    server.node.kill()
+    with pytest.raises(EnvironmentFailure, match=r"PostgreSQL ended \(signal 9\)"):
+        server.check()
+    server.start()
+    server.check()

@@ -1,0 +1,88 @@
+"""Finding a PostgreSQL server: the newest there is, or the one that a setting names; and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import doctor, registry
+from harness.interfaces import EnvironmentFailure
+from harness.selection import select
+from harness.setup import postgres
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def fake(folder: Path, version: str) -> Path:
+    """Make programs that know their version."""
+    folder.mkdir(parents=True)
+    for name in postgres.PROGRAMS:
+        file = folder / name
+        file.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {version} (Debian)'\n")
+        file.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine whose usual places are those below this folder."""
+    monkeypatch.setattr(postgres, "USUAL", (str(tmp_path / "usual"),))
+    monkeypatch.setattr(postgres, "_user", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.delenv(postgres.VARIABLE, raising=False)
+    return tmp_path
+
+
+def test_the_newest_is_taken(alone: Path) -> None:
+    """Versions are numbers, not words."""
+    for version in ("9.6", "15.18", "17.2"):
+        fake(alone / "usual" / version / "bin", version)
+    found = postgres.find_postgres(os.environ)
+    assert found is not None
+    assert (found.version, found.programs) == ("17.2", alone / "usual" / "17.2" / "bin")
+    assert found.command("postgres", "-D", "x") == (str(found.programs / "postgres"), "-D", "x")
+
+
+def test_the_setting_alone_decides(alone: Path) -> None:
+    """A setting that names nothing that runs is wrong use, whatever else is there."""
+    fake(alone / "usual" / "17" / "bin", "17.2")
+    mine = fake(alone / "mine", "16.1")
+    found = postgres.find_postgres({postgres.VARIABLE: str(mine)})
+    assert found is not None
+    assert found.version == "16.1"
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_POSTGRES is set, but .* has no postgres and initdb that run"):
+        postgres.find_postgres({postgres.VARIABLE: str(alone / "path")})
+
+
+def test_without_a_server_the_cells_do_not_apply(alone: Path) -> None:
+    """Each has the reason, and the command that helps; the doctor says the same and calls it optional."""
+    chosen = select(registry.scenarios(), only=("database-none", "plain/none"), system="kafka")
+    assert {cell.pipeline for cell in chosen.cells} == {"plain"}
+    reasons = {row.because for row in chosen.not_applicable if row.pipeline == "to-postgres"}
+    assert reasons == {f"no PostgreSQL server is installed here: {postgres.INSTALL}"}
+    finding = next(each for each in doctor.diagnose() if each.name == "postgres")
+    assert finding.ok
+    assert "apt-get install postgresql" in finding.detail
+    with pytest.raises(EnvironmentFailure, match="apt-get install postgresql"):
+        postgres.ensure_postgres()
+
+
+def test_in_containers_the_cells_do_not_apply_yet() -> None:
+    """Whether there is a server here or not: none was tried in a container."""
+    chosen = select(registry.scenarios(), only=("database-none", "plain/none"), system="kafka", runtime="docker")
+    reasons = {row.because for row in chosen.not_applicable if row.pipeline == "to-postgres"}
+    assert reasons == {"a PostgreSQL server runs in runtime process only, so far"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root must become somebody else")
+def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path) -> None:
+    """A folder below one that is closed to others is refused, in one line that says what to do."""
+    install = postgres.PostgresInstall(tmp_path, "17", "nobody")
+    assert install.command("postgres")[:2] == ("setpriv", "--reuid=nobody")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: put the reports elsewhere"):
+        install.own(closed / "data")
