@@ -149,6 +149,9 @@ class Bench(Protocol):
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has put out the paused, or cut off, member of a role."""
 
+    def await_put_out(self, node: Target) -> None:
+        """Wait until a process that was paused on the wire, and woken, has been told that the group has put it out."""
+
     def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
         """Put toxics on the way between the cell's clients of these roles and the broker, and count from there on."""
 

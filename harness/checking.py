@@ -48,6 +48,11 @@ class Seen:
     requests: Mapping[str, int]
     processes: tuple[Owner, ...] = ()
 
+    @property
+    def fetching(self) -> int:
+        """How many of its processes fetch."""
+        return sum("Fetch" in owner.requests for owner in self.processes)
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -83,7 +88,10 @@ class Check:
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
         """Return the cells that are to run and those that do not apply. Raises DeclarationError for an unknown name."""
-        points = failure_points(self.pipeline, {role: one.requests for role, one in seen.items()}, attached=self.attached)
+        fetching = {role: one.fetching for role, one in seen.items()} if seen else None
+        points = failure_points(
+            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, attached=self.attached
+        )
         names = [point.id for point in points]
         for name in only:
             if name not in names:

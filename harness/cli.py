@@ -143,6 +143,8 @@ def check(
     only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
     seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
+    attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that is up already (see README).")] = None,
+    attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
 ) -> None:
@@ -153,8 +155,14 @@ def check(
 
     pipeline = read_pipeline(file)
     pipeline.check_commands()
-    system = DeclaredSystem(keep=True)
-    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
+    system: DeclaredSystem = DeclaredSystem(keep=True)
+    if attach is not None:
+        from harness.systems.declared.attached import AttachedSystem, Attachment  # noqa: PLC0415
+
+        attachment = Attachment(attach, pipeline, attach_remote)
+        attachment.check()
+        system = AttachedSystem(attachment)
+    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed, attached=attach is not None)
     asked.plan({}, only or ())  # a wrong name is told before anything is started
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:

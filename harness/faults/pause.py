@@ -20,6 +20,7 @@ class Pause:
 
     ``others_finish``: first, those that took over do all the work there is; ``others_ask``: first, they ask for the positions
     of what they took over, and do the work when it has gone on; its request to join again waits until they have.
+    ``told``: what the wire holds of it goes on only when it has been told that it was put out.
     """
 
     id: ClassVar[str] = "pause"
@@ -27,6 +28,7 @@ class Pause:
     at: Trigger
     others_finish: bool = True
     others_ask: bool = False
+    told: bool = False
 
     def evidence(self) -> Evidence:
         """The trigger was hit at the target, and the process was stopped."""
@@ -57,6 +59,8 @@ class Pause:
             bench.await_exhausted()
             bench.settle()
         sleeper.resume()
+        if self.told:
+            bench.await_put_out(sleeper)
         bench.resolve(fired.hold, How.RELEASE)
         if self.others_ask:
             held = bench.await_fired(joins)

@@ -11,7 +11,7 @@ from harness.core.cell import Cell, Load, make_load
 from harness.core.identity import Identity
 from harness.core.prediction import Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.faults import Drop, Kill, NoFault
+from harness.faults import Drop, Kill, NoFault, Pause
 from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, fill
 from harness.wire.rules import Api, Direction, How
 
@@ -126,6 +126,12 @@ _POINTS = (
            "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
     _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, "kill",
            "The record's transaction is ended, and the {role} is killed before it learns so."),
+    _Point("zombie-processor", (Role.PROCESSOR,), Api.PRODUCE, RESPONSE, "pause",
+           "A process of the {role} is stopped with the record's result sent; the group puts it out, another one takes over; "
+           "then it wakes up, learns so, and goes on."),
+    _Point("zombie-consumer", (Role.CONSUMER,), Api.OFFSET_COMMIT, REQUEST, "pause",
+           "A process of the {role} is stopped when it has asked to save its position behind the record; the group puts it "
+           "out, another one takes over; then it wakes up, learns so, and goes on."),
 )  # fmt: skip
 NO_FAULT = "none"
 
@@ -133,13 +139,14 @@ NO_FAULT = "none"
 def failure_points(
     pipeline: Pipeline,
     requests: Mapping[str, Collection[str]] | None = None,
+    processes: Mapping[str, int] | None = None,
     *,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline; what does not apply says why.
 
-    ``requests``: which APIs each role was seen to use (by the dry run); without it only roles
-    decide. ``attached``: the broker is somebody else's.
+    ``requests``: which APIs each role was seen to use (by the dry run), ``processes``: how many of its processes were seen to
+    fetch; without them only roles decide. ``attached``: the broker is somebody else's.
     """
     found = [_scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)]
     for point in _POINTS:
@@ -147,7 +154,7 @@ def failure_points(
         for role in present or point.roles[:1]:
             name = point.id if len(present) < 2 else f"{role}-{point.id}"  # noqa: PLR2004 - two stages have this point
             name = name.replace("producer-producer-", "producer-").replace("processor-producer-", "processor-")
-            reason = _reason(point, role, pipeline, requests)
+            reason = _reason(point, role, pipeline, requests) or _alone(point, role, processes)
             if attached and point.act == "broker":
                 reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
             scenario = _scenario(pipeline, name, _fault(point, role), point.because.format(role=role), reason)
@@ -181,6 +188,8 @@ def _fault(point: _Point, role: Role) -> Fault:
     match point.act:
         case "drop":
             return Drop(at)
+        case "pause":
+            return Pause(at, told=True)
         case "kill":
             return Kill(at, (role,), held=How.DISCARD)
         case _:
@@ -193,6 +202,13 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
     if requests is not None and point.api is not None and point.api.label not in requests.get(role, ()):
         return f"the dry run saw no {point.api.label} request of the {role}"
     return None
+
+
+def _alone(point: _Point, role: Role, processes: Mapping[str, int] | None) -> str | None:
+    """Why nobody could take over from a process that is paused, or ``None``."""
+    if point.act != "pause" or processes is None or processes.get(role, 0) > 1:
+        return None
+    return f"the dry run saw one process of the {role} at work: nobody would take over from it"
 
 
 def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None) -> Scenario:

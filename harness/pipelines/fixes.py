@@ -22,13 +22,17 @@ _CONSUMER_DUPLICATES = (
     "record each id once: a unique key on it in the result's own transaction (an upsert), or result and position in one "
     "database transaction; from topic to topic, send the offsets in the transaction of the results"
 )
+_ZOMBIE_DUPLICATES = (
+    "take group_metadata() with the records, at poll time, drop what is in hand when partitions are revoked or lost, and "
+    "abort where the offsets are refused"
+)
 _SAVE_FIRST = "commit the position, and see the commit confirmed, before the work (auto-commit does not)"
 _ROWS = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
 }
 _CONSUMING_AT = ("consumer-at-", "processor-at-")
-_CONSUMING = ("commit-lost", "commit-ack-lost", "delivery-lost", "broker-crash-before-position")
+_CONSUMING = ("commit-lost", "commit-ack-lost", "delivery-lost", "broker-crash-before-position", "zombie-consumer")
 
 
 def fix_of(result: CellResult) -> str | None:
@@ -41,6 +45,8 @@ def fix_of(result: CellResult) -> str | None:
     if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
         at_most = plan.semantic is Semantic.AT_MOST_ONCE
         producer = "send once: retries=0 and no resending of what may have been stored" if at_most else _PRODUCER_DUPLICATES
+        if plan.failure_point == "zombie-processor":
+            producer = _ZOMBIE_DUPLICATES
         parts.append((_SAVE_FIRST if at_most else _CONSUMER_DUPLICATES) if consuming else producer)
     if not parts:
         return None

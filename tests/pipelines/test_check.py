@@ -118,6 +118,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("auto-commit-with-threads", "commit-ack-lost", {"target", "others"}, set()),
     ("ignored-callback", "request-lost", {"target"}, set()),
     ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
+    ("late-group-metadata", "zombie-processor", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
 ]
 
@@ -155,6 +156,7 @@ def test_the_right_twin_of_a_mistake_is_kept(system: DeclaredSystem, tmp_path: P
     ("ingest", "producer-crash-before-ack"),  # by HTTP
     ("readings", "commit-lost"),  # records of its own, to Parquet
     ("enrich", "transaction-crash-before-commit"),  # from topic to topic
+    pytest.param("spark", "producer-crash-before-ack", marks=pytest.mark.spark),  # a Python front and its JVM, one stage
 ])  # fmt: skip
 def test_every_way_in_and_out(system: DeclaredSystem, tmp_path: Path, name: str, point: str) -> None:
     """HTTP, the producer's own records and a topic on one side, Parquet and a topic on the other."""

@@ -144,3 +144,16 @@ def test_sets_of_jars_are_named_in_commands(tmp_path: Path) -> None:
     """Each once, in a command or in its environment."""
     text = GOOD.replace('command = "cat"', 'command = "java -cp {jars:a-1}/*:{jars:b-2}/* X"\nenvironment = { Y = "{jars:a-1}" }')
     assert read_pipeline(declared(tmp_path, text)).jars == ("a-1", "b-2")
+
+
+@pytest.mark.parametrize(("processes", "reason"), [
+    (None, None), ({"consumer": 2}, None), ({"consumer": 1}, "one process of the consumer"), ({}, "one process of the consumer"),
+])  # fmt: skip
+def test_a_zombie_needs_somebody_to_take_over(tmp_path: Path, processes: dict[str, int] | None, reason: str | None) -> None:
+    """Whether a group has two members shows in the dry run."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD))
+    requests = {"producer": ["Produce"], "consumer": ["Fetch", "OffsetCommit"]}
+    [point] = [each for each in failure_points(pipeline, requests, processes) if each.id == "zombie-consumer"]
+    found = point.expect[pipeline.claims]
+    because = found.because if isinstance(found, NotApplicable) else None
+    assert because == (reason and f"the dry run saw {reason} at work: nobody would take over from it")

@@ -129,6 +129,11 @@ class CommandNode:
         return end
 
     @property
+    def since(self) -> int:
+        """When this incarnation was started (monotonic ns)."""
+        return self._since
+
+    @property
     def started(self) -> bool:
         """Whether it was ever started."""
         return self.node is not None

@@ -6,6 +6,7 @@ what the logs say, and what is recorded is what the output holds.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import time
@@ -24,7 +25,7 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
-from harness.runtimes.process.processes import command_of
+from harness.runtimes.process.processes import command_of, local_ports
 from harness.saved import HISTORY, LOGS
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
@@ -32,7 +33,7 @@ from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import ServerNode
-from harness.wire.rules import FreezeScope
+from harness.wire.rules import Api, FreezeScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +48,12 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import LogCopy
     from harness.wire.rules import Rule
 
+PUT_OUT_S = 75.0
+"""Longer than the session time-out that clients have by themselves, 45 s."""
+ELSEWHERE_S = 45.0
+"""How long a reader whose position nobody can ask for may take to read on."""
+REJOINS_S = 10.0
+"""How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 SASL_HANDSHAKE = "api-17"
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
@@ -63,10 +70,14 @@ class DeclaredBench(KafkaBench):
     A stage may be several processes: at a failpoint one of them stands still until all are killed, or that one alone.
     """
 
+    groups: Callable[[], Sequence[str]] = tuple
+    """The consumer groups of the cell."""
     seen: Callable[[], Sequence[Event]] = tuple
     """What the wire has seen so far."""
     _victim: int | None = None
     """The one process that is to be crashed, where it is not the whole stage."""
+    _members: int = 0
+    """How many members the groups had when the fault fired."""
 
     def arm(self, trigger: OnWire, rule: Rule) -> None:
         """Arm a rule of the wire; where one process of several is crashed, the connections of the others are not touched."""
@@ -79,12 +90,39 @@ class DeclaredBench(KafkaBench):
         found = super().target(role, node)
         return found.one(self._victim) if isinstance(found, CommandNode) and self._victim is not None else found
 
+    def await_session_expired(self, role: Role) -> None:
+        """Wait until the groups have one member less than when the fault fired."""
+        wait_until(lambda: self._membership() < self._members, within_s=PUT_OUT_S, poll_s=0.1,
+                   because=f"the group to put out a paused {role} (its session time-out?)")  # fmt: skip
+
+    def await_put_out(self, node: Target) -> None:
+        """Wait until the process has been told that it is no member any more, and has become one again, if it does at once."""
+        since = time.monotonic_ns()
+
+        def answered(*apis: Api) -> bool:
+            ports = local_ports(self._victim or 0)
+            conns = {e["conn"] for e in self.seen() if e["event"] == kinds.CONN and e.get("peer") in ports}
+            labels = {api.label for api in apis}
+            return any(
+                e["event"] == kinds.FRAME and e["t"] > since and e["conn"] in conns and e["dir"] == "response"
+                and e["api"] in labels for e in self.seen()
+            )  # fmt: skip
+
+        told = f"the woken {node.name} to be told that it is out of the group"
+        beats = (Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT)
+        wait_until(lambda: answered(*beats), within_s=PUT_OUT_S, because=told, poll_s=0.05)
+        with contextlib.suppress(WaitTimeoutError):  # it does not poll while it waits for what the wire holds
+            wait_until(lambda: answered(Api.SYNC_GROUP), within_s=REJOINS_S, because="it to be a member again", poll_s=0.05)
+
     def _crashes_one(self, role: Role) -> bool:
         stage = super().target(role)
         if not isinstance(stage, CommandNode):
             return False
         struck = self.cell.scenario.fault.evidence()
-        return role in struck.killed and stage.stage.crash == PROCESS
+        return role in struck.paused or (role in struck.killed and stage.stage.crash == PROCESS)
+
+    def _membership(self) -> int:
+        return sum(self.deployed.observer.members(group) for group in self.groups())
 
     def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
         """Note which process of a stage is to be crashed, where it is one alone."""
@@ -113,6 +151,7 @@ class DeclaredBench(KafkaBench):
             if hit is None:
                 return None
             if self._crashes_one(trigger.role):
+                self._members = self._membership()
                 port = next((e["peer"] for e in self.seen() if e["event"] == kinds.CONN and e.get("conn") == hit.conn), 0)
                 stage = super().target(trigger.role)
                 self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit.conn)
@@ -157,7 +196,7 @@ class DeclaredRun:
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
-            seen=self._events,
+            groups=self._groups, seen=self._events,
         )  # fmt: skip
 
     # --- the steps ---------------------------------------------------------------------------------------------------
@@ -288,13 +327,33 @@ class DeclaredRun:
 
     def _position_trouble(self) -> str | None:
         if not self._keeps_position():
-            return None
+            return self._elsewhere_trouble()
         saved = self._positions()
         last = self.deployed.observer.visible(self._pipeline.topic, {p: max(o - 1, 0) for p, o in saved.items()})
         for partition, offset in last.items():
             if saved.get(partition, -1) <= offset:
                 return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
         return None
+
+    def _elsewhere_trouble(self) -> str | None:
+        """Where nobody can ask for the position: whether the reader was given everything, and a restarted one anything.
+
+        A reader that is given nothing for ELSEWHERE_S takes itself to have everything.
+        """
+        reader = next((node for role, node in self._nodes.items() if role in CONSUMING), None)
+        if reader is None:
+            return None
+        given = [e for e in self._events() if e["event"] == kinds.FETCHED and e["reached"] and e["topic"] == self._pipeline.topic]
+        reached: dict[int, int] = defaultdict(lambda: -1)
+        for event in given:
+            reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
+        behind = [p for p, last in self.deployed.observer.visible(self._pipeline.topic, {}).items() if reached[p] < last]
+        at_work = reader.incarnation == 1 or any(e["t"] > reader.since for e in given)
+        if not behind and at_work:
+            return None
+        if time.monotonic_ns() - max(self._last_of_wire(), reader.since) > ELSEWHERE_S * 1e9:
+            return None
+        return f"the {reader.name} has not read {f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
 
     def position_trouble(self) -> str | None:
         """Which partition has visible records at or above the position of its group, or ``None``."""

@@ -277,6 +277,10 @@ class KafkaBench:
         wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
 
+    def await_put_out(self, node: Target) -> None:
+        """Nobody waits for this here: our own programs say what they know."""
+        raise NotImplementedError(f"{self.cell.id}: nobody asked what {node.name} was told")
+
     def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
         """Put toxics on the cell's proxies, and count from there on."""
         for role in roles:

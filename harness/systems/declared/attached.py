@@ -1,0 +1,263 @@
+"""A Kafka that is already up, and somebody else's: lostack stands between it and the pipeline's programs, and kills only those.
+
+Its brokers have a listener per stage, ``LOSTACK_CONSUMER`` and the like, whose advertised address is where the wire listens:
+what the programs learn from the broker leads them through the wire. Which addresses those are is asked of the brokers' own
+settings. Of what the cluster holds, lostack touches the topics that the pipeline names, which must not be there at the
+beginning, and groups that were not there either and that the pipeline's programs were seen to use.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.errors import KafkaError
+
+from harness.core.waiting import WaitTimeoutError
+from harness.interfaces import EnvironmentFailure
+from harness.runtimes.process.runtime import ProcessRuntime
+from harness.systems.declared.system import DeclaredDeployed, DeclaredSystem
+from harness.systems.kafka.observer import Observer
+from harness.wire.messages import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.core.scenario import Role
+    from harness.pipelines.declaration import Pipeline
+    from harness.runtimes.interface import Runtime
+    from harness.systems.kafka.ground import Ground
+
+LISTENER = "LOSTACK_"
+"""Before a role, in capitals: the name of the listener that belongs to it."""
+ANSWER_MS = 10_000
+EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings say, not what is bound here
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One broker's listener for one role: where it is, and where it says that it is, which is where the wire must be."""
+
+    node: str
+    role: str
+    host: str
+    port: int
+    wire_port: int
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and nothing else.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.9")]
+    [True, True, True, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def addresses(text: str) -> dict[str, tuple[str, int]]:
+    """Return the listeners of a broker's setting by name.
+
+    >>> addresses("PLAINTEXT://:9092,LOSTACK_CONSUMER://127.0.0.1:9192")
+    {'PLAINTEXT': ('', 9092), 'LOSTACK_CONSUMER': ('127.0.0.1', 9192)}
+    """
+    found = {}
+    for each in filter(None, (part.strip() for part in text.split(","))):
+        name, _, at = each.partition("://")
+        host, _, port = at.rpartition(":")
+        found[name.upper()] = (host.strip("[]"), int(port))
+    return found
+
+
+def listeners_of(node: str, host: str, settings: Mapping[str, str], roles: Iterable[str]) -> tuple[Listener, ...]:
+    """Return a broker's listeners for roles. Raises EnvironmentFailure with what to add where one is missing or wrong."""
+    own, advertised = addresses(settings.get("listeners") or ""), addresses(settings.get("advertised.listeners") or "")
+    found = []
+    for role in roles:
+        name = LISTENER + role.upper()
+        if name not in own or name not in advertised:
+            raise EnvironmentFailure(
+                f"{node} has no listener {name}: add to its settings listeners=...,{name}://127.0.0.1:19092 and "
+                f"advertised.listeners=...,{name}://127.0.0.1:29092 and listener.security.protocol.map=...,{name}:PLAINTEXT "
+                "(any two free ports, others for each role and broker) and restart it"
+            )
+        at, port = own[name]
+        told, wire_port = advertised[name]
+        if not is_loopback(told) or wire_port == port:
+            raise EnvironmentFailure(
+                f"{node} advertises {name} at {told}:{wire_port}: it must be a port of 127.0.0.1 that is not its own, {port}, "
+                "for the wire to listen on"
+            )
+        found.append(Listener(node, role, host if at in EVERYWHERE else at, port, wire_port))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Which cluster, for which pipeline. ``remote``: it need not be on this machine."""
+
+    bootstrap: str
+    pipeline: Pipeline
+    remote: bool = False
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where the address is no address, or not this machine's and that was not allowed."""
+        for each in self.bootstrap.split(","):
+            host, _, port = each.rpartition(":")
+            if not host or not port.isdigit():
+                raise EnvironmentFailure(f"--attach {each!r} is no HOST:PORT")
+            self.allow(host)
+
+    def allow(self, host: str) -> None:
+        """Raise EnvironmentFailure where a host is not this machine and that was not allowed."""
+        if not self.remote and not is_loopback(host):
+            raise EnvironmentFailure(
+                f"{host} is not this machine, and a check creates and deletes its topics there: "
+                "say --attach-remote if that is what you want"
+            )
+
+    def listeners(self) -> tuple[Listener, ...]:
+        """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be."""
+        self.check()
+        roles = [str(stage.role) for stage in self.pipeline.stages]
+        try:
+            admin = KafkaAdminClient(
+                bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS
+            )
+            try:
+                if there := sorted(set(self.pipeline.topics) & set(admin.list_topics())):
+                    raise EnvironmentFailure(
+                        f"the topic {there[0]} is on {self.bootstrap} already, and a check creates and deletes its topics: "
+                        "delete it, or let the pipeline use another name"
+                    )
+                brokers = admin.describe_cluster()["brokers"]
+                return tuple(each for broker in brokers for each in self._of(admin, broker, roles))
+            finally:
+                admin.close()
+        except (KafkaError, OSError) as error:
+            raise EnvironmentFailure(
+                f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
+            ) from error
+
+    def _of(self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]) -> tuple[Listener, ...]:
+        number, host = broker["broker_id"], str(broker["host"])
+        settings = _settings(admin, number)
+        found = listeners_of(f"broker-{number}", host, settings, roles)
+        for each in found:
+            self.allow(each.host)
+        return found
+
+
+def _settings(admin: Any, number: int) -> dict[str, str]:
+    """Return a broker's own settings, as text."""
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, str(number))], config_filter="all")
+    [by_name] = described.values()
+    return {name: str(each["value"] or "") for settings in by_name.values() for name, each in settings.items()}
+
+
+class _NoGround:
+    """No broker is started: there is nothing to fetch and nothing to stand on but processes."""
+
+    def runtime(self, directory: Path) -> Runtime:
+        """Return a runtime of processes: the wire, and the user's programs."""
+        return ProcessRuntime(directory=directory)
+
+    def versions(self) -> dict[str, str]:
+        """Nothing of it is ours."""
+        return {}
+
+
+class AttachedSystem(DeclaredSystem):
+    """A pipeline on a Kafka that is up already."""
+
+    def __init__(self, attachment: Attachment) -> None:
+        super().__init__(keep=True)
+        self._attachment = attachment
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Nothing is fetched."""
+        del say
+        self._ground = _NoGround()  # type: ignore[assignment]  # of a ground, only the runtime is asked for
+
+    def _deployment(self, ground: Ground, directory: Path) -> AttachedDeployed:
+        return AttachedDeployed(ground, directory, self._jars, self._attachment)
+
+
+class AttachedDeployed(DeclaredDeployed):
+    """The wire in front of somebody else's brokers."""
+
+    size: ClassVar[int] = 0
+    """None of them is ours."""
+
+    def __init__(self, ground: Ground, directory: Path, jars: Mapping[str, Path], attachment: Attachment) -> None:
+        super().__init__(ground, directory, jars)
+        self._attachment = attachment
+        self.observer = Observer(attachment.bootstrap, self.runtime.check)
+        self._listeners: tuple[Listener, ...] = ()
+        self._groups_before: frozenset[str] = frozenset()
+        self._groups_seen: set[str] = set()
+        self._created: set[str] = set()
+
+    @property
+    def direct(self) -> str:
+        """Where the cluster is reached past the wire."""
+        return self._attachment.bootstrap
+
+    def start(self) -> None:
+        """Look at the cluster, change nothing, and start the wire."""
+        self._listeners = self._attachment.listeners()
+        self._groups_before = frozenset(self.observer.groups())
+        self._start_wire()
+
+    def bootstrap(self, role: Role) -> str:
+        """The addresses that a stage is given: the wire's."""
+        return ",".join(f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role)
+
+    def routes(self, *roles: str) -> tuple[Route, ...]:
+        """Return the wire's routes: a listener's advertised address to its own."""
+        several = len({each.node for each in self._listeners}) > 1
+        return tuple(
+            Route(
+                f"{each.node}.{each.role}" if several else each.role, each.node, each.role, each.wire_port, each.port,
+                upstream_host=socket.gethostbyname(each.host),
+            )
+            for each in self._listeners if each.role in roles
+        )  # fmt: skip
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return the groups that the pipeline's programs were seen to use."""
+        self._groups_seen |= set(seen)
+        return tuple(sorted(self._groups_seen & set(self.observer.groups())))
+
+    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return those of them that were not there before."""
+        return tuple(group for group in self.groups(seen) if group not in self._groups_before)
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Create the pipeline's topics, replicated as the cluster does it by itself."""
+        self._created |= set(topics)
+        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()}, replicas=-1)
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Delete those topics of the pipeline that a cell before has created."""
+        super().clean(set(topics) & self._created)
+
+    def close(self) -> None:
+        """Delete what was created, and leave."""
+        try:
+            if self._created:
+                self.clean(self._created)
+        except (KafkaError, WaitTimeoutError) as error:
+            raise EnvironmentFailure(
+                f"{', '.join(sorted(self._created))} may be left on {self.direct}: {type(error).__name__}: {error}"
+            ) from error
+        finally:
+            super().close()

@@ -1,0 +1,170 @@
+"""A check on a Kafka that is up already: it is led through the wire by the broker's own listeners, and leaves it as it was."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
+from typer.testing import CliRunner
+
+from harness.checking import Check, seen_in
+from harness.cli import app
+from harness.core.history import read_history
+from harness.core.verdict import Kind
+from harness.core.waiting import wait_until
+from harness.interfaces import EnvironmentFailure
+from harness.pipelines import read_pipeline
+from harness.progress import make_progress
+from harness.runtimes.ports import PortLease
+from harness.saved import HISTORY
+from harness.setup.kafka import ensure_kafka
+from harness.systems.declared.attached import AttachedSystem, Attachment, addresses, listeners_of
+from harness.systems.kafka.ground import new_cluster_id
+from tests.pipelines.test_check import EXAMPLES, Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ORDERS = EXAMPLES / "orders" / "pipeline.toml"
+ROLES = ("producer", "consumer")
+
+
+def test_a_broker_tells_where_the_wire_must_be() -> None:
+    """Its listener is where the wire goes to, its advertised address is where the wire listens."""
+    settings = {
+        "listeners": "PLAINTEXT://:9092,LOSTACK_CONSUMER://0.0.0.0:9192",
+        "advertised.listeners": "PLAINTEXT://localhost:9092,LOSTACK_CONSUMER://127.0.0.1:9292",
+    }
+    [found] = listeners_of("broker-1", "localhost", settings, ["consumer"])
+    assert (found.host, found.port, found.wire_port) == ("localhost", 9192, 9292)
+    assert addresses("") == {}
+
+
+@pytest.mark.parametrize(("advertised", "said"), [
+    ("PLAINTEXT://localhost:9092", "has no listener LOSTACK_CONSUMER: add"),
+    ("LOSTACK_CONSUMER://10.0.0.9:9292", "it must be a port of 127.0.0.1"),
+    ("LOSTACK_CONSUMER://127.0.0.1:9192", "that is not its own, 9192"),
+])  # fmt: skip
+def test_a_listener_that_would_not_do_is_named(advertised: str, said: str) -> None:
+    """With what to add."""
+    settings = {"listeners": "LOSTACK_CONSUMER://127.0.0.1:9192", "advertised.listeners": advertised}
+    with pytest.raises(EnvironmentFailure, match="broker-1") as told:
+        listeners_of("broker-1", "127.0.0.1", settings, ["consumer"])
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize(("at", "said"), [
+    ("10.0.0.9:9092", "say --attach-remote"), ("kafka.example:9092", "say --attach-remote"), ("9092", "is no HOST:PORT"),
+    ("127.0.0.1:9092,10.0.0.9:9092", "10.0.0.9 is not this machine"),
+])  # fmt: skip
+def test_another_machine_needs_a_word(at: str, said: str) -> None:
+    """Before anything is connected to."""
+    done = CliRunner().invoke(app, ["check", str(ORDERS), "--attach", at])
+    assert done.exit_code
+    assert said in str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Kafka of the user's own, as the README says: a listener per stage, and a topic and a group that are none of ours."""
+    folder = tmp_path_factory.mktemp("broker")
+    install = ensure_kafka(lambda _: None)
+    with PortLease(2 + 2 * len(ROLES)) as lease:
+        direct, controller, *others = lease.ports
+        own, wire = dict(zip(ROLES, others[:2], strict=True)), dict(zip(ROLES, others[2:], strict=True))
+        names = [f"LOSTACK_{role.upper()}" for role in ROLES]
+        settings = {
+            "process.roles": "broker,controller", "node.id": "7", "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"7@127.0.0.1:{controller}", "log.dirs": str(folder / "data"),
+            "listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}", f"CONTROLLER://127.0.0.1:{controller}",
+                                   *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in own.items())]),
+            "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}",
+                                              *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in wire.items())]),
+            "listener.security.protocol.map": ",".join(f"{n}:PLAINTEXT" for n in ("PLAINTEXT", "CONTROLLER", *names)),
+            "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1", "default.replication.factor": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        }  # fmt: skip
+        config = folder / "server.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+        java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]
+        made = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={new_cluster_id()}", "-c", str(config)]
+        subprocess.run(made, check=True, capture_output=True, timeout=120)
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)
+        try:
+            wait_until(lambda: _listens(direct), within_s=90, because="the user's own broker to listen", poll_s=0.1)
+            at = f"127.0.0.1:{direct}"
+            producer = KafkaProducer(bootstrap_servers=at, metrics_enabled=False)
+            _admin(at, lambda admin: admin.create_topics({"payroll": {"num_partitions": 1, "replication_factor": 1}}))
+            producer.send("payroll", b"mine").get(timeout=30)
+            producer.close()
+            yield at
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _admin(at: str, ask: Any) -> Any:
+    admin = KafkaAdminClient(bootstrap_servers=at)
+    try:
+        return ask(admin)
+    finally:
+        admin.close()
+
+
+def what_is_there(at: str) -> tuple[set[str], set[str]]:
+    """Return topics and groups."""
+    topics = set(_admin(at, lambda admin: admin.list_topics())) - {"__consumer_offsets"}
+    return topics, {group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())}
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(400)
+def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path: Path) -> None:
+    """The fault is exact, the verdict as ever; the broker is killed by nobody; its own topic stays, ours are gone again."""
+    before = what_is_there(broker)
+    assert "payroll" in before[0]
+    pipeline = read_pipeline(ORDERS)
+    system = AttachedSystem(Attachment(broker, pipeline))
+    asked = Check(pipeline, system, tmp_path, "pytest", attached=True)
+    try:
+        with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+            dry = asked.dry_run(progress)
+            assert dry.verdict.kind is Kind.KEPT, dry.verdict.reason
+            assert what_is_there(broker)[0] == {*before[0], "orders"}
+            cells, rest = asked.plan(seen_in(dry), ["commit-lost", "broker-crash-before-ack"])
+            assert [cell.scenario.id for cell in cells] == ["commit-lost"]
+            assert "not lostack's own" in str(rest[0].expectation)
+            [found] = asked.faults(cells, rest, progress).results
+    finally:
+        system.close()
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert found.judgement.account.duplicated == {found.plan.target}
+    nodes = {event["node"] for event in read_history(found.directory / HISTORY).of("node")}
+    assert nodes == {"producer", "consumer"}
+    assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(400)
+def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Path) -> None:
+    """Refused, and what stands in it still stands there."""
+    before = what_is_there(broker)
+    pipeline = replace(read_pipeline(ORDERS), topics=("payroll",))
+    system = AttachedSystem(Attachment(broker, pipeline))
+    with make_progress(Silent()) as progress, pytest.raises(EnvironmentFailure, match=r"payroll is on .* already"):  # type: ignore[arg-type]
+        Check(pipeline, system, tmp_path, "pytest", attached=True).dry_run(progress)
+    system.close()
+    assert what_is_there(broker) == before
