@@ -70,7 +70,8 @@ class Played:
             (folder / "checkpoint" / log).mkdir(parents=True)
         stage = Stage(
             cell="cell", key=CELL_KEY, name="driver", incarnation=1, bootstrap="", topic_in="in", topic_out="out",
-            topic_cursor="cursor", group="group", outbox=str(folder / "outbox.sqlite"), sink=str(folder / "sink.sqlite"), history=str(folder / "history"),
+            topic_cursor="cursor", group="group", sink=str(folder / "sink.sqlite"),
+            outbox=str(folder / "outbox.sqlite"), history=str(folder / "history"),
             settings=recipe(PipelineKind.STREAM_TO_STATE, semantic), pipeline=PipelineKind.STREAM_TO_STATE,
         )  # fmt: skip
         self.ledger = HistoryWriter(folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1")
