@@ -396,11 +396,12 @@ def write(name: str, golden: Golden) -> None:
     golden.change(story)
     folder = FOLDER / name
     (folder / "history").mkdir(parents=True)
-    (folder / "cell.json").write_text(plan(**golden.plan).to_json() + "\n")
+    planned = plan(**golden.plan)
+    (folder / "cell.json").write_text(planned.to_json() + "\n")
     split = bool(golden.raw) or name == "kept-after-a-crash"
     for row in sorted(story.events, key=lambda row: row["t"]):
         with (folder / "history" / f"{row['by'] if split else 'events'}.jsonl").open("a") as file:
-            file.write(json.dumps(row, separators=(",", ":")) + "\n")
+            file.write(json.dumps({**row, "cell": planned.id}, separators=(",", ":")) + "\n")
     for file_name, text in golden.raw:
         with (folder / "history" / file_name).open("a") as file:
             file.write(text)

@@ -24,7 +24,8 @@ def expected(folder: Path) -> dict[str, Any]:
 
 def judged(folder: Path) -> Judgement:
     """Judge a saved history."""
-    return judge(Plan.load(folder), read_history(folder / "history"))
+    plan = Plan.load(folder)
+    return judge(plan, read_history(folder / "history", plan.id))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
