@@ -46,6 +46,9 @@ class PostgresProgram(Protocol):
     def kill(self, node: Node) -> Exit:
         """SIGKILL the server and every process it has, and wait until they are gone."""
 
+    def forget(self, directory: Path) -> None:
+        """Remove what it has outside of ``directory``, once it is over."""
+
     @property
     def version(self) -> str:
         """What is known of its version."""
@@ -64,18 +67,23 @@ class InstalledPostgres:
 
     def initialise(self, directory: Path) -> NodeSpec:
         """``initdb``: no password, for it listens on loopback alone."""
-        self.install.own(directory)
-        words = ("-D", str(_data(directory)), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync",
+        home = self.install.own(directory)
+        words = ("-D", str(home / "data"), "-U", USER, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync",
                  "--no-instructions")  # fmt: skip
         return NodeSpec(name=f"{NODE}-init", role="tool", argv=self.install.command("initdb", *words),
-                        log=directory.parent / f"{NODE}.log", cwd=directory)  # fmt: skip
+                        log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
 
     def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
         """``postgres``, in the foreground, without a socket file."""
         settings = {**SETTINGS, "port": str(port), "listen_addresses": bind, "unix_socket_directories": ""}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        return NodeSpec(name=NODE, role=NODE, argv=self.install.command("postgres", "-D", str(_data(directory)), *words),
-                        log=directory.parent / f"{NODE}.log", cwd=directory)  # fmt: skip
+        home = self.install.home(directory)
+        return NodeSpec(name=NODE, role=NODE, argv=self.install.command("postgres", "-D", str(home / "data"), *words),
+                        log=directory.parent / f"{NODE}.log", cwd=home)  # fmt: skip
+
+    def forget(self, directory: Path) -> None:
+        """Its files, where they had to lie elsewhere."""
+        self.install.forget(directory)
 
     def kill(self, node: Node) -> Exit:
         """Each of its processes has a group of its own: the postmaster stands still, so no more come, then all die."""
@@ -89,10 +97,6 @@ class InstalledPostgres:
         wait_until(lambda: not any(_there(each) for each in others), within_s=GONE_S,
                    because="the processes of PostgreSQL to be gone")  # fmt: skip
         return end
-
-
-def _data(directory: Path) -> Path:
-    return (directory / "data").absolute()
 
 
 def _kill(pid: int) -> None:

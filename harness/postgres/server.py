@@ -68,6 +68,7 @@ class PostgresServer:
         """End it in order, so that it leaves nothing behind (a segment of shared memory outlives SIGKILL)."""
         if self._node is not None and self._node.exit is None:
             self._node.terminate(STOP_S)
+        self._program.forget(self._directory)
 
     def check(self) -> None:
         """Raise EnvironmentFailure where it has ended, and nobody has killed it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pwd
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -43,19 +45,43 @@ class PostgresInstall:
         return ("setpriv", f"--reuid={self.user}", f"--regid={pwd.getpwnam(self.user).pw_gid}", "--clear-groups",
                 "--pdeathsig=KILL", *plain)  # fmt: skip
 
-    def own(self, folder: Path) -> None:
-        """Give it a folder of its own. Raises EnvironmentFailure where its user cannot get there."""
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.user is None:
-            return
-        account = pwd.getpwnam(self.user)
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        closed = next((each for each in folder.absolute().parents if not each.stat().st_mode & 0o001), None)
-        if closed is not None and closed.stat().st_uid != account.pw_uid:
+    def home(self, folder: Path) -> Path:
+        """Return where its files lie: in ``folder``, or, where its user cannot get there, in one for temporary files."""
+        folder = folder.absolute()
+        if self._closed(folder) is None:
+            return folder
+        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir(), f"lostack-postgres-{name}")
+
+    def own(self, folder: Path) -> Path:
+        """Give it a folder of its own for :meth:`home`, and return that.
+
+        Raises EnvironmentFailure where its user can get nowhere.
+        """
+        home = self.home(folder)
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.user is not None:
+            account = pwd.getpwnam(self.user)
+            os.chown(home, account.pw_uid, account.pw_gid)
+        if (closed := self._closed(home)) is not None:
             raise EnvironmentFailure(
                 f"PostgreSQL refuses to run as root, and the user {self.user} cannot enter {closed}: "
-                "put the reports elsewhere with --reports, or run as another user"
+                "put TMPDIR where everybody may, or run as another user"
             )
+        return home
+
+    def forget(self, folder: Path) -> None:
+        """Remove what it has outside of ``folder``."""
+        if (home := self.home(folder)) != folder.absolute():
+            shutil.rmtree(home, ignore_errors=True)
+
+    def _closed(self, folder: Path) -> Path | None:
+        """Return what its user cannot enter on the way to a folder; ``None`` where the way is free."""
+        if self.user is None:
+            return None
+        uid = pwd.getpwnam(self.user).pw_uid
+        there = (each for each in folder.absolute().parents if each.exists())
+        return next((each for each in there if not each.stat().st_mode & 0o001 and each.stat().st_uid != uid), None)
 
 
 def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,6 @@ from harness import doctor, registry
 from harness.interfaces import EnvironmentFailure
 from harness.selection import select
 from harness.setup import postgres
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fake(folder: Path, version: str) -> Path:
@@ -78,11 +76,19 @@ def test_in_containers_the_cells_do_not_apply_yet() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root must become somebody else")
-def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path) -> None:
-    """A folder below one that is closed to others is refused, in one line that says what to do."""
+def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its user cannot enter a folder that is closed to others: its files lie elsewhere, and go; or one line says what to do."""
     install = postgres.PostgresInstall(tmp_path, "17", "nobody")
     assert install.command("postgres")[:2] == ("setpriv", "--reuid=nobody")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: put the reports elsewhere"):
+    home = install.own(closed / "data")
+    try:
+        assert home.parent == Path(tempfile.gettempdir())
+        assert home == install.home(closed / "data") != install.home(closed / "another")
+    finally:
+        install.forget(closed / "data")
+    assert not home.exists()
+    monkeypatch.setattr(tempfile, "tempdir", str(closed))
+    with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: put TMPDIR"):
         install.own(closed / "data")
