@@ -68,6 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     from harness import registry  # noqa: PLC0415 - only for those who use it
     from harness.core.cell import DEFAULT_RECORDS  # noqa: PLC0415
+    from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
     from harness.selection import SelectionError, choose  # noqa: PLC0415
 
     seeds = list(dict.fromkeys(config.getoption("--lostack-seed") or [1]))
@@ -76,9 +77,12 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     try:
         system, runtime = config.getoption("--lostack-system"), config.getoption("--lostack-runtime")
         client = config.getoption("--lostack-client")
-        return choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
-                      clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
-    except (SelectionError, registry.UnknownNameError) as error:
+        found = choose(registry.scenarios(), seeds=seeds, records=records, system=system, runtime=runtime,
+                       clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
+        for cell in found:
+            registry.inapplicable(cell)  # a setting that names no server is said before anything is made a skip
+        return found
+    except (SelectionError, registry.UnknownNameError, EnvironmentFailure) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.interfaces import EnvironmentFailure
 from harness.setup.postgres import why_no_postgres
 from tests.browser.chromium import programs
 from tests.containers import engine
@@ -35,7 +36,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     not_run = config.stash.setdefault(_NOT_RUN, {})
     for marker, look in _NEEDS.items():
         found = [item for item in items if item.get_closest_marker(marker)]
-        if found and (missing := look()):
+        try:
+            missing = look() if found else None
+        except EnvironmentFailure as error:
+            raise pytest.UsageError(str(error)) from None
+        if missing:
             not_run[marker] = (len(found), missing)
             config.hook.pytest_deselected(items=found)
             items[:] = [item for item in items if item not in found]

@@ -279,17 +279,18 @@ class Proof:
             return f"the fault is said to have fired, but no {evidence.trigger} was hit"
         if evidence.at_target and not any(_names(hit, self.plan.target) for hit in (self.hits if evidence.approached else hits)):
             return f"the fault fired at another record than its target {self.plan.target}"
-        if len(self.hits) > (most := self._most_hits()):
-            return f"the fault was to fire at most {most} times, and was hit {len(self.hits)} times"
+        for kind, most in self._most_hits().items():
+            if (count := sum(e["event"] == kind for e in self.hits)) > most:
+                return f"the {kind} was to be hit at most {most} times, and was hit {count} times"
         return None
 
-    def _most_hits(self) -> int:
-        """How often triggers may be hit: a failpoint once, rules as often as they were armed for (no limit: however often)."""
+    def _most_hits(self) -> dict[str, int]:
+        """How often each kind of trigger may be hit: a failpoint once, rules as often as they were armed for (no limit: ever)."""
         limits = [e.get("limit", 1) for e in self.history.of(kinds.RULE) if e.get("phase") == "armed"]
-        rules = sum(len(self.hits) if limit is None else limit for limit in limits)
+        rules = len(self.hits) if None in limits else sum(limits)
         evidence = self.plan.evidence
         by_rule = evidence.trigger == "rule"
-        return max(rules, int(by_rule)) + int(evidence.approached or not by_rule)
+        return {kinds.RULE: max(rules, int(by_rule)), kinds.FAILPOINT: int(evidence.approached or not by_rule)}
 
     def _victims(self) -> str | None:
         if self.fired_at is None:

@@ -56,10 +56,13 @@ class PostgresInstall:
     def own(self, folder: Path) -> Path:
         """Give it a folder of its own for :meth:`home`, and return that.
 
-        Raises EnvironmentFailure where its user can get nowhere.
+        Raises EnvironmentFailure where its user can get nowhere, or where somebody made a folder for temporary files before us.
         """
         home = self.home(folder)
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            home.mkdir(parents=True, exist_ok=home == folder.absolute(), mode=0o700)
+        except FileExistsError:
+            raise EnvironmentFailure(f"{home} is there already, and PostgreSQL needs it as a new folder: remove it") from None
         if self.user is not None:
             account = pwd.getpwnam(self.user)
             os.chown(home, account.pw_uid, account.pw_gid)
@@ -102,10 +105,15 @@ def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | 
 
 
 def why_no_postgres() -> str | None:
-    """Say in a sentence why no server can be started here, or ``None``."""
+    """Say in a sentence why no server can be started here, or ``None``.
+
+    Raises EnvironmentFailure where a setting names one that is none: who names a server wants its cells run.
+    """
     try:
         found = find_postgres()
     except EnvironmentFailure as error:
+        if VARIABLE in os.environ:
+            raise
         return str(error)
     return None if found else f"no PostgreSQL server is installed here: {INSTALL}"
 

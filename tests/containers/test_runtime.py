@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
-SLEEPER = ("python3", "-c", "import time; print('up', flush=True); time.sleep(600)")
+SLEEPER = ("python3", "-c", "import signal; print('up', flush=True); signal.pause()")
 GONE_S = 20.0
-BIG = ("python3", "-c", "import time; kept = b'x' * 100_000_000; print('up', flush=True); time.sleep(600)")
+BIG = ("python3", "-c", "import signal; kept = b'x' * 100_000_000; print('up', flush=True); signal.pause()")
 
 
 @pytest.fixture(scope="session")

@@ -361,9 +361,9 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "nobody was to die": (nothing, {"evidence": Evidence("rule")}, "the wrong process was killed: the producer"),
     "what the rule looked for is not what the frame held": (
         lambda s: first(s, "rule").update(records=[RECORDS[0]]), {}, "at another record than its target k1-3"),
-    "two hits": (second_hit, {}, "was to fire at most 1 times, and was hit 2 times"),
+    "two hits": (second_hit, {}, "the rule was to be hit at most 1 times, and was hit 2 times"),
     "a rule and a failpoint": (lambda s: s.tell("failpoint", "failpoint", name="x", record=TARGET, hit=1, pid=101), {},
-                               "was hit 2 times"),
+                               "the failpoint was to be hit at most 0 times"),
     "killed twice": (second_death, {}, "the producer was killed 2 times"),
     "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, and another producer was killed"),
     "another process at the failpoint": (lambda s: by_failpoint(s, 999), BY_FAILPOINT, "another producer was killed"),
@@ -455,6 +455,19 @@ def test_a_rule_may_be_armed_for_several_hits() -> None:
         story.tell("rule", "wire", rule="hold", phase="armed", limit=limit)["t"] = first(story, "rule")["t"] - 20
         second_hit(story)
         check(kind, "", judged(story).verdict)
+
+
+def test_hits_of_one_kind_do_not_make_room_for_another() -> None:
+    """A rule that was armed and not hit excuses no second hit of a failpoint; a failpoint that is not asked for excuses none."""
+    for times, kind in ((1, Kind.KEPT), (2, Kind.VOID)):
+        story = run()
+        by_failpoint(story, 101)
+        hit = first(story, "failpoint")
+        story.tell("rule", "wire", rule="hold", phase="armed", limit=1)["t"] = hit["t"] - 20
+        for again in range(1, times):
+            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101)["t"] = hit["t"] + again
+        reason = "" if times == 1 else "the failpoint was to be hit at most 1 times, and was hit 2 times"
+        check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
 
 
 def test_a_rule_that_names_no_record_is_placed_by_a_failpoint() -> None:

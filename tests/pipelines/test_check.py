@@ -48,8 +48,9 @@ def check(system: DeclaredSystem, reports: Path, file: Path, *only: str) -> dict
     asked = Check(read_pipeline(file), system, reports, "pytest")
     with make_progress(Silent()) as progress:  # type: ignore[arg-type]
         dry = asked.dry_run(progress)
-        if dry.verdict.kind is not Kind.KEPT or not only:
+        if not only:
             return {"none": dry}
+        assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
         cells, rest = asked.plan(seen_in(dry), only)
         assert not rest
         saved = asked.faults(cells, rest, progress)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SLEEPER = (sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)")
+SLEEPER = (sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()")
 GONE_S = 3.0
 
 
@@ -91,8 +91,8 @@ def test_grandchildren_die_with_their_node(runtime: ProcessRuntime, tmp_path: Pa
     """The whole group dies."""
     file = tmp_path / "grandchild"
     parent = (
-        f"import subprocess, sys, time; p = subprocess.Popen({SLEEPER!r}); "
-        f"open({str(file)!r}, 'w').write(str(p.pid)); time.sleep(600)"
+        f"import signal, subprocess; p = subprocess.Popen({SLEEPER!r}); "
+        f"open({str(file)!r}, 'w').write(str(p.pid)); signal.pause()"
     )
     node = runtime.start(NodeSpec("a", "driver", (sys.executable, "-c", parent)))
     pid = int(wait_until(lambda: file.exists() and file.read_text(), within_s=10, because="a grandchild"))
@@ -116,15 +116,15 @@ def test_the_death_of_the_guardian_is_told_and_takes_the_nodes_along(tmp_path: P
 
 
 HARNESS = """
-    import sys, time
+    import signal, sys
     from pathlib import Path
     from harness.runtimes.interface import NodeSpec
     from harness.runtimes.process.runtime import ProcessRuntime
     runtime = ProcessRuntime(directory=Path(sys.argv[1]))
-    nodes = [runtime.start(NodeSpec(name, "consumer", (sys.executable, "-c", "import time; time.sleep(600)"))) for name in "abc"]
+    nodes = [runtime.start(NodeSpec(name, "consumer", (sys.executable, "-c", "import signal; signal.pause()"))) for name in "abc"]
     nodes[1].pause()
     print(*[node.pid for node in nodes], runtime.guardian_pid, flush=True)
-    time.sleep(600)
+    signal.pause()
 """
 
 

@@ -55,6 +55,13 @@ def test_the_setting_alone_decides(alone: Path) -> None:
         postgres.find_postgres({postgres.VARIABLE: str(alone / "path")})
 
 
+def test_a_wrong_setting_is_no_reason_to_leave_cells_out(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who names a server wants its cells run: one clear error, where without the setting they would not apply."""
+    monkeypatch.setenv(postgres.VARIABLE, str(alone / "path"))
+    with pytest.raises(EnvironmentFailure, match="LOSTACK_POSTGRES is set, but"):
+        select(registry.scenarios(), only=("database-none",), system="kafka")
+
+
 def test_without_a_server_the_cells_do_not_apply(alone: Path) -> None:
     """Each has the reason, and the command that helps; the doctor says the same and calls it optional."""
     chosen = select(registry.scenarios(), only=("database-none", "plain/none"), system="kafka")
@@ -89,6 +96,10 @@ def test_root_runs_it_as_somebody_else_who_can_reach_its_folder(tmp_path: Path, 
     finally:
         install.forget(closed / "data")
     assert not home.exists()
+    home.symlink_to(closed)  # somebody else was there first
+    with pytest.raises(EnvironmentFailure, match=r"is there already, .*: remove it"):
+        install.own(closed / "data")
+    home.unlink()
     monkeypatch.setattr(tempfile, "tempdir", str(closed))
     with pytest.raises(EnvironmentFailure, match=r"the user nobody cannot enter .*: put TMPDIR"):
         install.own(closed / "data")

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 name = sys.argv[1]
 address = {"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"]}
@@ -45,5 +45,5 @@ while True:
         if not error.args[0].txn_requires_abort():
             raise
         producer.abort_transaction()
-        if any(mine.partition == message.partition() for mine in consumer.assignment()):
-            consumer.seek(TopicPartition(message.topic(), message.partition(), message.offset()))
+        for last in consumer.committed(consumer.assignment()):  # others may have gone on meanwhile: from where the group stands
+            consumer.seek(last if last.offset >= 0 else TopicPartition(last.topic, last.partition, OFFSET_BEGINNING))

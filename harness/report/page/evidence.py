@@ -39,6 +39,10 @@ SIGN_WORDS = {
     "replicated": "a follower had fetched this record before the power was lost",
     "alone": "when its leader died, no follower had this record",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
+    "asked-again": "of this record's transaction something was asked more than once",
+    "committed-again": "a program asked the database more than once to commit a result of this record",
+    "not-repeated": "the database's answer to the commit of this record never came, and nobody asked again",
+    "durable": "the database had answered the one commit of this record, and nobody asked for it again",
 }
 
 
