@@ -81,9 +81,9 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
                        clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
         for cell in found:
             registry.inapplicable(cell)  # a setting that names no server is said before anything is made a skip
-        return found
     except (SelectionError, registry.UnknownNameError, EnvironmentFailure) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
+    return found
 
 
 def _param(cell: Cell) -> Any:

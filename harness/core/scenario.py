@@ -135,7 +135,7 @@ class Suite(StrEnum):
     """How often a scenario is run. Each suite has those before it."""
 
     CORE = "core"
-    """The main job: every failure point of the design once, for both systems, in minutes."""
+    """The main job, in minutes: every failure point of the plain pipeline, and one of each kind with Spark."""
     DAY = "day"
     """What every change is tested with."""
     NIGHT = "night"

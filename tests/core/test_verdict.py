@@ -465,7 +465,9 @@ def test_hits_of_one_kind_do_not_make_room_for_another() -> None:
         hit = first(story, "failpoint")
         story.tell("rule", "wire", rule="hold", phase="armed", limit=1)["t"] = hit["t"] - 20
         for again in range(1, times):
-            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101)["t"] = hit["t"] + again
+            story.tell("failpoint", "failpoint", name="before-send", record=TARGET, hit=1 + again, pid=101)["t"] = (
+                hit["t"] + again
+            )
         reason = "" if times == 1 else "the failpoint was to be hit at most 1 times, and was hit 2 times"
         check(kind, reason, judged(story, **BY_FAILPOINT).verdict)
 
