@@ -84,6 +84,8 @@ class Resend(StrEnum):
 class Stage:
     """One program: started by a plain command, all its processes in one group, which is what a crash ends.
 
+    With ``image`` it is a container of that image, on the network of this machine, and ``command`` is what is handed to it
+    (nothing: the image's own). The folders whose names stand in braces are seen in it at the same places.
     ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
     when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
     started again, as a supervisor would. ``position`` says where a consuming stage keeps it: ``group`` (Kafka's consumer
@@ -94,8 +96,9 @@ class Stage:
     """
 
     role: Role
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
     ready: str = ""
     ready_within_s: float = 60.0
     restart: bool = True
@@ -109,10 +112,12 @@ class Stage:
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
         if self.role not in ROLES:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
-        if not self.command:
-            raise DeclarationError(f"the {self.role} has no command")
+        if not self.command and not self.image:
+            raise DeclarationError(f"the {self.role} has no command and no image")
         choice("position", self.position, ("group", "elsewhere"))
         choice("crash", self.crash, (STAGE, PROCESS))
+        if self.image and self.crash == PROCESS:
+            raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash is {STAGE}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +227,10 @@ class Pipeline:
             raise DeclarationError(f"input: kind {self.input.kind} needs a stage that is a producer; or let kind be topic")
         if self.input.kind is InputKind.OWN and (self.id is None or "{position}" not in self.input.line):
             raise DeclarationError("input: kind own needs {position} in line, and [id]: its records carry no token of lostack's")
+        if self.input.kind is InputKind.STDIN and next(stage for stage in self.stages if stage.role is Role.PRODUCER).image:
+            raise DeclarationError(
+                "input: kind stdin: nothing is written to the input of a container; let the producer take them by file or http"
+            )
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
             raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
 
@@ -247,9 +256,16 @@ class Pipeline:
         words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
         return tuple(dict.fromkeys(name for word in words for name in JARS.findall(word)))
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images that its stages are containers of."""
+        return tuple(dict.fromkeys(stage.image for stage in self.stages if stage.image))
+
     def check_commands(self) -> None:
         """Raise :class:`DeclarationError` where a command is not there."""
         for stage in self.stages:
+            if stage.image:
+                continue
             program = fill(stage.command[0], {"python": sys.executable, "here": str(self.directory)})
             beside = self.directory / program
             if "{" in program or shutil.which(program) or (beside.is_file() and shutil.which(str(beside))):

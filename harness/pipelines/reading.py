@@ -70,12 +70,12 @@ def _stage(data: Any, number: int) -> Stage:
     where = f"stage {number}"
     read: dict[str, Callable[[Any], Any]] = {
         "role": lambda v: Role(choice(f"{where}: role", v, ROLES)), "command": _command(f"{where}: command"),
-        "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
+        "image": _text(f"{where}: image"), "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
         "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
         "crash": _text(f"{where}: crash"),
     }  # fmt: skip
-    return Stage(**_values(where, data, read, needed=("role", "command")))
+    return Stage(**_values(where, data, read, needed=("role",)))
 
 
 def _input(data: Any) -> Input:

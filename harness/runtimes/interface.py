@@ -51,6 +51,8 @@ class ContainerSpec:
     """The most it may take, such as ``256m``."""
     entrypoint: str | None = None
     """The program that the words of ``argv`` are for, in the place of the image's own."""
+    host_network: bool = False
+    """Whether it has the host's network, and so its loopback, instead of the run's own."""
 
 
 @dataclass(frozen=True, slots=True)

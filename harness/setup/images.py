@@ -124,6 +124,16 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
     return Image(name, reference, found.id)
 
 
+def users_image(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Image:
+    """Return an image of the user's, pulled where it is not there yet. Raises EnvironmentFailure with one line."""
+    try:
+        found = _present(client, reference) or _pull(client, reference, say)
+    except DockerException as error:
+        because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+        raise EnvironmentFailure(f"{because}: build it, or correct its name") from error
+    return Image(reference, reference, str(found.id))
+
+
 def describe(client: docker.DockerClient, name: str) -> str:
     """Say what a run would find of an image (for the doctor; pulls and builds nothing)."""
     reference = wanted(name)

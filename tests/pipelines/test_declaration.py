@@ -69,6 +69,9 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", '[id]\npattern = "("\n[output]'), "no regular expression"),
         (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
         (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is none; did you mean process?"),
+        (('command = "cat"', ""), "the producer has no command and no image"),
+        (('command = "cat"', 'image = "mine:1"'), "nothing is written to the input of a container"),
+        (("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'), "a container, which dies as a whole"),
         (("claims", "records = 3\nclaims"), "records: 3; a run needs 12"),
         (("[output]", "[output"), "is no TOML"),
     ],
@@ -88,6 +91,13 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     pipeline = read_pipeline(declared(tmp_path, GOOD.replace('"cat"', '"no-such-program --x"', 1)))
     with pytest.raises(DeclarationError, match="the producer's command 'no-such-program' cannot be started"):
         pipeline.check_commands()
+
+
+def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
+    """No command is needed, and none is looked for on this machine; an image is no command."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("[output]", 'image = "mine:1"\n[output]', 1)))
+    assert pipeline.images == ("mine:1",)
+    pipeline.check_commands()
 
 
 def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:

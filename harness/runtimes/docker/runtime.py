@@ -425,16 +425,18 @@ class DockerRuntime:
         if spec.argv:
             described.with_command(list(spec.argv))
         described.with_name(f"lostack-{self.run}-{spec.name}-{node.incarnation}")
-        described.with_network(self._network).with_network_aliases(spec.name)
+        if not wants.host_network:
+            described.with_network(self._network).with_network_aliases(spec.name)
         ports: dict[str, Any] = {f"{port}/tcp": ("127.0.0.1", port) for port in wants.ports}  # a pair is docker-py's own form
         described.ports = ports
         for folder, inside in (*((each, str(each.absolute())) for each in wants.folders), *wants.elsewhere):
             folder.mkdir(parents=True, exist_ok=True)
             described.with_volume_mapping(str(folder.absolute()), inside, "rw")
         described.with_kwargs(
-            labels={**self._labels, "lostack.node": spec.name}, hostname=spec.name[:63], user=f"{os.getuid()}:{os.getgid()}",
+            labels={**self._labels, "lostack.node": spec.name}, user=f"{os.getuid()}:{os.getgid()}",
             stdin_open=spec.stdin_pipe, working_dir=None if spec.cwd is None else str(spec.cwd.absolute()), detach=True,
             pid_mode="host" if wants.host_pids else None, mem_limit=wants.memory, entrypoint=wants.entrypoint,
+            **({"network_mode": "host"} if wants.host_network else {"hostname": spec.name[:63]}),
         )  # fmt: skip
         if os.getuid() != 0:  # a JVM wants the name of its user, and the images know few
             accounts = self.directory / "passwd"

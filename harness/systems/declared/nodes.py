@@ -9,18 +9,18 @@ import select
 import signal
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
 from harness.core import events as kinds
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.pipelines.declaration import CONSUMING, fill
-from harness.runtimes.interface import NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.processes import group_members, owner_of, stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Role
@@ -78,7 +78,8 @@ class CommandNode:
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
-            name=f"{self.cell_key}-{self.name}", role=self.name, cwd=self.directory, log=self.log, stdin_pipe=self.stdin,
+            name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin,
+            cwd=None if self.stage.image else self.directory, container=self._container(),
             argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={
                 "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "PYTHONUNBUFFERED": "1",
@@ -90,6 +91,11 @@ class CommandNode:
         self.node = self.runtime.start(spec)
         self._told = False
         self._say("started", pid=self.node.pid, supervised=supervised)
+
+    def _container(self) -> ContainerSpec:
+        """What it needs where it is a container: every folder that its command may name, at the same place."""
+        folders = (self.failpoints, *(value for value in self.values.values() if isinstance(value, Path) and value.is_dir()))
+        return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
 
     def await_ready(self) -> None:
         """Wait until it does its work. Raises :class:`StageError` where it ends before, or never does."""

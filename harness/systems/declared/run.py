@@ -54,6 +54,8 @@ ELSEWHERE_S = 45.0
 """How long a reader whose position nobody can ask for may take to read on."""
 REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
+IMAGES_PYTHON = "python3"
+"""What ``{python}`` is in the command of a container."""
 SASL_HANDSHAKE = "api-17"
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
@@ -368,16 +370,19 @@ class DeclaredRun:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _values(self, role: Role) -> dict[str, object]:
+        stage = self._pipeline.stage(role)
         return {
             "bootstrap": self.deployed.bootstrap(role), "work": self._work, "input": self._work / "input.txt",
-            "topic": self._pipeline.topic, "port": self._lease.port, "python": sys.executable,
-            "here": self._pipeline.directory, **{f"jars:{name}": folder for name, folder in self.deployed.jars.items()},
+            "topic": self._pipeline.topic, "port": self._lease.port,
+            "python": IMAGES_PYTHON if stage is not None and stage.image else sys.executable,
+            "here": self._pipeline.directory,
+            **{f"jars:{name}": folder for name, folder in self.deployed.fetched.jars.items()},
         }  # fmt: skip
 
     def _node(self, stage: Stage) -> CommandNode:
         feeds = stage.role is Role.PRODUCER and self._pipeline.input.kind is InputKind.STDIN
         return CommandNode(
-            stage=stage, values=self._values(stage.role), runtime=self.deployed.runtime, history=self.history,
+            stage=stage, values=self._values(stage.role), runtime=self.deployed.runtime_of(stage), history=self.history,
             cell_key=self.cell.key, directory=self._pipeline.directory, log=self._log / f"{stage.role}.log",
             failpoints=self.directory / "failpoints", stdin=feeds, hint=lambda: self._hint(stage.role),
             fetches=lambda since: self._fetched(stage.role, since), buried=lambda: self._expel(stage.role),

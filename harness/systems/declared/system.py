@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core.scenario import Deployment
@@ -20,10 +22,22 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.interfaces import CellRun
+    from harness.pipelines.declaration import Stage
+    from harness.runtimes.docker.runtime import DockerRuntime
+    from harness.runtimes.interface import Runtime
+    from harness.setup.images import Image
     from harness.systems.kafka.ground import Ground
 
 
 CLEAN_S = 20.0
+
+
+@dataclass
+class Fetched:
+    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own."""
+
+    jars: dict[str, Path] = field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
 
 
 class DeclaredSystem(KafkaSystem):
@@ -36,15 +50,25 @@ class DeclaredSystem(KafkaSystem):
         super().__init__()
         self._keep = keep
         self._kept: KafkaDeployed | None = None
-        self._jars: dict[str, Path] = {}
+        self._fetched = Fetched()
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the sets of jars that the pipelines' commands name."""
-        for name in {name for cell in cells if isinstance(cell, DeclaredCell) for name in cell.declared.jars}:
-            if name not in self._jars:
-                cache = cache_root()
-                java = find_java(cache, say)
-                self._jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
+        """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
+        declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
+        for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
+            cache = cache_root()
+            java = find_java(cache, say)
+            self._fetched.jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
+        if missing := {name for each in declared for name in each.images} - set(self._fetched.images):
+            from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - what talks to an engine loads slowly
+            from harness.setup.images import users_image  # noqa: PLC0415
+
+            with contextlib.closing(connect()) as engine:
+                self._fetched.images |= {name: users_image(engine, name, say) for name in sorted(missing)}
+
+    def versions(self) -> dict[str, str]:
+        """Return what takes part: Kafka, and the images of stages with the engine's ids of them."""
+        return super().versions() | {f"image {name}": str(image) for name, image in self._fetched.images.items()}
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a deployment, or take the one that was kept."""
@@ -61,7 +85,7 @@ class DeclaredSystem(KafkaSystem):
             self._kept = None
 
     def _deployment(self, ground: Ground, directory: Path) -> DeclaredDeployed:
-        return DeclaredDeployed(ground, directory, self._jars)
+        return DeclaredDeployed(ground, directory, self._fetched)
 
 
 class _Kept:
@@ -85,12 +109,31 @@ class _Kept:
 class DeclaredDeployed(KafkaDeployed):
     """A broker behind its wire, all of whose routes belong to the cell that is running.
 
-    ``jars``: the folders of the sets that commands may name.
+    ``fetched``: what stages may name.
     """
 
-    def __init__(self, ground: Ground, directory: Path, jars: Mapping[str, Path]) -> None:
+    def __init__(self, ground: Ground, directory: Path, fetched: Fetched) -> None:
         super().__init__(ground, directory)
-        self.jars = jars
+        self.fetched = fetched
+        self._containers: DockerRuntime | None = None
+
+    def runtime_of(self, stage: Stage) -> Runtime:
+        """Return where a stage lives: among the processes, or, where it has an image, among containers."""
+        if not stage.image:
+            return self.runtime
+        if self._containers is None:
+            from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - as above
+
+            self._containers = DockerRuntime(directory=self._directory / "containers", images=self.fetched.images)
+        return self._containers
+
+    def close(self) -> None:
+        """End everything, the containers of stages first."""
+        try:
+            if self._containers is not None:
+                self._containers.close()
+        finally:
+            super().close()
 
     @property
     def direct(self) -> str:

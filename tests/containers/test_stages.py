@@ -1,0 +1,99 @@
+"""Stages of one's own pipeline that are containers: killed by the engine, judged like any other."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.checking import Check, seen_in
+from harness.core.history import read_history
+from harness.core.verdict import Kind
+from harness.interfaces import EnvironmentFailure
+from harness.pipelines import read_pipeline
+from harness.progress import make_progress
+from harness.saved import HISTORY
+from harness.setup.images import OWN
+from harness.systems.declared.system import DeclaredSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.saved import CellResult
+
+pytestmark = [pytest.mark.docker, pytest.mark.kafka, pytest.mark.timeout(300)]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+IMAGE = OWN["lostack"]
+"""It has a Python with kafka-python in it."""
+
+
+class Silent:
+    """Says nothing."""
+
+    def write(self, _: str) -> int:
+        """Take it."""
+        return 0
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[DeclaredSystem]:
+    """One broker for all of them."""
+    found = DeclaredSystem(keep=True)
+    yield found
+    found.close()
+
+
+def contained(example: str, folder: Path, image: str = IMAGE) -> Path:
+    """Copy the examples, for some take programs of others; the consumer of this one is a container now."""
+    shutil.copytree(EXAMPLES, folder)
+    file = folder / example / "pipeline.toml"
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace('command = "{python} consumer.py', f'image = "{image}"\ncommand = "{{python}} {{here}}/consumer.py')
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    return file
+
+
+def check(system: DeclaredSystem, reports: Path, file: Path, point: str) -> CellResult:
+    """Run a pipeline dry, then at a failure point."""
+    asked = Check(read_pipeline(file), system, reports, "pytest")
+    with make_progress(Silent()) as progress:  # type: ignore[arg-type]
+        dry = asked.dry_run(progress)
+        assert dry.verdict.kind is Kind.KEPT, f"without a fault: {dry.verdict.reason}"
+        cells, rest = asked.plan(seen_in(dry), [point])
+        [found] = asked.faults(cells, rest, progress).results
+    return found
+
+
+def test_a_container_is_killed_and_judged(system: DeclaredSystem, tmp_path: Path) -> None:
+    """With its request to commit on the wire: recorded twice, as at-least-once may; by SIGKILL, says the engine."""
+    found = check(system, tmp_path, contained("orders", tmp_path / "mine"), "commit-lost")
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert found.judgement.account.duplicated == {found.plan.target}
+    [folder] = tmp_path.glob("2*/cells/*commit-lost*")
+    ends = [e for e in read_history(folder / HISTORY, found.plan.id).of("node") if e.get("phase") == "exited"]
+    assert (ends[0]["node"], ends[0]["signal"]) == ("consumer", 9)
+    versions = json.loads((folder.parents[1] / "run.json").read_text(encoding="utf-8"))["versions"]
+    assert versions[f"image {IMAGE}"].startswith(f"{IMAGE} (")
+
+
+def test_a_mistake_in_a_container_is_convicted(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Whose position is saved before its work is done loses the record."""
+    found = check(system, tmp_path, contained("mistakes/commit-before-work", tmp_path / "mine"), "commit-ack-lost")
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.judgement.account.lost == {found.plan.target}
+
+
+def test_an_image_that_is_nowhere(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, before anything of the pipeline is started."""
+    monkeypatch.setenv("LOSTACK_PULL", "never")
+    file = contained("orders", tmp_path / "mine", "lostack/there-is-no-such:1")
+    with pytest.raises(EnvironmentFailure, match=r"there-is-no-such:1 is not here and cannot be pulled .*: build it"):
+        check(system, tmp_path, file, "commit-lost")
