@@ -170,6 +170,15 @@ class Bench(Protocol):
     def move_leader(self) -> None:
         """Let another replica, in sync, lead the target's partition, as an administrator does, and wait until it does."""
 
+    def prefer_another(self) -> None:
+        """Make another replica the preferred leader of each partition; who leads goes on leading."""
+
+    def elect_preferred(self) -> None:
+        """Let the preferred replica lead the target's partition, and wait until it does."""
+
+    def restart_next(self) -> str:
+        """End a broker in order and start it again, the target's leader first, then the others in turn; return its name."""
+
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer; return its node's name."""
 

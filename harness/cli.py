@@ -127,9 +127,7 @@ def run(
     code = exit_code(saved, breaks)
     if breaks.sentence:
         _complain(breaks.sentence)
-    for warning in (append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ)):
-        if warning:
-            _complain(warning)
+    _warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     if not saved.info.complete:
         _complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
@@ -188,8 +186,7 @@ def check(
         for result in saved.results:
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
-    if warning := point_latest(saved):
-        _complain(warning)
+    _warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
     raise typer.Exit(code)
 
 
@@ -215,7 +212,7 @@ def regressions(
     reports: Reports = Path("reports"),
 ) -> None:
     """Try the corpus of published bugs: versions that have one are convicted, versions that have not are acquitted."""
-    from harness.corpus import cells_of, rulings  # noqa: PLC0415 - nobody else needs it
+    from harness.corpus import cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
     from scenarios.regressions import CORPUS  # noqa: PLC0415
 
     names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
@@ -232,6 +229,7 @@ def regressions(
     typer.echo()
     for ruling in told:
         typer.echo(visible(ruling.text()))
+    _warn(append_history(saved, disagreements(bugs, saved.results)))
     if not saved.info.complete:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)
@@ -405,6 +403,12 @@ def _finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
     if not as_json:
         typer.echo(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
     return summary.exit_code
+
+
+def _warn(*texts: str | None) -> None:
+    for text in texts:
+        if text:
+            _complain(text)
 
 
 def _tell_red(result: CellResult) -> None:

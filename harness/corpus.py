@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.core.verdict import Kind
+from harness.report.breaks import Breaks
 from harness.selection import choose
 
 if TYPE_CHECKING:
@@ -52,10 +53,20 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
     """Yield what came of each trial."""
     for bug in bugs:
         for trial in bug.trials:
-            mine = [one for one in results if f"/{trial.client}/{trial.cell}/" in f"/{one.plan.id}/"]
+            mine = [one for one in results if _is_of(one, trial)]
             agreed = [one for one in mine if _agrees(one, trial)]
             differs = next((one.verdict.reason for one in mine if one not in agreed), None if mine else "it was not run")
             yield Ruling(bug.id, trial in bug.convicts, trial, len(agreed), len(mine), differs)
+
+
+def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
+    """Return as new breaks the results that are not what the corpus says: to be convicted is no break here."""
+    trials = [trial for bug in bugs for trial in bug.trials]
+    return Breaks(tuple(one for one in results if any(_is_of(one, each) and not _agrees(one, each) for each in trials)), (), ())
+
+
+def _is_of(result: CellResult, trial: Trial) -> bool:
+    return f"/{trial.client}/{trial.cell}/" in f"/{result.plan.id}/"
 
 
 def _agrees(result: CellResult, trial: Trial) -> bool:

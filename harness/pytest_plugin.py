@@ -5,8 +5,9 @@ sentence where the cell is not green. All selected cells of a session run overla
 them is asked for; under pytest-xdist every worker runs its cells one by one.
 
 Options: ``--lostack-system NAME``, ``--lostack-runtime NAME``, ``--lostack-client NAME``, ``--lostack-seed N`` (may be
-repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``. A skipped case is
-one that does not apply, and nothing else.
+repeated), ``--lostack-records N``, ``--lostack-jobs N``, ``--lostack-reports DIR``, ``--lostack-suite NAME``,
+``--lostack-baseline FILE``. A skipped case is one that does not apply, and nothing else; a break that the baseline knows is an
+expected failure (``xfailed``), and is told at the end, as is one that is green by now.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from harness.core.cell import Cell
+    from harness.report.breaks import Known
     from harness.saved import CellResult
 
 __all__ = ["lostack_deliveries", "lostack_delivery"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
+_BASELINE = "baseline"
+"""The property of a case whose cell the baseline names."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lostack-records", type=int, default=None, metavar="N", help="records per cell")
     group.addoption("--lostack-jobs", type=int, default=3, metavar="N", help="cells that share a broker at once")
     group.addoption("--lostack-suite", default="day", metavar="NAME", help="core, day or night")
+    group.addoption("--lostack-baseline", type=Path, default=None, metavar="FILE", help="known breaks, which fail nothing")
     group.addoption("--lostack-reports", type=Path, default=Path("reports"), metavar="DIR", help="where runs are written")
 
 
@@ -69,6 +74,7 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     from harness import registry  # noqa: PLC0415 - only for those who use it
     from harness.core.cell import DEFAULT_RECORDS  # noqa: PLC0415
     from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
+    from harness.report.breaks import BaselineError  # noqa: PLC0415
     from harness.selection import SelectionError, choose  # noqa: PLC0415
 
     seeds = list(dict.fromkeys(config.getoption("--lostack-seed") or [1]))
@@ -81,9 +87,18 @@ def _cells(config: pytest.Config) -> tuple[Cell, ...]:
                        clients=[client] if client else (), suite=config.getoption("--lostack-suite"))  # fmt: skip
         for cell in found:
             registry.inapplicable(cell)  # a setting that names no server is said before anything is made a skip
-    except (SelectionError, registry.UnknownNameError, EnvironmentFailure) as error:
+        _baseline(config)
+    except (SelectionError, registry.UnknownNameError, EnvironmentFailure, BaselineError) as error:
         raise pytest.Collector.CollectError(f"lostack: {error}") from error
     return found
+
+
+def _baseline(config: pytest.Config) -> tuple[Known, ...]:
+    """Return the breaks that are known. Raises BaselineError."""
+    from harness import registry  # noqa: PLC0415
+    from harness.report.breaks import read_baseline  # noqa: PLC0415
+
+    return read_baseline(config.getoption("--lostack-baseline") or registry.baseline())
 
 
 def _param(cell: Cell) -> Any:
@@ -110,6 +125,7 @@ class Results:
         self._selected = [cell for cell in cells if _applies(cell)]
         self._others = [cell for cell in cells if not _applies(cell)]
         self._found: dict[str, CellResult] = {}
+        self.baseline = _baseline(request.config)
 
     def of(self, cell: Cell) -> CellResult:
         """Return the result of a cell. Fails the test where the run ended without it."""
@@ -126,6 +142,7 @@ class Results:
         from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
+        from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
         from harness.runner import RunPlan, run  # noqa: PLC0415
         from harness.selection import not_run  # noqa: PLC0415
 
@@ -143,7 +160,8 @@ class Results:
             write_reports(saved)
         except (EnvironmentFailure, HistoryError, ReportError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
-        for warning in (point_latest(saved), append_step_summary(saved, os.environ)):
+        line = append_history(saved, breaks_of(saved, self.baseline))
+        for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
                 warnings.warn(f"lostack: {warning}", stacklevel=2)
         if not saved.info.complete:
@@ -169,7 +187,12 @@ def lostack_check(
         for name, value in result.row().items():
             if isinstance(value, str | int | float) and not isinstance(value, bool):
                 record_property(name, value)
+        known = next((entry for entry in lostack_results.baseline if entry.means(result)), None)
+        if known is not None:
+            record_property(_BASELINE, f"{known.cell} was {known.outcome}")
         if not result.verdict.green:
+            if known is not None and known.explains(result):
+                pytest.xfail(f"known break: {known.because} ({result.verdict.reason})")
             pytest.fail(_failure(result), pytrace=False)
         return result
 
@@ -184,6 +207,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if result is not None and report.when == "call":
         report.duration = result.seconds
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which breaks are known, and which have vanished: they were met, and every case of theirs is green."""
+    met: dict[str, set[str]] = {}
+    lines = []
+    for outcome in ("passed", "failed", "xfailed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in report.user_properties:
+                if name == _BASELINE:
+                    met.setdefault(str(value), set()).add(outcome)
+                    if outcome == "xfailed":
+                        lines.append(f"{report.nodeid}: {getattr(report, 'wasxfail', '')}")
+    lines += [f"vanished: {cell}, and is green; take it out of the baseline" for cell, seen in met.items() if seen == {"passed"}]
+    if lines:
+        terminalreporter.section("lostack: known breaks")
+        for line in lines:
+            terminalreporter.line(line)
 
 
 def _cell_of(item: pytest.Item) -> Cell | None:

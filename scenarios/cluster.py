@@ -9,7 +9,7 @@ from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
-from harness.faults import Forget, Kill, Move
+from harness.faults import Forget, Kill, Move, Roll
 from harness.wire.rules import Api, Direction, How
 from scenarios.plain import ALO, AMO, EOS
 
@@ -134,6 +134,35 @@ LEADER_MOVED = Scenario(
     by_client={"confluent-kafka": {AMO: Predicted(sign=Sign.REPEATED_REQUEST, settings=AMO_3)}},
 )  # fmt: skip
 
+PREFERRED_LEADER = replace(
+    LEADER_MOVED, id="preferred-leader", failure_point="preferred-leader",
+    fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
+    because="A partition is led by another than its preferred replica, as after a failover, and while the request is on its "
+    "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nobody dies and no replica "
+    "moves; the request reaches a leader that is none any more, which refuses it before the append.",
+)  # fmt: skip
+
+PREFERRED_LEADER_ONE_ACK = Scenario(
+    id="control-preferred-leader-one-ack", failure_point="preferred-leader", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Move(NEXT_REQUEST, preferred=True, stalled=True),
+    because="Control: one ack, sold as at-least-once, and nobody dies. A follower counts as in sync by the clock, not by what it "
+    "has: elected in order, it leads without the record that was acknowledged, and the old leader, alive, truncates its own.",
+    expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
+)  # fmt: skip
+
+ROLLING_RESTART = Scenario(
+    id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
+    fault=Roll(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
+    because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
+    "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
+    "With all acks nothing acknowledged is anywhere alone when a leader hands over, and two of three are always in sync.",
+    expect={
+        AMO: Predicted(lost=AtLeast(), settings=AMO_3),
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+    },
+)  # fmt: skip
+
 CONTROLLER_CRASH = Scenario(
     id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
@@ -182,6 +211,9 @@ BY_NIGHT = (
     INSYNC_NOT_MET,
     LAST_REPLICA_CRASH,
     UNCLEAN_ELECTION,
+    PREFERRED_LEADER,
+    PREFERRED_LEADER_ONE_ACK,
+    ROLLING_RESTART,
     CONTROLLER_CRASH,
     POWER_LOSS_ON_LEADER,
     POWER_LOSS_ON_ALL,

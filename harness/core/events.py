@@ -122,6 +122,7 @@ NODE: Final = "node"
 """``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, paused, resumed, replaced
 or exited.
 
+``asked`` is true where one was told to end (SIGTERM), and did so in order.
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
 ``replaced``: another process has taken its place while it was paused.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.

@@ -32,10 +32,55 @@ def replication_selections(history: History, target: str) -> dict[Select, frozen
 
 def unmoved(history: History, target: str) -> str | None:
     """Say that the target's partition kept its leader, where it was to get another."""
-    sent = next((e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None)
-    place = (sent["topic"], sent["partition"]) if sent else None
-    leaders = {e["leader"] for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place}
+    leaders = {e["leader"] for e in _said_of(history, target)}
     return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
+
+
+def not_elected(history: History, target: str) -> str | None:
+    """Say how the target's partition did not get the leader that was preferred all along."""
+    said = _said_of(history, target)
+    order = said[-1]["replicas"] if said else []
+    waiting = [event for event in said if event["replicas"] == order and event["leader"] != order[0]]
+    if not waiting:
+        return "nothing says that another than the preferred replica led"
+    after = [event["leader"] for event in said if event["t"] > waiting[-1]["t"]]
+    return None if after[:1] == order[:1] else f"the preferred replica {order[0]} was to be elected, and was not"
+
+
+def not_rolled(history: History, target: str, count: int) -> str | None:
+    """Say how the brokers were not restarted one at a time, in order, each once, beginning with the target's leader."""
+    leaders = [e["leader"] for e in _said_of(history, target)]
+    down: str | None = None
+    rolled: list[str] = []
+    for event in history.of(kinds.NODE):
+        name, phase = str(event.get("node")), event.get("phase")
+        if event.get("role") != Role.BROKER:
+            continue
+        if phase == "exited" and event.get("asked") is True:
+            if down is not None:
+                return f"{name} was ended while {down} was not back"
+            down = name
+            rolled.append(name)
+        elif phase == "ready" and name == down:
+            down = None
+    if down is not None:
+        return f"{down} was ended, and did not come back"
+    if len(rolled) != count or len(set(rolled)) != count:
+        return f"{count} brokers were to be restarted once each: {', '.join(rolled) or 'none was'}"
+    if rolled[0] not in leaders[:1]:
+        return f"{rolled[0]} was restarted first, and the target's leader was {', '.join(leaders[:1]) or 'unknown'}"
+    return None if rolled == _in_turn(rolled) else f"the brokers were restarted out of order: {', '.join(rolled)}"
+
+
+def _in_turn(names: list[str]) -> list[str]:
+    """The order that begins with the first of them.
+
+    >>> _in_turn(["broker-2", "broker-1", "broker-3"])
+    ['broker-2', 'broker-3', 'broker-1']
+    """
+    known = sorted(names)
+    at = known.index(names[0])
+    return known[at:] + known[:at]
 
 
 def spared(history: History, killed: Iterable[Event]) -> str | None:
@@ -47,6 +92,13 @@ def spared(history: History, killed: Iterable[Event]) -> str | None:
     struck = {str(event.get("node")) for event in killed if event.get("role") in {*PARTS, Role.BROKER}}
     whole = sorted(struck - named) if named else []
     return f"no file of {whole[0]} was reverted to its flushed state" if whole else None
+
+
+def _said_of(history: History, target: str) -> list[Event]:
+    """What the cluster said of the target's partition, in order."""
+    sent = next((e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None)
+    place = (sent["topic"], sent["partition"]) if sent else None
+    return [e for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place]
 
 
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:

@@ -63,6 +63,10 @@ class Evidence:
     """The rule was armed when a program had the target in hand at a failpoint: the frame itself names no record."""
     moved: bool = False
     """The target's partition has another leader at the end than when the fault was applied."""
+    elected: bool = False
+    """That leader was the preferred replica all along, and was elected: the order of the replicas has not changed."""
+    restarted: int = 0
+    """How many brokers were ended in order and started again, one at a time, beginning with the target's leader."""
     engine: tuple[str, ...] = ()
     """What the container engine itself must have said after the fault fired: values of :class:`harness.core.engine.Said`."""
 

@@ -17,7 +17,7 @@ from harness.core import events as kinds
 from harness.core.batches import batch_selections
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Permitted, Prediction, Select, examples
-from harness.core.replication import replication_selections, spared, unmoved, wrong_part
+from harness.core.replication import not_elected, not_rolled, replication_selections, spared, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.states import LastHop, State
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from harness.core.scenario import Role
 
 SIGKILL = 9
+SIGTERM = 15
+ENDED = 128 + SIGTERM
+"""The exit status of a JVM that was asked to end, and did."""
 
 
 class Kind(StrEnum):
@@ -228,7 +231,7 @@ class Proof:
     def _unhealthy_after(self) -> str | None:
         for event in self.history.of(kinds.NODE):
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
-                if event.get("status") == 0 or self._supervised(event) or self._replaced(event):
+                if event.get("status") == 0 or self._supervised(event) or self._replaced(event) or _ended_in_order(event):
                     continue
                 return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
@@ -302,6 +305,8 @@ class Proof:
             self._other_than(killed, self.plan.evidence.killed, "killed")
             or wrong_part(self.history, self.plan.target, killed)
             or (unmoved(self.history, self.plan.target) if self.plan.evidence.moved else None)
+            or (not_elected(self.history, self.plan.target) if self.plan.evidence.elected else None)
+            or (not_rolled(self.history, self.plan.target, rolled) if (rolled := self.plan.evidence.restarted) else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")
         ):
             return trouble
@@ -390,6 +395,11 @@ class Proof:
         if not any(event.get("phase") == "observed" for event in self.history.of(kinds.CELL)):
             return "the run was cut short before all authorities had been asked"
         return None
+
+
+def _ended_in_order(event: Event) -> bool:
+    """Whether a server ended because it was told to, by itself."""
+    return event.get("asked") is True and (event.get("status") == ENDED or event.get("signal") == SIGTERM)
 
 
 def _names(event: Event, record: str) -> bool:

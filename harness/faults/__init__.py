@@ -12,13 +12,15 @@ from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.outlive import Outlive
 from harness.faults.pause import Pause
+from harness.faults.roll import Roll
 from harness.faults.strike import Blow, Strike
 from harness.faults.usurp import Usurp
 
-FAULTS = {fault.id: fault for fault in (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Strike)}
+_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Roll, Strike)
+FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
     "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Outlive", "Pause",
-    "Strike", "Until", "Usurp",
+    "Roll", "Strike", "Until", "Usurp",
 ]  # fmt: skip

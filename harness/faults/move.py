@@ -20,13 +20,21 @@ class Move:
     id: ClassVar[str] = "move"
 
     at: OnWire
+    preferred: bool = False
+    """Another replica than the leader is the preferred one from the beginning; all that is done is to elect it."""
+    stalled: bool = False
+    """From the target on no follower gets a copy, until another replica leads."""
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, nobody died, and the partition has another leader than before."""
-        return Evidence("rule", moved=True)
+        return Evidence("rule", at_target=not self.at.offset, moved=True, elected=self.preferred)
 
     def arm(self, bench: Bench) -> None:
-        """Arm the rule."""
+        """Arm the rule; before that, let another replica than the leader be the preferred one."""
+        if self.preferred:
+            bench.prefer_another()
+        if self.stalled:
+            bench.stall_replication()
         bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
         bench.say("armed")
 
@@ -35,7 +43,12 @@ class Move:
         fired = await_fault(bench, self.at)
         if fired is None:
             return
-        bench.move_leader()
+        if self.preferred:
+            bench.elect_preferred()
+        else:
+            bench.move_leader()
         bench.say("applied", node=fired.node)
         bench.resolve(fired.hold, How.RELEASE)
+        if self.stalled:
+            bench.disarm()
         bench.say("healed")

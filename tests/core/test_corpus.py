@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.scenario import Predicted
 from harness.core.verdict import Kind, Verdict
-from harness.corpus import cells_of, rulings
+from harness.corpus import cells_of, disagreements, rulings
 from scenarios.regressions import CORPUS, PublishedBug
 
 BUG = CORPUS[0]
@@ -84,3 +84,10 @@ def test_a_trial_that_was_not_run_is_no_success() -> None:
     """Nothing agreed with nothing."""
     last = list(rulings([BUG], as_stated(BUG)[:-1]))[-1]
     assert (last.agreed, last.runs, last.differs) == (0, 0, "it was not run")
+
+
+def test_a_conviction_is_no_new_break_and_a_missing_one_is() -> None:
+    """What ``history.jsonl`` says of a run of the corpus."""
+    assert not disagreements([BUG], as_stated(BUG)).new
+    mended = result(BUG, 0, Verdict(Kind.KEPT, "mended"))
+    assert disagreements([BUG], [mended, *as_stated(BUG)[1:]]).new == (mended,)

@@ -9,7 +9,7 @@ import pytest
 from harness.core import events as kinds
 from harness.core.history import History
 from harness.core.prediction import Select
-from harness.core.replication import replication_selections, unmoved, wrong_part
+from harness.core.replication import not_elected, not_rolled, replication_selections, unmoved, wrong_part
 from harness.core.scenario import Role
 
 if TYPE_CHECKING:
@@ -81,3 +81,66 @@ def test_a_coordinator_is_who_leads_the_log_of_transactions(leads: str, wrong: b
     log = {**led(2, leads), "topic": "__transaction_state"}
     history = History((event(1, kinds.SENT, record="r"), log, led(3, "broker-2")))
     assert bool(wrong_part(history, "r", [event(5, kinds.NODE, role=Role.COORDINATOR, node="broker-1")])) is wrong
+
+
+def ordered(t: int, leader: str, *replicas: str) -> Event:
+    """What the cluster says of a partition whose replicas stand in an order: the first is preferred."""
+    return led(t, leader) | {"replicas": list(replicas)}
+
+
+SENT = event(1, kinds.SENT, record="r")
+UNPROVED = "nothing says that another than the preferred replica led"
+ONE_TWO = ("broker-1", "broker-2")
+TWO_ONE = ("broker-2", "broker-1")
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ((ordered(2, "broker-1", *TWO_ONE), ordered(3, "broker-2", *TWO_ONE)), None),
+        ((ordered(2, "broker-1", *ONE_TWO), ordered(3, "broker-1", *TWO_ONE), ordered(4, "broker-2", *TWO_ONE)), None),
+        ((ordered(2, "broker-1", *TWO_ONE), ordered(3, "broker-1", *TWO_ONE)),
+         "the preferred replica broker-2 was to be elected, and was not"),
+        ((ordered(2, "broker-1", *ONE_TWO), ordered(3, "broker-2", *TWO_ONE)), UNPROVED),
+        ((ordered(2, "broker-2", *TWO_ONE), ordered(3, "broker-2", *TWO_ONE)), UNPROVED),
+        ((), UNPROVED),
+    ],
+    ids=["elected", "put in order, then elected", "nobody was", "reassigned instead", "it led anyway", "nobody said"],
+)  # fmt: skip
+def test_a_preferred_leader_is_elected_by_nothing_but_an_election(said: tuple[Event, ...], wrong: str | None) -> None:
+    """It must have been preferred, and not have led; and a move that changes the order of the replicas is another fault."""
+    assert not_elected(History((SENT, *said)), "r") == wrong
+
+
+def restart(t: int, name: str, *, asked: bool = True) -> tuple[Event, ...]:
+    """One broker ends and comes back, in five ticks."""
+    end = event(t, kinds.NODE, role=Role.BROKER, node=name, phase="exited", status=143, asked=asked)
+    return end, *(event(t + 4, kinds.NODE, role=Role.BROKER, node=name, phase=phase) for phase in ("started", "ready"))
+
+
+B1, B2, B3 = "broker-1", "broker-2", "broker-3"
+ONCE = "3 brokers were to be restarted once each:"
+
+
+@pytest.mark.parametrize(
+    ("lives", "wrong"),
+    [
+        ((*restart(10, B2), *restart(20, B3), *restart(30, B1)), None),
+        ((), f"{ONCE} none was"),
+        ((*restart(10, B2), *restart(20, B3)), f"{ONCE} broker-2, broker-3"),
+        ((*restart(10, B2), *restart(20, B3), *restart(30, B2)), f"{ONCE} broker-2, broker-3, broker-2"),
+        ((*restart(10, B2), *restart(20, B1), *restart(30, B3)),
+         "the brokers were restarted out of order: broker-2, broker-1, broker-3"),
+        ((*restart(10, B1), *restart(20, B2), *restart(30, B3)),
+         "broker-1 was restarted first, and the target's leader was broker-2"),
+        ((*restart(10, B2), *restart(12, B3), *restart(30, B1)), "broker-3 was ended while broker-2 was not back"),
+        ((*restart(10, B2), *restart(20, B3), restart(30, B1)[0]), "broker-1 was ended, and did not come back"),
+        ((*restart(10, B2), *restart(20, B3), *restart(30, B1, asked=False)), f"{ONCE} broker-2, broker-3"),
+    ],
+    ids=["in turn", "disarmed", "two", "one twice", "out of order", "not at the target", "two at once", "one stays away",
+         "one died"],
+)  # fmt: skip
+def test_brokers_roll_one_at_a_time_each_once_in_turn(lives: tuple[Event, ...], wrong: str | None) -> None:
+    """From the leader of the target's partition on; who ends by itself was not restarted in order."""
+    ordered_lives = sorted(lives, key=lambda e: e["t"])
+    assert not_rolled(History((SENT, led(2, B2), *ordered_lives, led(90, B3))), "r", 3) == wrong

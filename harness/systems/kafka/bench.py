@@ -174,8 +174,9 @@ class KafkaBench:
                 self.say("forgot", node=broker.name, file=folder, bytes_before=before, bytes_after=after)
 
     def await_exhausted(self) -> None:
-        """Wait until the producer has ended."""
-        wait_until(self.exhausted, within_s=FIRE_S, because="the source to be exhausted")
+        """Wait until the producer has ended: longer than its client may take to give a record up, which is then sent again."""
+        patience_s = self.cell.settings.producer.delivery_timeout_ms / 1000
+        wait_until(self.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
 
     def settle(self) -> None:
         """Wait until the consuming side is behind everything that is visible now."""
@@ -321,6 +322,18 @@ class KafkaBench:
 
     def move_leader(self) -> None:
         """Nobody else could lead."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def prefer_another(self) -> None:
+        """Nobody else could lead."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def elect_preferred(self) -> None:
+        """Nobody else could lead."""
+        raise NotImplementedError(f"{self.cell.id} has one broker")
+
+    def restart_next(self) -> str:
+        """Nobody else would serve meanwhile."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
 
     def strike(self, blow: Blow, role: Role) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 OF_A_CLUSTER = (Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR)
 SYNC_S = 60.0
+ORDERLY_S = 30.0
+"""How long a broker may take to end in order; Kafka itself gives it 5 s to hand over, three times."""
 
 
 @dataclass
@@ -43,6 +45,8 @@ class ClusterBench(KafkaBench):
     """What the faults see of a cell on a cluster."""
 
     _stalled: bool = False
+    _turns: list[int] = field(default_factory=list)
+    """The brokers that are still to be restarted, by number."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role; which broker that is, is asked now, and written down."""
@@ -81,29 +85,65 @@ class ClusterBench(KafkaBench):
 
     def move_leader(self) -> None:
         """Let the next replica lead."""
-        observer, topic = self.deployed.observer, self.topics[0]
-        before = {part: now for (_, part), now in say_leaderships(self.deployed, self.history, (topic,)).items()}
+        before = self._say_leaders()
         moving = self._partitions(before)
-        order = {part: (*before[part].replicas[1:], before[part].replicas[0]) for part in moving}
+        self._prefer({part: before[part] for part in moving})
+        self._elect(moving)
+
+    def prefer_another(self) -> None:
+        """Put the replicas of every partition in another order."""
+        self._prefer(self._say_leaders())
+        self._say_leaders()
+
+    def elect_preferred(self) -> None:
+        """Elect the preferred leaders of the topic."""
+        self._elect(self._partitions(self._say_leaders()))
+
+    def restart_next(self) -> str:
+        """End the broker whose turn it is in order, as an operator does, and start it again."""
+        if not self._turns:
+            first, size = self._number(Role.LEADER), len(self.deployed.brokers)
+            self._turns = [(first - 1 + turn) % size + 1 for turn in range(size)]
+        node = self._node(self._turns.pop(0), Role.BROKER)
+        node.end()
+        node.restart()
+        return node.name
+
+    def _prefer(self, leaders: Mapping[int, Leadership]) -> None:
+        """Make the second of the replicas the first, and wait until the cluster says so."""
+        observer, topic = self.deployed.observer, self.topics[0]
+        order = {part: (*now.replicas[1:], now.replicas[0]) for part, now in leaders.items()}
         observer.reorder_replicas(topic, order)
+
+        def ordered() -> bool:
+            now = leaderships(self.deployed, topic)
+            return all(now[part].replicas == order[part] for part in order)
+
+        wait_until(ordered, within_s=SYNC_S, because="another replica to be preferred", poll_s=0.05)
+
+    def _elect(self, partitions: Iterable[int]) -> None:
+        observer, topic = self.deployed.observer, self.topics[0]
 
         def moved() -> bool:
             answered(lambda: observer.prefer_leaders((topic,)))
             now = leaderships(self.deployed, topic)
-            return all(now[part].leader == order[part][0] for part in moving)
+            return all(now[part].leader == now[part].replicas[0] for part in partitions)
 
         wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
-        say_leaderships(self.deployed, self.history, (topic,))
+        self._say_leaders()
+
+    def _say_leaders(self) -> dict[int, Leadership]:
+        """Who leads the partitions of the topic, written down."""
+        return {part: now for (_, part), now in say_leaderships(self.deployed, self.history, self.topics[:1]).items()}
 
     def _number(self, role: Role) -> int:
         """The number of the broker that has this role for the target's partition."""
-        found = say_leaderships(self.deployed, self.history, self.topics[:1])
+        known = self._say_leaders()
         if role is Role.COORDINATOR:
             topic, partition = TRANSACTION_LOG
             return say_leaderships(self.deployed, self.history, (topic,))[topic, partition].leader
         if role is Role.CONTROLLER:
             return answered(self.deployed.observer.controller)
-        known = {part: now for (_, part), now in found.items()}
         now = known[self._partitions(known)[0]]
         if role is Role.FOLLOWER:
             return next(number for number in now.replicas if number != now.leader)
@@ -130,11 +170,17 @@ class ClusterBench(KafkaBench):
     def _node(self, number: int, role: Role) -> ServerNode:
         broker = self.deployed.brokers[number - 1]
         return ServerNode(self.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
-                          broker.name, role)  # fmt: skip
+                          broker.name, role, end_it=lambda: self._end(broker))  # fmt: skip
 
     def _kill(self, broker: Broker) -> Exit:
         """SIGKILL it. Its routes stay: with nobody behind them the wire refuses, as a dead broker's port does."""
         end = broker.process().kill()
+        self.deployed.observer.close()
+        return end
+
+    def _end(self, broker: Broker) -> Exit:
+        """SIGTERM: it hands over what it leads, closes its logs and ends."""
+        end = broker.process().terminate(ORDERLY_S)
         self.deployed.observer.close()
         return end
 

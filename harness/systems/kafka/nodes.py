@@ -154,6 +154,14 @@ class ServerNode:
     restart_it: Callable[[], None]
     name: str = "broker-1"
     role: Role = Role.BROKER
+    end_it: Callable[[], Exit] | None = None
+
+    def end(self) -> None:
+        """Ask it to end in order."""
+        if self.end_it is None:
+            raise NotImplementedError(f"nobody ends {self.name} in order here")
+        end = self.end_it()
+        self._say("exited", pid=end.pid, status=end.status, signal=end.signal, asked=True)
 
     def kill(self) -> None:
         """SIGKILL it; from then on the wire refuses connections to it."""
