@@ -85,8 +85,6 @@ def inapplicable(cell: Cell) -> str | None:
         return cell.expectation.because
     if cell.scenario.pipeline.on_server and cell.runtime == "process":
         return why_no_postgres()
-    if cell.scenario.pipeline.on_server:
-        return "a PostgreSQL server runs in runtime process only, so far"
     return None
 
 

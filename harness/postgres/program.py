@@ -1,4 +1,4 @@
-"""What a PostgreSQL server is started from: programs of this machine. What else may bring one has the same interface."""
+"""What a PostgreSQL server is started from: programs of this machine, or an image. Here, and nowhere else, the two differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import psutil
 
 from harness.core.waiting import wait_until
-from harness.runtimes.interface import NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +97,33 @@ class InstalledPostgres:
         wait_until(lambda: not any(_there(each) for each in others), within_s=GONE_S,
                    because="the processes of PostgreSQL to be gone")  # fmt: skip
         return end
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresImage:
+    """An image, configured as the official one is: a volume of its own, which outlives what kills the container."""
+
+    version: str
+
+    def initialise(self, directory: Path) -> None:
+        """Leave it to the image, which makes a cluster in an empty volume."""
+
+    def server(self, directory: Path, port: int, bind: str) -> NodeSpec:
+        """The image's own entrypoint."""
+        settings = {**SETTINGS, "port": str(port), "listen_addresses": bind}
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return NodeSpec(
+            name=NODE, role=NODE, argv=("postgres", *words), log=directory.parent / f"{NODE}.log",
+            env={"POSTGRES_USER": USER, "POSTGRES_DB": USER, "POSTGRES_HOST_AUTH_METHOD": "trust"},
+            container=ContainerSpec("postgres", ports=(port,), host_pids=False, keep=True),
+        )  # fmt: skip
+
+    def kill(self, node: Node) -> Exit:
+        """A container dies whole."""
+        return node.kill()
+
+    def forget(self, directory: Path) -> None:
+        """Nothing: the volume goes with the container."""
 
 
 def _kill(pid: int) -> None:

@@ -14,6 +14,7 @@ import io
 import os
 import re
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -32,7 +33,8 @@ from harness.setup.failpoints import ensure_failpoints
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
 from harness.setup.kafka import VERSION as KAFKA
-from harness.setup.rootfs import Rootfs
+from harness.setup.postgres import ensure_postgres, find_postgres
+from harness.setup.rootfs import ACCOUNTS, GROUPS, Rootfs
 from harness.setup.spark import ensure_spark, pyspark_home, pyspark_version
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.setup.toxiproxy import ensure_toxiproxy
@@ -55,7 +57,7 @@ OWN: Final = {"lostack": "lostack:local", "driver": "lostack-driver:local", "mat
 """Always made of this installation: the programs of a cell; a driver of Spark; the whole of it, for the compose file."""
 ON_TOP: Final = {"driver": "spark"}
 """Images that lie over a stand-in."""
-NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN)
+NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN, "postgres")
 """Those that can be made here."""
 FINGERPRINT: Final = "lostack.fingerprint"
 STANDS_FOR: Final = "lostack.stand-in-for"
@@ -65,7 +67,9 @@ ARCHIVE: Final = "/tmp/kafka.jsa"  # noqa: S108 - in a container
 ARCHIVE_WITHIN_S: Final = 120.0
 TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """As the brokers run: the archive must fit their heap."""
-PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka")
+DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
+"""What whoever writes into PostgreSQL imports."""
+PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", *DATABASE_PACKAGES)
 """What the programs in containers import besides this package."""
 NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
@@ -75,6 +79,9 @@ NO_PYSPARK: Final = ("jars", "bin", "sbin", "examples", "data", "licenses", "pyt
 """Of PySpark's folder what has a place of its own, or none."""
 KAFKA_TOOLS: Final = ("storage", "run-class")
 """Of upstream's programs those whose classes the locked jars have."""
+NO_POSTGRES: Final = ("bitcode", "llvmjit*", "pgxs", "man", "locale", "*.a")
+UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
+"""The one time zone of a database cluster in a container."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
 
 
@@ -98,8 +105,11 @@ def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def stand_in_reference(name: str) -> str:
-    """Return the name of a stand-in: it can never be taken for the official image."""
-    return OWN.get(name) or f"lostack/stand-in-{name}:{OFFICIAL[name].rpartition(':')[2]}"
+    """Return the name of a stand-in: it can never be taken for the official image. Its tag is the version of what is inside."""
+    if name in OWN:
+        return OWN[name]
+    found = find_postgres() if name == "postgres" else None  # the machine's own, whichever that is
+    return f"lostack/stand-in-{name}:{found.version if found else OFFICIAL[name].rpartition(':')[2]}"
 
 
 def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
@@ -329,6 +339,7 @@ def _driver(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
     """What lies over Spark: the programs, and the jars that go with them."""
     del cache
     rootfs = Rootfs()
+    _packages(rootfs, DATABASE_PACKAGES)
     _ours(rootfs)
     for jar in driver_jars(say):
         rootfs.file(f"/opt/lostack/jars/{jar.name}", jar)
@@ -349,15 +360,50 @@ def _ours(rootfs: Rootfs) -> None:
     rootfs.file(f"/opt/lostack/harness/setup/{logs.name}", logs)
 
 
+def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
+    files = _package_files(names)
+    for name, path in files:
+        (rootfs.python if path.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}", path)
+    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+
+
+def _postgres(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """The server that is installed here, whatever its version: the only stand-in that is not of the official one's."""
+    del cache, say
+    try:
+        programs = ensure_postgres().programs.resolve()
+        said = subprocess.run([programs / "pg_config", "--bindir", "--pkglibdir", "--sharedir"], capture_output=True, text=True,
+                              check=True).stdout  # fmt: skip
+    except (EnvironmentFailure, OSError, subprocess.CalledProcessError) as error:
+        raise EnvironmentFailure(f"a stand-in for {OFFICIAL['postgres']} is made of this machine's server: {error}") from error
+    rootfs = Rootfs()
+    rootfs.basics()
+    rootfs.text("/etc/passwd", f"{ACCOUNTS}postgres:x:999:999::/var/lib/postgresql:/bin/sh\n")
+    rootfs.text("/etc/group", f"{GROUPS}postgres:x:999:\n")
+    for name in ("chown", "setpriv"):
+        if found := shutil.which(name):
+            rootfs.program(Path(found), f"/bin/{name}")
+    for folder in said.split():
+        rootfs.tree(folder, Path(folder), NO_POSTGRES)
+    rootfs.bring_libraries(sorted(programs.iterdir()))
+    if UTC.exists():
+        rootfs.file(str(UTC), UTC)
+    rootfs.folder("/var/run/postgresql", 0o1777)
+    rootfs.folder("/var/lib/postgresql", 0o1777, 999)
+    rootfs.folder("/var/lib/postgresql/data", 0o1777, 999)
+    rootfs.text("/usr/local/bin/docker-entrypoint.sh", (PARTS / "postgres-run.sh").read_text(), 0o755)
+    return rootfs, [
+        f"ENV PATH=/usr/local/bin:{programs}:/usr/bin:/bin", "ENV PGDATA=/var/lib/postgresql/data",
+        'VOLUME ["/var/lib/postgresql/data"]', "EXPOSE 5432", 'ENTRYPOINT ["docker-entrypoint.sh"]', 'CMD ["postgres"]',
+    ]  # fmt: skip
+
+
 def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
     del cache, say
     rootfs = Rootfs()
     rootfs.basics()
     _python(rootfs)
-    files = _package_files(PACKAGES)
-    for name, path in files:
-        (rootfs.python if path.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}", path)
-    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+    _packages(rootfs, PACKAGES)
     _ours(rootfs)
     home = Path(sys.base_prefix)
     return rootfs, [
@@ -424,5 +470,6 @@ def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
 
 RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
     "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
+    "postgres": _postgres,
 }  # fmt: skip
 """How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

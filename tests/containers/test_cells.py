@@ -25,6 +25,7 @@ SMOKE = (
     "plain/broker-crash-before-ack/at-least-once/docker/s1", "plain/consumer-crash-before-recording/at-most-once/docker/s1",
     "stream-to-topic/driver-crash-before-commit-log/at-least-once/docker/s1",
     "stream-to-database/driver-crash-mid-batch/exactly-once/docker/s1",
+    "to-postgres/database-crash-after-commit/exactly-once/docker/s1",
     "plain/broker-out-of-memory/at-least-once/docker/s1", "plain/broker-volume-lost/exactly-once/docker/s1",
 )  # fmt: skip
 """One for each way of dying, over the three semantics; ``lostack run --runtime docker`` runs them all."""
@@ -61,7 +62,7 @@ def test_a_cell_comes_out_as_predicted(smoke: SavedRun, name: str) -> None:
 def test_the_report_says_what_stood_in_for_what(smoke: SavedRun) -> None:
     """Every image is in the versions; a stand-in is called one."""
     images = {key: value for key, value in smoke.info.versions.items() if key.startswith("image ")}
-    assert set(images) == {"image kafka", "image lostack", "image spark", "image driver"}
+    assert set(images) == {"image kafka", "image lostack", "image spark", "image driver", "image postgres"}
     if "lostack/stand-in" in images["image kafka"]:
         assert "a STAND-IN for apache/kafka:" in images["image kafka"]
 

@@ -73,13 +73,15 @@ def test_the_programs_in_the_image_run() -> None:
 
 @pytest.mark.docker
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("name", "services"), [("kafka", ["kafka"]), ("spark", ["spark-master", "spark-worker"])])
+@pytest.mark.parametrize(
+    ("name", "services"), [("kafka", ["kafka"]), ("spark", ["spark-master", "spark-worker"]), ("postgres", ["postgres"])]
+)
 def test_it_becomes_healthy(tmp_path: Path, name: str, services: list[str]) -> None:
     """By the very check of the file, in a project of its own that publishes nothing and is taken down again."""
     if not shutil.which("docker-compose"):
         pytest.skip("there is no docker-compose here to start it")
     body = re.sub(r"^    ports:.*\n", "", "".join(f"  {each}:\n{SERVICES[each]}" for each in services), flags=re.MULTILINE)
-    (tmp_path / "docker-compose.yml").write_text(f"services:\n{body}\nvolumes:\n  kafka-data:\n")
+    (tmp_path / "docker-compose.yml").write_text(f"services:\n{body}\nvolumes:\n  kafka-data:\n  postgres-data:\n")
     image = ensure_image(connect(), name, print)
     words = ["docker-compose", "-p", f"lostack-{name}-{os.getpid()}"]
     environment = {**os.environ, f"LOSTACK_IMAGE_{name.upper()}": image.reference}

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from harness.interfaces import EnvironmentFailure
-from harness.postgres.program import InstalledPostgres
+from harness.postgres.program import InstalledPostgres, PostgresImage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
-from harness.setup.kafka import VERSION, ensure_kafka
+from harness.setup.kafka import ensure_kafka
 from harness.setup.postgres import ensure_postgres
 from harness.setup.toxiproxy import ensure_toxiproxy
 
@@ -148,9 +148,9 @@ class DockerGround:
         return ToxiproxyProgram(None)
 
     def postgres(self, say: Callable[[str], None]) -> PostgresProgram:
-        """No image is tried yet: the cells that would need one do not apply."""
-        del say
-        raise EnvironmentFailure("a PostgreSQL server runs in runtime process only, so far")
+        """Its image."""
+        self._ensure("postgres", say)
+        return PostgresImage(self._version("postgres"))
 
     def _ensure(self, name: str, say: Callable[[str], None]) -> None:
         from harness.runtimes.docker.engine import connect  # noqa: PLC0415
@@ -166,12 +166,15 @@ class DockerGround:
 
     def versions(self) -> dict[str, str]:
         """Kafka and the images, with what they stand in for; of an image that somebody named, only its name is known."""
+        images = {f"image {name}": str(image) for name, image in self.images.items()}
+        return {"kafka": self._version("kafka"), "python": sys.version.split()[0], **images}
+
+    def _version(self, name: str) -> str:
+        """Return the version of what an image holds; of one that somebody named, only the name is known."""
         from harness.setup.images import OFFICIAL, stand_in_reference  # noqa: PLC0415
 
-        images = {f"image {name}": str(image) for name, image in self.images.items()}
-        named = self.images["kafka"].reference
-        ours = named in {OFFICIAL["kafka"], stand_in_reference("kafka")}
-        return {"kafka": VERSION if ours else f"as in {named}", "python": sys.version.split()[0], **images}
+        named = self.images[name].reference
+        return named.rpartition(":")[2] if named in {OFFICIAL[name], stand_in_reference(name)} else f"as in {named}"
 
 
 def make_ground(runtime: str, say: Callable[[str], None]) -> Ground:
