@@ -87,7 +87,10 @@ class Bench(Protocol):
         """Arm a rule of the wire; ``rule`` has everything but client and record, which come from the trigger."""
 
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
-        """Arm a failpoint at the target; ``action``: kill or pause."""
+        """Arm a failpoint at the target; ``action``: kill, pause or hold (the program stands still, its client does not)."""
+
+    def let_go(self, trigger: InProgram) -> None:
+        """Let a program go on that is held at a failpoint."""
 
     def await_fired(self, trigger: Trigger) -> Fired | None:
         """Wait (bounded) until the trigger fires; ``None`` where it did not."""
@@ -178,6 +181,12 @@ class Bench(Protocol):
 
     def restart_next(self) -> str:
         """End a broker in order and start it again, the target's leader first, then the others in turn; return its name."""
+
+    def add_partitions(self) -> None:
+        """Give the topic more partitions, as an administrator does: as many as it takes to put the target into a new one."""
+
+    def await_metadata(self, node: Target) -> None:
+        """Wait until the client of a process knows how many partitions the topic has now."""
 
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer; return its node's name."""

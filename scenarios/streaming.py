@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.bench import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.core.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
 from harness.core.sign import Sign
-from harness.faults import Drop, Forget, Kill, NoFault, Usurp
+from harness.faults import Drop, Forget, Grow, Kill, NoFault, Usurp
 from harness.wire.rules import Api, Direction
 from scenarios.plain import ALO, AMO, EOS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.core.semantics import Semantic
 
 DATABASE, FILES, TOPIC = PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC
 STATE = PipelineKind.STREAM_TO_STATE
@@ -281,10 +287,56 @@ STATE_POINTS = (
     ),
 )  # fmt: skip
 
+
+def refreshes(settings: Settings) -> Settings:
+    """Return the settings with a producer that learns of new partitions in half a second, not in five minutes."""
+    return replace(settings, producer=replace(settings.producer, metadata_max_age_ms=500))
+
+
+def assigned(settings: Settings) -> Settings:
+    """Return the same with a query that was given the partitions that there were."""
+    return replace(refreshes(settings), consumer=replace(settings.consumer, assigned=True))
+
+
+def found(pipeline: PipelineKind, *semantics: Semantic) -> Mapping[Semantic, Expectation]:
+    """Nothing is lost: the new partitions are found, and read from their first record on."""
+    none = {} if AMO in semantics else {AMO: NO_PLACE}
+    return none | {semantic: Predicted(sign=Sign.FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
+
+
+BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
+PARTITIONS_ADDED = Scenario(
+    id="partitions-added", failure_point="partitions-added", pipeline=DATABASE, group="streaming", source_goes_on=True,
+    fault=Grow(BEFORE_SEND),
+    because="The topic gets partitions while the query runs and records flow, and keys move to them. A query that subscribes "
+    "asks for the topic's partitions before each batch, and reads one that it did not know from its first record.",
+    expect=found(DATABASE, AMO, ALO, EOS),
+)  # fmt: skip
+PARTITIONS_ADDED_UNSEEN = replace(
+    PARTITIONS_ADDED, id="partitions-added+unseen", suite=Suite.NIGHT, fault=Grow(BEFORE_SEND, asleep=Role.DRIVER),
+    because="The driver stands still (a long pause of its JVM) while the topic grows and all the rest is sent: the partitions "
+    "that it finds have records in them. It reads them from the earliest on, wherever the query began.",
+)  # fmt: skip
+PARTITIONS_ADDED_ASSIGNED = replace(
+    PARTITIONS_ADDED, id="partitions-added+assigned",
+    because="The query was given its partitions (assign): nobody ever reads the new ones. It warns of nothing and does not end; "
+    "what goes there is not lost, for the topic has it, and it never arrives: convicted of being stuck.",
+    expect={
+        semantic: Predicted(left=Exactly(Select.ADDED), control=True, settings=assigned(recipe(DATABASE, semantic)))
+        for semantic in (ALO, EOS)
+    },
+)  # fmt: skip
+GROWING = (
+    PARTITIONS_ADDED, PARTITIONS_ADDED_UNSEEN, PARTITIONS_ADDED_ASSIGNED,
+    replace(PARTITIONS_ADDED, pipeline=FILES, suite=Suite.NIGHT, expect=found(FILES, ALO, EOS)),
+    replace(PARTITIONS_ADDED, pipeline=TOPIC, suite=Suite.NIGHT, expect=found(TOPIC, ALO, EOS)),
+    replace(PARTITIONS_ADDED, pipeline=STATE, suite=Suite.NIGHT, expect=found(STATE, AMO, ALO, EOS)),
+)  # fmt: skip
+
 EVERY = (
     *DATABASE_POINTS, TRANSACTIONAL, TRANSACTIONAL_MID, *FILE_POINTS, *TOPIC_POINTS, *NETWORK_POINTS, LOST_CHECKPOINT, ZOMBIE,
     TASK_RETRIED, TASK_BEFORE_OUTPUT, *STATE_POINTS, OVERTAKEN,
-    OVERTAKEN_SILENTLY,
+    OVERTAKEN_SILENTLY, *GROWING,
 )  # fmt: skip
 CORE = {
     DATABASE: {"none", "driver-crash-mid-batch", "driver-crash-before-commit-log", "delivery-lost"},

@@ -38,7 +38,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.DATABASE_COMMIT,
+    kinds.DATABASE_COMMIT, kinds.ADDED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -59,6 +59,11 @@ class Account:
     def lost(self) -> frozenset[str]:
         """Ids of lost records."""
         return frozenset(self.records.loc[self.records["state"] == State.LOST, "record"])
+
+    @property
+    def left(self) -> frozenset[str]:
+        """Ids of records that are left in the source or in the topic."""
+        return frozenset(self.records.loc[self.records["state"].isin([State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE]), "record"])
 
     @property
     def duplicated(self) -> frozenset[str]:
@@ -316,6 +321,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     copied = _of(frame, kinds.REPLICATED)
     copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(cut))]
     table[flag(Sign.ALONE)] = _marked(table, _of(frame, kinds.ALONE), RECORD)
+    table[flag(Sign.FOUND)] = _marked(table, _from_added(frame), RECORD)
     table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
     # what the dead broker had flushed it still has: then no follower was needed
     table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD) & ~table[flag(Sign.FLUSHED)]
@@ -329,6 +335,12 @@ def _add_commit_signs(table: pd.DataFrame, frame: pd.DataFrame) -> None:
     table[flag(Sign.COMMITTED_AGAIN)] = asked > 1
     table[flag(Sign.NOT_REPEATED)] = (asked == 1) & ~_marked(table, told, RECORD)
     table[flag(Sign.DURABLE)] = (asked == 1) & _marked(table, told[told["outcome"] == "committed"], RECORD)
+
+
+def _from_added(frame: pd.DataFrame) -> pd.DataFrame:
+    """Results of copies in partitions that were added while the pipeline ran."""
+    added = _of(frame, kinds.ADDED)[["cell", "partition"]].drop_duplicates()
+    return _of(frame, kinds.RECORDED).merge(added, on=["cell", "partition"])
 
 
 def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:

@@ -131,6 +131,8 @@ OWNER: Final = "owner"
 """``conn, role, pid, command``: which process of a stage a connection belongs to, as the kernel says."""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
+ADDED: Final = "added"
+"""``topic, partition, before``: a partition that was added while the pipeline ran, to a topic that had ``before`` of them."""
 LEADERSHIP: Final = "leadership"
 """``topic, partition, leader, epoch, replicas, isr, controller``: what the cluster itself says, by node names, asked before a
 broker of it is crashed and after it is back."""

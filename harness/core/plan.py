@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.core.network import Effect, NetworkEvidence
@@ -52,7 +52,13 @@ class Plan:
     because: str
     settings: dict[str, Any]
     stops: str | None = None
+    left: Prediction = field(default_factory=Zero)
     also: tuple[Anomaly, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether the drain must never end."""
+        return self.stops is not None or self.left.must_show()
 
     def to_json(self) -> str:
         """Return the plan as JSON text."""
@@ -60,6 +66,7 @@ class Plan:
             "select": {name: sorted(ids) for name, ids in self.select.items()},
             "lost": _prediction_to_json(self.lost),
             "duplicated": _prediction_to_json(self.duplicated),
+            "left": _prediction_to_json(self.left),
         }, indent=1)  # fmt: skip
 
     @staticmethod
@@ -72,6 +79,7 @@ class Plan:
             "select": {Select(name): frozenset(ids) for name, ids in data["select"].items()},
             "lost": _prediction_from_json(data["lost"]),
             "duplicated": _prediction_from_json(data["duplicated"]),
+            "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
             "sign": Sign(data["sign"]) if data["sign"] else None,
             "also": tuple(Anomaly(each) for each in data.get("also", ())),
             "evidence": Evidence(**evidence | {
@@ -150,4 +158,5 @@ def plan_of(cell: Cell) -> Plan:
         because=cell.scenario.because,
         settings=cell.saved_settings(),
         stops=predicted.stops,
+        left=predicted.left,
     )

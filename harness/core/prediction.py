@@ -32,6 +32,8 @@ class Select(StrEnum):
     """Those of that batch that are worked on before the target."""
     BATCH_FROM_TARGET = "batch-from-target"
     """The target and those of that batch that are worked on after it."""
+    ADDED = "added"
+    """The records that stand in partitions that the topic got while the pipeline ran."""
     UNREPLICATED = "unreplicated"
     """The records that were sent and that no follower was seen to fetch."""
 

@@ -67,6 +67,8 @@ class Evidence:
     """That leader was the preferred replica all along, and was elected: the order of the replicas has not changed."""
     restarted: int = 0
     """How many brokers were ended in order and started again, one at a time, beginning with the target's leader."""
+    grown: bool = False
+    """The topic got partitions while it was read, and the target stands in one of those."""
     engine: tuple[str, ...] = ()
     """What the container engine itself must have said after the fault fired: values of :class:`harness.core.engine.Said`."""
 
@@ -96,14 +98,21 @@ class Predicted:
     control: bool = False
     stops: str | None = None
     """The control is convicted of being stuck: its program must end by itself, and name this error, rather than go on."""
+    left: Prediction = field(default_factory=Zero)
+    """The control is convicted of being stuck: it stands still for ever, and these records are left in the topic."""
     also: tuple[Anomaly, ...] = ()
     """What a control must show besides: phantom, resurrected or torn."""
     settings: Settings | None = None
     """Other settings than the semantic's recipe."""
 
     def __post_init__(self) -> None:
-        if self.stops and not self.control:
+        if self.stands and not self.control:
             raise ValueError("a cell that must stop is a control: nothing else may be stuck and green")
+
+    @property
+    def stands(self) -> bool:
+        """Whether the drain must never end."""
+        return self.stops is not None or self.left.must_show()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,8 @@ class Scenario:
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
+    source_goes_on: bool = False
+    """A streaming query starts when its source stands at the target, not when it is exhausted: there are records to come."""
     suite: Suite = Suite.DAY
     """The smallest suite that it belongs to; by its name it runs always."""
     only_in_containers: str | None = None

@@ -111,6 +111,8 @@ class ProducerSettings:
     """Each transaction has a producer of its own, whose beginning raises the epoch."""
     own_id: bool = False
     """Each process has a transactional id of its own, which fences no other."""
+    metadata_max_age_ms: int | None = None
+    """How old what the client knows of a topic may grow before it asks again; none: the client's own, five minutes."""
     request_timeout_ms: int = 15_000
     delivery_timeout_ms: int = 60_000
     """How long the client tries before it gives a record up (a third of it where it does not retry)."""
@@ -159,6 +161,8 @@ class ConsumerSettings:
     """A batch of a streaming query and its number are recorded in one database transaction, once."""
     fail_on_loss: bool = True
     """A streaming query ends with an error where the log no longer has what it is to read; else it goes on without it."""
+    assigned: bool = False
+    """A streaming query reads the partitions that there were when it was written (assign), not the topic's (subscribe)."""
     listed: bool = False
     """Files are read by listing their folder, not through the log of the sink that wrote them."""
 

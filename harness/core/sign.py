@@ -43,5 +43,7 @@ class Sign(StrEnum):
     """The database was asked once to commit the target's result, the answer never came, and the program left it at that."""
     DURABLE = "durable"
     """The database had answered the one commit of the target: whatever died later, nobody asked for it again."""
+    FOUND = "found"
+    """A result of the target came from a partition that was added while the pipeline ran."""
     FLUSHED = "flushed"
     """When the power was lost, the target's copy lay below the flushed offset of its log."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.core import engine, network
 from harness.core import events as kinds
 from harness.core.batches import batch_selections
+from harness.core.growth import growth_selections, ungrown
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Permitted, Prediction, Select, examples
 from harness.core.replication import not_elected, not_rolled, replication_selections, spared, unmoved, wrong_part
@@ -122,10 +123,11 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
     proof = Proof(plan, history)
     fired = 1 if proof.fired_at is not None and proof.misfire() is None else 0
-    select = plan.select | batch_selections(history, plan.target) | replication_selections(history, plan.target)
+    told = batch_selections(history, plan.target) | replication_selections(history, plan.target) | growth_selections(history)
+    select = plan.select | told
     contradiction = _contradiction(plan, found, select)
     # a control is convicted by a sound run, of what is predicted and of nothing else
-    unsound = proof.objection() or (proof.goes_on() if plan.stops else proof.stuck() or proof.unrest())
+    unsound = proof.objection() or (proof.goes_on() if plan.stands else proof.stuck() or proof.unrest())
     as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
@@ -144,8 +146,8 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
         if reason is not None:
             if kind is Kind.BROKEN and contradiction:
                 reason = f"{reason}; {contradiction}"
-            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stops is not None)
-    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stops is not None)
+            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands)
+    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands)
 
 
 class Proof:
@@ -179,14 +181,17 @@ class Proof:
         return None
 
     def _gave_up(self) -> Iterator[Event]:
-        """The programs that ended by an error of their own after the fault."""
-        return (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
+        """The programs that ended by an error of their own after the fault, before the drain was given up."""
+        ends = (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
+        return (e for e in ends if not self._drained_before(e))
 
     def goes_on(self) -> str | None:
-        """Say how what was to stop has not: it went on, or it stopped without a word."""
+        """Say how what was to stop has not: it went on, or it stopped without the word it was to say."""
         if not self.stuck():
             return "it was to stop, and went on"
-        why = str(self.plan.stops)
+        if self.plan.stops is None:
+            return None
+        why = self.plan.stops
         return None if any(why in str(e.get("because")) for e in self._gave_up()) else f"it stopped, and no program said {why}"
 
     def unrest(self) -> str | None:
@@ -307,6 +312,7 @@ class Proof:
             or (unmoved(self.history, self.plan.target) if self.plan.evidence.moved else None)
             or (not_elected(self.history, self.plan.target) if self.plan.evidence.elected else None)
             or (not_rolled(self.history, self.plan.target, rolled) if (rolled := self.plan.evidence.restarted) else None)
+            or (ungrown(self.history, self.plan.target) if self.plan.evidence.grown else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")
         ):
             return trouble
@@ -466,7 +472,7 @@ def _lost(plan: Plan, found: Account) -> str | None:
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
-    for name, prediction, seen in (("lost", plan.lost, found.lost), ("duplicated", plan.duplicated, found.duplicated)):
+    for name, prediction, seen in _columns(plan, found):
         # in a batch that began with the target, "those before it" are none: the sign has to speak then
         if prediction.must_show() and not seen and _against(prediction, seen, select):
             return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
@@ -484,12 +490,17 @@ def _no_sign(plan: Plan, found: Account) -> str | None:
 
 
 def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
-    parts = (
-        ("lost", _against(plan.lost, found.lost, select)),
-        ("duplicated", _against(plan.duplicated, found.duplicated, select)),
-    )
+    parts = ((name, _against(prediction, seen, select)) for name, prediction, seen in _columns(plan, found))
     said = [f"{name}: {text}" for name, text in parts if text]
     return "the prediction is contradicted: " + "; ".join(said) if said else None
+
+
+def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
+    """What was predicted, and what was seen. What is left counts where something must be: else a drain has to end first."""
+    yield "lost", plan.lost, found.lost
+    yield "duplicated", plan.duplicated, found.duplicated
+    if plan.left.must_show():
+        yield "left", plan.left, found.left
 
 
 def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:

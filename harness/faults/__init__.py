@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.faults.absent import Absent
 from harness.faults.drop import Drop
 from harness.faults.expire import Expire
+from harness.faults.grow import Grow
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.move import Move
@@ -16,11 +17,11 @@ from harness.faults.roll import Roll
 from harness.faults.strike import Blow, Strike
 from harness.faults.usurp import Usurp
 
-_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Roll, Strike)
+_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Roll, Grow, Strike)
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
-    "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Kill", "Late", "Move", "Network", "NoFault", "Outlive", "Pause",
-    "Roll", "Strike", "Until", "Usurp",
+    "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault", "Outlive",
+    "Pause", "Roll", "Strike", "Until", "Usurp",
 ]  # fmt: skip

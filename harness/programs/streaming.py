@@ -67,13 +67,20 @@ class Query:
         options = {
             **_client(self._stage),
             "kafka.isolation.level": self._settings.isolation,
-            "subscribe": self._stage.topic_in,
+            **self._partitions(),
             "startingOffsets": start,
             "maxOffsetsPerTrigger": self._settings.unit,
             "includeHeaders": "true",
             "failOnDataLoss": str(self._settings.fail_on_loss).lower(),
         }
         return self._spark.readStream.format("kafka").options(**options).load()
+
+    def _partitions(self) -> dict[str, str]:
+        """Return which partitions are read: all that the topic has at each batch, or those that it had once."""
+        topic = self._stage.topic_in
+        if self._settings.assigned:
+            return {"assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})}
+        return {"subscribe": topic}
 
     def _to_sink(self, rows: Any) -> Any:
         origin = "concat(partition, '.', -1, '.', offset)"

@@ -594,7 +594,7 @@ def stopped(story: Story, because: str = "Query: OffsetOutOfRange") -> None:
     """Let the target be deleted, and the consumer end with an error instead of going on."""
     lose(story, TARGET)
     stuck(story)
-    story.tell("stopped", "consumer-1", kind="error", because=because)
+    before(story, first(story, "drain"), story.tell("stopped", "consumer-1", kind="error", because=because))
 
 
 def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
@@ -622,6 +622,15 @@ def test_a_control_that_stops_for_another_reason_is_red() -> None:
     found = judged(story, **STOPS).verdict
     check(Kind.STUCK, "no progress until the deadline", found)
     assert (found.green, found.label) == (False, "stuck")
+
+
+def test_what_ends_when_all_is_over_has_not_stopped() -> None:
+    """The harness ends whatever still runs behind the drain: that convicts nobody."""
+    story = run()
+    stopped(story)
+    first(story, "stopped")["t"] = story.events[-1]["t"] + 1_000_000
+    found = judged(story, **STOPS).verdict
+    assert (found.label, "had ended" in found.reason) == ("stuck", False)
 
 
 def test_a_control_that_stops_and_has_lost_something_else_is_red() -> None:
@@ -894,6 +903,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
     Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
+    Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.REPEATED_REQUEST: offered_again,
@@ -917,6 +927,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
     Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=RECORDS[0]),
+    Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
 }
 
 
@@ -1015,6 +1026,7 @@ def test_verdicts_merge_by_worst() -> None:
 @pytest.mark.parametrize("changes", [
     {}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
     {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
+    {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint", grown=True)},
     {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,
                           at_target=False)},
 ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lies about a streaming query: a driver that was never touched, and one that is said to be dead while its front is."""
+"""Lies about a streaming query: a driver nobody touched, one that is said to be dead, and a topic that is said to have grown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.core.scenario import Role
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.selection import select
-from scenarios.streaming import MID_BATCH, killed_at
+from scenarios.streaming import BEFORE_SEND, MID_BATCH, PARTITIONS_ADDED, killed_at
 from trust.faults import Disarmed
 from trust.test_trust import Silent
 
@@ -53,10 +53,39 @@ class Released:
         bench.say("healed")
 
 
+@dataclass(frozen=True)
+class StaysSmall:
+    """Promises partitions, holds the producer, and lets it go on without any."""
+
+    id: ClassVar[str] = "stays-small"
+
+    def evidence(self) -> Evidence:
+        """What the growth would have shown."""
+        return PARTITIONS_ADDED.fault.evidence()
+
+    def arm(self, bench: Bench) -> None:
+        """Hold the producer at the target."""
+        bench.arm_failpoint(BEFORE_SEND, "hold")
+
+    def inject(self, bench: Bench) -> None:
+        """Let it go on, and say that the topic has grown."""
+        fired = bench.await_fired(BEFORE_SEND)
+        if fired is None:
+            return
+        bench.say("fired", record=fired.record, node=fired.node)
+        bench.settle()
+        bench.say("applied", node=fired.node)
+        bench.let_go(BEFORE_SEND)
+        bench.say("healed")
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
     """Run the lies, at-least-once."""
-    lies = [replace(MID_BATCH, id="disarmed", fault=Disarmed(KILL)), replace(MID_BATCH, id="released", fault=Released())]
+    lies = [
+        replace(MID_BATCH, id="disarmed", fault=Disarmed(KILL)), replace(MID_BATCH, id="released", fault=Released()),
+        replace(PARTITIONS_ADDED, id="stays-small", fault=StaysSmall()),
+    ]  # fmt: skip
     chosen = select(lies, semantics=["at-least-once"], system="spark")
     plan = RunPlan(chosen.systems(), chosen.cells, (), tmp_path_factory.mktemp("spark"), 2, "test", (1,), chosen.records)
     return {result.plan.scenario: result for result in run(plan, Silent()).results}
@@ -73,3 +102,9 @@ def test_a_driver_that_lives_on_is_void(results: Mapping[str, CellResult]) -> No
     """The failpoint was hit and the JVM was not killed: the kernel's word is held against it."""
     verdict = results["released"].verdict
     assert (verdict.kind, verdict.reason) == (Kind.VOID, "the fault fired, but the driver was not killed")
+
+
+def test_a_topic_that_did_not_grow_is_void(results: Mapping[str, CellResult]) -> None:
+    """Everything arrives, and nothing was put to the test: the topic has the partitions that it had."""
+    verdict = results["stays-small"].verdict
+    assert (verdict.kind, verdict.reason) == (Kind.VOID, "the topic was to get partitions, and got none")

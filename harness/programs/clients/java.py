@@ -103,6 +103,8 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "delivery.timeout.ms": settings.delivery_timeout_ms,
         "max.block.ms": 20_000,
     }
+    if settings.metadata_max_age_ms is not None:
+        config["metadata.max.age.ms"] = settings.metadata_max_age_ms
     if not settings.retries:
         config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:

@@ -69,6 +69,8 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "delivery_timeout_ms": settings.delivery_timeout_ms,
         "max_block_ms": 20_000,
     }
+    if settings.metadata_max_age_ms is not None:
+        config["metadata_max_age_ms"] = settings.metadata_max_age_ms
     if not settings.retries:
         config |= {"retries": 0, "delivery_timeout_ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:

@@ -97,6 +97,8 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "retry.backoff.ms": 50,
         "partitioner": "murmur2_random",  # the one of the other clients
     }
+    if settings.metadata_max_age_ms is not None:
+        config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
     if not settings.retries:
         config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
     if settings.transactional:

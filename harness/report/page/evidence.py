@@ -39,6 +39,7 @@ SIGN_WORDS = {
     "replicated": "a follower had fetched this record before the power was lost",
     "alone": "when its leader died, no follower had this record",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
+    "found": "a result of this record came from a partition that the topic got while the pipeline ran",
     "asked-again": "of this record's transaction something was asked more than once",
     "committed-again": "a program asked the database more than once to commit a result of this record",
     "not-repeated": "the database's answer to the commit of this record never came, and nobody asked again",
@@ -156,6 +157,8 @@ def _faults(events: Sequence[Event]) -> Iterator[str]:
             yield f"positions of the group {event.get('group')} deleted: {event.get('positions')}"
         elif event["event"] == kinds.FAULT and event.get("phase") == "forgot":
             yield f"reverted to its flushed state: {event.get('file')}, {_bytes(event)}"
+        elif event["event"] == kinds.ADDED:
+            yield f"partition {event.get('partition')} added to {event.get('topic')}, which had {event.get('before')}"
 
 
 def _network(events: Sequence[Event]) -> Iterator[str]:

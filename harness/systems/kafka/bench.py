@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from kafka.partitioner.default import murmur2
 
 from harness import failpoint
 from harness.bench import Fired, InProgram, OnWire, Trigger
@@ -69,6 +72,8 @@ class KafkaBench:
     make_topics: Callable[[], None] | None = None
     """Makes the cell's topics, once more where a volume with all of them was lost."""
     idle_s: float = IDLE_S
+    added: int = 0
+    """How many partitions the topic has got."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
@@ -100,13 +105,17 @@ class KafkaBench:
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action=action,
                       history=self.events / f"failpoint{SUFFIX}", cell=self.cell.id)  # fmt: skip
 
+    def let_go(self, trigger: InProgram) -> None:
+        """Let a program go on that is held at a failpoint."""
+        failpoint.release(self.failpoints, trigger.name)
+
     def await_fired(self, trigger: Trigger) -> Fired | None:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
         if isinstance(trigger, OnWire) and trigger in self._waiting and not self._approach(trigger):
             return None
         # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
-        idle = _Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
+        idle = Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
         try:
             fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
@@ -336,6 +345,28 @@ class KafkaBench:
         """Nobody else would serve meanwhile."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
 
+    def add_partitions(self) -> None:
+        """Give the topic more partitions; a key's partition is murmur2 of it, for every client here."""
+        before = self.cell.settings.topic.partitions + self.added
+        number = murmur2(self.load.target.key.encode()) & 0x7FFFFFFF
+        after = next(count for count in itertools.count(before + 1) if number % count >= before)
+        self.deployed.observer.grow(self.topics[0], after)
+        self.added += after - before
+        for partition in range(before, after):
+            self.history.write(kinds.ADDED, topic=self.topics[0], partition=partition, before=before)
+
+    def await_metadata(self, node: Target) -> None:
+        """Wait until its client has asked twice since the topic grew, and so has been answered once."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} asks for no metadata")
+        since, client = max(e["t"] for e in self._said(kinds.ADDED)), node.stage.client_id
+
+        def asked() -> bool:
+            late = [e for e in self._asked(Api.METADATA) if e["t"] > since and is_prefix(client, e["client"])]
+            return len(late) > 1
+
+        wait_until(asked, within_s=FIRE_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
+
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer."""
         node = self._struck(role)
@@ -386,7 +417,7 @@ class KafkaBench:
         return None if victim is None else Fired(self.load.target.id, victim.name, None)
 
 
-class _Idle:
+class Idle:
     """Whether everything has been still for IDLE_S with the source exhausted."""
 
     def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float) -> None:
@@ -397,6 +428,7 @@ class _Idle:
         self._since = time.monotonic()
 
     def over(self) -> bool:
+        """Whether it has."""
         now = self._progress()
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()

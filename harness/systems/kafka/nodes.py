@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,10 +102,16 @@ class StageNode:
         return self.node is not None
 
     def stopped_itself(self) -> bool:
-        """Whether this incarnation has died, or stands still, at a failpoint."""
+        """Whether this incarnation has died, or stands still or is held, at a failpoint."""
         if self.node is None:
             return False
-        return self.ended() is not None or self.node.stands_still()
+        return self.ended() is not None or self.node.stands_still() or self._is_held()
+
+    def _is_held(self) -> bool:
+        """Whether it says that a failpoint holds it."""
+        told = Path(self.stage.history, f"failpoint{SUFFIX}")
+        lines = told.read_text().splitlines() if told.exists() else ()
+        return any(hit["action"] == "hold" and hit["pid"] == self._alive().pid for hit in map(json.loads, lines))
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""

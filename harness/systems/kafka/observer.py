@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.errors import (
+    InvalidPartitionsError,
     KafkaConfigurationError,
     KafkaError,
     MetadataEmptyBrokerList,
@@ -129,6 +130,20 @@ class Observer:
             self._admin_client().create_topics(wanted, wait_for_metadata=True)
             return
         wait_until(lambda: all(self.has(name) for name in wanted), within_s=CREATED_S, because=f"{', '.join(wanted)} to be there")
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions, as an administrator does, and wait until each of them has a leader."""
+        with contextlib.suppress(InvalidPartitionsError), self._lock:  # asked again by a broker: it has as many
+            self._admin_client().create_partitions({topic: partitions})
+
+        def led() -> bool:
+            found = self.leaderships(topic)
+            return len(found) == partitions and all(one.leader >= 0 for one in found.values())
+
+        wait_until(led, within_s=CREATED_S, because=f"{topic} to have {partitions} partitions", poll_s=0.05)
+        with self._lock:  # what readers know of a topic is up to five minutes old
+            while self._readers:
+                self._readers.popitem()[1].close()
 
     @_registered
     def leaderships(self, topic: str) -> dict[int, Leadership]:

@@ -9,7 +9,7 @@ from kafka.errors import KafkaError
 
 from harness.core import events as kinds
 from harness.core.record import decode
-from harness.core.scenario import Deployment, RefusedByClient, Role
+from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
 from harness.core.settings import PipelineKind, SaveCursor, SavePosition
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.postgres.program import NODE as DATABASE
@@ -17,12 +17,12 @@ from harness.programs.stage import SETTINGS_REFUSED, Stage
 from harness.saved import HISTORY, LOGS
 from harness.sinks.opening import create_sink, open_sink
 from harness.sources.outbox import Outbox
-from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.bench import Idle, KafkaBench
 from harness.systems.kafka.broker import INTER_BROKER
 from harness.systems.kafka.nodes import ServerNode, StageNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 DRAIN_S = 90.0
 """How long the drain may take: more than transaction time-out and the broker's clean-up interval together."""
+STANDS_S = 6.0
+"""How long nothing may happen in a cell that must stand still, before it counts as stuck: nobody waits for the deadline."""
 QUIET_S = 0.2
 """How long the sink must not change for the drain to be complete."""
 STAGE_END_S = 20.0
@@ -55,6 +57,7 @@ class KafkaCellRun:
         self._load = cell.load()
         self._topic_sink = cell.scenario.pipeline in {PipelineKind.TOPIC_TO_TOPIC, PipelineKind.STREAM_TO_TOPIC}
         self._refused = isinstance(cell.expectation, RefusedByClient)
+        self._stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
         key = cell.key
         self._topics = Topics(f"{key}.in", f"{key}.out", f"{key}.cursor")
         self._group = f"{key}.group"
@@ -123,14 +126,19 @@ class KafkaCellRun:
             self._drained(None if refused else "the client took the settings")
             return
         waiting = _Drain(self)
+        still = Idle(self._progress, lambda: self._producer.ended() is not None, STANDS_S)
+
+        def over() -> bool:
+            return waiting.at_rest() or (self._stands and still.over())
+
         try:
-            wait_until(waiting.at_rest, within_s=DRAIN_S, because="the drain", poll_s=0.05)
+            wait_until(over, within_s=DRAIN_S, because="the drain", poll_s=0.05)
         except WaitTimeoutError:
             self._drained(waiting.because, stage=waiting.stage)
         except StageEndedError as error:
             self._drained(str(error), stage=waiting.stage)
         else:
-            self._drained(None)
+            self._drained(None) if waiting.rests else self._drained(waiting.because, stage=waiting.stage)
 
     def observe(self) -> None:
         """Ask every authority."""
@@ -201,7 +209,11 @@ class KafkaCellRun:
             found = self._database().positions()
         else:
             found = self.deployed.observer.positions(self._group, self._topics.source)
-        return {p: found.get(p, -1) for p in range(self.cell.settings.topic.partitions)}
+        return self._every_partition(found)
+
+    def _every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
+        """Return positions by partition, of all that the topic has; -1 where there is none."""
+        return {p: found.get(p, -1) for p in range(self.cell.settings.topic.partitions + self._bench.added)}
 
     def sink_size(self) -> Any:
         """Return a value that changes while the sink is not quiet."""
@@ -411,9 +423,14 @@ class _Drain:
         )
         self.stage = "source"
         self.because = ""
+        self.rests = False
         self._size: Any = None
 
     def at_rest(self) -> bool:
+        self.rests = self._rests()
+        return self.rests
+
+    def _rests(self) -> bool:
         size = self._run.sink_size()
         moved, self._size = size != self._size, size
         for stage, check in self._checks:

@@ -48,7 +48,8 @@ class SparkBench(KafkaBench):
         """Arm a failpoint at the target, wherever it has come to lie in the log."""
         del action  # whatever is to be done is done to the JVM, by the fault itself
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action="hold", cell=self.cell.id,
-                      history=self.events / "failpoint.jsonl", place=self._place(self.load.target))  # fmt: skip
+                      history=self.events / "failpoint.jsonl",
+                      place=None if trigger.role is Role.PRODUCER else self._place(self.load.target))  # fmt: skip
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role; the executor is the cluster's."""
@@ -126,11 +127,15 @@ class SparkCellRun(KafkaCellRun):
         self.prepare_ground()
 
     def load(self) -> None:
-        """Fill the topic, arm the fault, start the query."""
+        """Fill the topic, or as much of it as comes before the target; arm the fault; start the query."""
+        goes_on = self.cell.scenario.source_goes_on
+        if goes_on:
+            self._fault.arm(self._bench)
         self._producer.start()
-        wait_until(super()._exhausted, within_s=FILL_S, because="the topic to be filled")
+        wait_until(self._producer.stopped_itself, within_s=FILL_S, because="the topic to be filled")
         self._bench.last = self.deployed.observer.visible(self._topics.source, {})
-        self._fault.arm(self._bench)
+        if not goes_on:
+            self._fault.arm(self._bench)
         if self._bench.cluster is not None:
             self._bench.cluster.start()
         self._start_consumers()
@@ -147,7 +152,9 @@ class SparkCellRun(KafkaCellRun):
             self._cluster.close()
 
     def _exhausted(self) -> bool:
-        """Whether the query has nothing left to read: its source is full before it begins."""
+        """Whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
+        if self.cell.scenario.source_goes_on:
+            return super()._exhausted()
         saved = self.saved_positions()
         return all(saved[partition] > offset for partition, offset in self._bench.last.items())
 
@@ -164,7 +171,7 @@ class SparkCellRun(KafkaCellRun):
         """Return the position per partition: from the checkpoint, or from where it is kept outside of it."""
         outside = self.cell.settings.consumer.position is SavePosition.BEFORE_WORK
         found = self._database().positions() if outside else Checkpoint(self.directory / CHECKPOINT).committed()
-        return {p: found.get(p, -1) for p in range(self.cell.settings.topic.partitions)}
+        return self._every_partition(found)
 
     def sink_size(self) -> Any:
         """Return a value that changes while the sink is not quiet."""

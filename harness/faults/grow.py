@@ -1,0 +1,57 @@
+"""Grow: a topic gets partitions while records flow; its producer learns of them, and goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence, Role
+from harness.faults.firing import await_fault
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, InProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """At ``at`` the producer stands with the target in hand; what is there is read; the topic gets partitions.
+
+    When its client knows of them it goes on, and the target goes into a new one. ``asleep``: who is stopped meanwhile, until
+    the source is exhausted, and so finds the new partitions with records in them.
+    """
+
+    id: ClassVar[str] = "grow"
+
+    at: InProgram
+    asleep: Role | None = None
+
+    def __post_init__(self) -> None:
+        if self.at.role is not Role.PRODUCER:
+            raise ValueError("it is the producer who puts the target into a new partition: the failpoint must be its own")
+
+    def evidence(self) -> Evidence:
+        """The failpoint was hit at the target, nobody died, and the target stands in a partition that was added."""
+        return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), grown=True)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the failpoint: only the program stands still there, its client goes on asking for metadata."""
+        bench.arm_failpoint(self.at, "hold")
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Let the others read what is there, add partitions, let the producer go on."""
+        fired = await_fault(bench, self.at)
+        if fired is None:
+            return
+        bench.settle()
+        sleeper = None if self.asleep is None else bench.target(self.asleep)
+        if sleeper is not None:
+            sleeper.pause()
+        bench.add_partitions()
+        bench.await_metadata(bench.target(self.at.role, fired.node))
+        bench.say("applied", node=fired.node)
+        bench.let_go(self.at)
+        if sleeper is not None:
+            bench.await_exhausted()
+            sleeper.resume()
+        bench.say("healed")
