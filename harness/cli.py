@@ -443,7 +443,8 @@ def _predicted(cell: Cell) -> str:
     match expectation:
         case Predicted():
             control = "  (control: must be convicted)" if expectation.control else ""
-            return f"lost {expectation.lost.text()}, duplicated {expectation.duplicated.text()}{control}"
+            left = f", left {expectation.left.text()}" if expectation.left.must_show() else ""
+            return f"lost {expectation.lost.text()}, duplicated {expectation.duplicated.text()}{left}{control}"
         case RefusedByClient():
             return f"refused by the client: {expectation.because}"
         case NotApplicable():

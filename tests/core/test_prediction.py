@@ -85,5 +85,6 @@ def test_selections_name_the_records_they_say(unit: int, at: int) -> None:
         Select.BATCH_BEFORE_TARGET,
         Select.BATCH_FROM_TARGET,
         Select.UNREPLICATED,
+        Select.ADDED,
     }  # known only when the run is over
     assert set(selected) == set(Select) - of_the_run
