@@ -78,6 +78,13 @@ class Target(Protocol):
         """Start it again and wait until it is ready."""
 
 
+class Server(Target, Protocol):
+    """A server that can be ended in order."""
+
+    def end(self) -> None:
+        """SIGTERM, and wait until it has handed over what it serves and is gone."""
+
+
 class Bench(Protocol):
     """The running cell."""
 
@@ -179,8 +186,8 @@ class Bench(Protocol):
     def elect_preferred(self) -> None:
         """Let the preferred replica lead the target's partition, and wait until it does."""
 
-    def restart_next(self) -> str:
-        """End a broker in order and start it again, the target's leader first, then the others in turn; return its name."""
+    def next_broker(self) -> Server:
+        """Return the broker whose turn it is to be restarted: the target's leader first, then the others in turn."""
 
     def add_partitions(self) -> None:
         """Give the topic more partitions, as an administrator does: as many as it takes to put the target into a new one."""

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 def runs(system: str, scenario: Scenario) -> bool:
     """Whether a system can run a scenario's pipeline, on what it needs under it."""
-    if scenario.deployment is Deployment.CLUSTER and system != "kafka":
+    if scenario.deployment.clustered and system != "kafka":
         return False
     if system == "memory" and (scenario.group == "transactions" or scenario.pipeline.on_server):
         return False  # it simulates outcomes, not the protocol's requests
@@ -83,6 +83,8 @@ def inapplicable(cell: Cell) -> str | None:
     """Say why a cell does not apply: by theory, or because this machine has no server for it; ``None`` where it does."""
     if isinstance(cell.expectation, NotApplicable):
         return cell.expectation.because
+    if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
+        return "a controller apart from the brokers runs in runtime process only, so far"
     if cell.scenario.pipeline.on_server and cell.runtime == "process":
         return why_no_postgres()
     return None

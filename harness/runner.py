@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import psutil
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[Cell]]"
+"""One kind of deployment in a lane: what it is, its name, and the cells that wait for it."""
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which nobody knows in what state a system is that cells may kill."""
@@ -167,15 +169,16 @@ class _Run:
 
     def _run_lanes(self, system: System) -> None:
         """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
-        lanes = ((Deployment.SHARED, 1, self.plan.jobs), (Deployment.OWN, OWN_LANES, 1), (Deployment.CLUSTER, 1, 1))
-        for need, deployments, workers in lanes:
-            waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
-            cells = [cell for cell in self.plan.cells if cell.scenario.deployment is need and self._belongs(cell, system)]
-            for cell in cells:
-                waiting.put(cell)
-            for number in range(1, min(deployments, len(cells)) + 1):
-                name = f"{system.name}-{need}-{number}"
-                self._lanes.append(_Thread(target=self._lane, args=(system, need, name, waiting, workers), name=name))
+        lanes = (
+            ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), OWN_LANES, 1),
+            ((Deployment.CLUSTER, Deployment.APART), 1, 1),  # one after the other: three or four brokers are enough at once
+        )  # fmt: skip
+        for needs, deployments, workers in lanes:
+            waiting = {need: self._waiting(system, need) for need in needs}
+            count = sum(cells.qsize() for cells in waiting.values())
+            for number in range(1, min(deployments, count) + 1):
+                turns = [(need, f"{system.name}-{need}-{number}", cells) for need, cells in waiting.items() if not cells.empty()]
+                self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
         try:
             for lane in self._lanes:
                 if lane.ident is None:
@@ -186,19 +189,30 @@ class _Run:
             _join(self._started())
             raise
 
+    def _waiting(self, system: System, need: Deployment) -> queue.SimpleQueue[Cell]:
+        """Return the cells of a system that need such a deployment."""
+        waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
+        for cell in self.plan.cells:
+            if cell.scenario.deployment is need and self._belongs(cell, system):
+                waiting.put(cell)
+        return waiting
+
     def _belongs(self, cell: Cell, system: System) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
 
     def _started(self) -> Sequence[_Thread]:
         return [lane for lane in self._lanes if lane.ident is not None]
 
-    def _lane(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
+    def _lane(self, system: System, turns: Sequence[_Turn], workers: int) -> None:
         """Deploy, and let workers run cells on it. What a cell kills may not come back: then the next cells get another."""
         try:
-            for number in itertools.count(1):
-                self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
-                if need is Deployment.SHARED or self._stop.is_set() or waiting.empty():
-                    return
+            for need, name, waiting in turns:
+                for number in itertools.count(1):
+                    self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
+                    if self._stop.is_set():
+                        return
+                    if need is Deployment.SHARED or waiting.empty():
+                        break
         except WaitCancelledError:
             return
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it

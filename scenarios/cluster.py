@@ -150,16 +150,23 @@ PREFERRED_LEADER_ONE_ACK = Scenario(
     expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
 )  # fmt: skip
 
+
+def patient(settings: Settings) -> Settings:
+    """Return settings whose client waits for an answer as long as a broker may need to come back."""
+    return replace(settings, producer=replace(settings.producer, request_timeout_ms=90_000, delivery_timeout_ms=300_000))
+
+
 ROLLING_RESTART = Scenario(
     id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
     fault=Roll(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
     "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
-    "With all acks nothing acknowledged is anywhere alone when a leader hands over, and two of three are always in sync.",
+    "With all acks nothing acknowledged is anywhere alone when a leader hands over, and two of three are always in sync. (One "
+    "that lost its patience while its request waits, and sent it again, would have stored it twice: this one is patient.)",
     expect={
-        AMO: Predicted(lost=AtLeast(), settings=AMO_3),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+        AMO: Predicted(lost=AtLeast(), settings=patient(AMO_3)),
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=patient(ALO_3)),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=patient(EOS_3)),
     },
 )  # fmt: skip
 
@@ -171,6 +178,30 @@ CONTROLLER_CRASH = Scenario(
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+    },
+)  # fmt: skip
+
+CONTROLLER_APART_CRASH = Scenario(
+    id="controller-apart-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
+    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,), held=How.RELEASE, late=Role.CONTROLLER),
+    because="The only controller, a process of its own, dies, and stays away until everything is sent. No client talks to it: "
+    "leaders go on leading and followers following, so that not even at most once loses anything.",
+    expect={
+        AMO: Predicted(sign=Sign.UNGOVERNED, settings=AMO_3),
+        ALO: Predicted(sign=Sign.UNGOVERNED, settings=ALO_3),
+        EOS: Predicted(sign=Sign.UNGOVERNED, settings=EOS_3),
+    },
+)  # fmt: skip
+
+UNGOVERNED_LEADER_CRASH = Scenario(
+    id="leader-crash-without-controller", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
+    fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER, Role.LEADER)),
+    because="The only controller dies, and the leader with it: nobody elects another, and the partition waits for both. "
+    "A client that goes on asking loses nothing, and what it sends again is stored once; at most once, it is gone.",
+    expect={
+        AMO: Predicted(lost=AtLeast(), settings=AMO_3),
+        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
     },
 )  # fmt: skip
 
@@ -215,6 +246,8 @@ BY_NIGHT = (
     PREFERRED_LEADER_ONE_ACK,
     ROLLING_RESTART,
     CONTROLLER_CRASH,
+    CONTROLLER_APART_CRASH,
+    UNGOVERNED_LEADER_CRASH,
     POWER_LOSS_ON_LEADER,
     POWER_LOSS_ON_ALL,
     POWER_LOSS_ON_ALL_FLUSHED,

@@ -38,7 +38,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.DATABASE_COMMIT, kinds.ADDED,
+    kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -322,6 +322,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(cut))]
     table[flag(Sign.ALONE)] = _marked(table, _of(frame, kinds.ALONE), RECORD)
     table[flag(Sign.FOUND)] = _marked(table, _from_added(frame), RECORD)
+    table[flag(Sign.UNGOVERNED)] = _marked(table, _of(frame, kinds.UNGOVERNED), RECORD)
     table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
     # what the dead broker had flushed it still has: then no follower was needed
     table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD) & ~table[flag(Sign.FLUSHED)]

@@ -147,6 +147,8 @@ rate`` (see :class:`harness.wire.messages.Traffic`)."""
 ENGINE: Final = "engine"
 """``said, node, ...``: what the container engine says of a node when a fault that only a container can suffer was applied, or
 was healed; see :mod:`harness.core.engine`."""
+UNGOVERNED: Final = "ungoverned"
+"""``record``: it was acknowledged by its leader while the only controller was dead."""
 FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"

@@ -142,6 +142,13 @@ class Deployment(StrEnum):
     """The broker dies in the cell, which therefore has it to itself."""
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
+    APART = "apart"
+    """The same, and their controller is a process of its own."""
+
+    @property
+    def clustered(self) -> bool:
+        """Whether there are several brokers."""
+        return self in {Deployment.CLUSTER, Deployment.APART}
 
 
 class Suite(StrEnum):
@@ -201,7 +208,7 @@ class Scenario:
             settings = self._settings(semantic, expectation)
             in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
             checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
-            if settings.topic.replicas > 1 and self.deployment is not Deployment.CLUSTER:
+            if settings.topic.replicas > 1 and not self.deployment.clustered:
                 raise SettingsError(f"{self.id}, {semantic}: one broker keeps one replica; use Deployment.CLUSTER")
             if checkpointed and not self.pipeline.streaming:
                 raise SettingsError(f"{self.id}, {semantic}: only a streaming query has a checkpoint")

@@ -37,6 +37,8 @@ class Sign(StrEnum):
     """A follower had fetched the target before the power was lost, and whoever lost it had not flushed it."""
     ALONE = "alone"
     """When its leader died, no follower had the target."""
+    UNGOVERNED = "ungoverned"
+    """The target was acknowledged while no controller lived."""
     COMMITTED_AGAIN = "committed-again"
     """A program asked the database more than once to commit a result of the target."""
     NOT_REPEATED = "not-repeated"

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """At ``at`` the broker that it goes to is restarted, and ``pace`` records later the next one, until all ``brokers`` were.
+    """At ``at`` the broker that it goes to is ended, and started again; ``pace`` records later the next one, until all were.
 
-    A record is on its way whenever a broker goes; it goes on when that broker is back and all replicas are in sync.
+    A record is on its way whenever a broker goes, and goes on when it is gone; the next broker waits until that one is back and
+    all replicas are in sync. A client must wait longer for an answer than that takes.
     """
 
     id: ClassVar[str] = "roll"
@@ -43,8 +44,11 @@ class Roll:
             fired = await_fault(bench, gate) if number == 1 else bench.await_fired(gate)
             if fired is None:  # never healed: the judge will say so
                 return
-            bench.say("applied", node=bench.restart_next())
+            broker = bench.next_broker()
+            broker.end()
+            bench.say("applied", node=broker.name)
             bench.resolve(fired.hold, How.RELEASE)
+            broker.restart()
         bench.say("healed")
 
     def _gates(self) -> list[OnWire]:

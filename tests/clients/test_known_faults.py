@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import CommitFailedError, KafkaTimeoutError, UnknownBrokerIdError
+from kafka.net.compat import KafkaNetClient
+from kafka.producer.record_accumulator import RecordAccumulator
+from kafka.producer.sender import Sender
 from kafka.protocol.consumer.fetch import FetchRequest
+from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from harness import registry
@@ -17,6 +21,8 @@ from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -104,3 +110,35 @@ def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(tmp_path: 
         consumer.close(autocommit=False)
     finally:
         deployed.close()
+
+
+def test_kafka_python_sends_nothing_any_more_to_a_leader_that_is_no_broker() -> None:
+    """3.0.12: one answer names a leader that it does not list among the brokers, and the sender never asks again.
+
+    Kafka reads the two one after the other, so that an answer given while a broker is put out may be so. The sender raises in
+    every round, before it polls and before it lets anything expire.
+    """
+    client = KafkaNetClient(bootstrap_servers="127.0.0.1:1")
+    partition = MetadataResponseTopic.MetadataResponsePartition(
+        error_code=0, partition_index=0, leader_id=3, leader_epoch=0, replica_nodes=[3, 2], isr_nodes=[3, 2], offline_replicas=[]
+    )
+    topic = MetadataResponseTopic(error_code=0, name="in", is_internal=False, partitions=[partition])
+    broker = MetadataResponse.MetadataResponseBroker(2, "127.0.0.1", 1, None)
+    torn = MetadataResponse(throttle_time_ms=0, brokers=[broker], cluster_id="c", controller_id=2, topics=[topic])
+    client.cluster.update_metadata(MetadataResponse.decode(torn.encode(version=9), version=9))
+    waiting = RecordAccumulator(delivery_timeout_ms=20, request_timeout_ms=10, linger_ms=0)
+    waiting.append(TopicPartition("in", 0), 0, b"key", b"value", [])
+    sender = Sender(client, client.cluster, waiting, guarantee_message_order=True)
+    rounds = iter(range(1000))
+
+    def expired() -> bool:
+        """Whether the record, long past its delivery time-out, was given up; the sender's own loop goes on after an error."""
+        with pytest.raises(UnknownBrokerIdError):  # mended: the program's own patience, TOLD_S, is not needed
+            sender.run_once()
+        return not waiting.has_undrained() or next(rounds) > 100
+
+    try:
+        wait_until(expired, within_s=20, because="the sender to have raised a hundred times", poll_s=0.01)
+        assert waiting.has_undrained(), "mended: what was not sent in time is given up"
+    finally:
+        client.close()

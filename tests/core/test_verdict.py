@@ -896,6 +896,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed", reached=False)),
     Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed")),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=TARGET),
+    Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=TARGET),
     Sign.REPLICATED: lambda s: (
         s.tell("replicated", "wire", record=TARGET, reached=True),
         s.tell("flushed", "runner", partition=0, offset=0),
@@ -920,6 +921,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "refused")),
     Sign.END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
+    Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=RECORDS[0]),
     Sign.REPLICATED: lambda s: (
         s.tell("flushed", "runner", partition=0, offset=0),
         s.tell("replicated", "wire", record=TARGET, reached=True),

@@ -38,6 +38,7 @@ SIGN_WORDS = {
     "end-refused": "the broker refused a request to end this record's transaction",
     "replicated": "a follower had fetched this record before the power was lost",
     "alone": "when its leader died, no follower had this record",
+    "ungoverned": "this record was acknowledged while no controller lived",
     "flushed": "when the power was lost, this record lay below the flushed offset of its log",
     "found": "a result of this record came from a partition that the topic got while the pipeline ran",
     "asked-again": "of this record's transaction something was asked more than once",

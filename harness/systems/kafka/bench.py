@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from harness.bench import Target
+    from harness.bench import Server, Target
     from harness.core.cell import Cell, Load
     from harness.core.history import Event, HistoryWriter
     from harness.systems.kafka.broker import Broker
@@ -341,7 +341,7 @@ class KafkaBench:
         """Nobody else could lead."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
 
-    def restart_next(self) -> str:
+    def next_broker(self) -> Server:
         """Nobody else would serve meanwhile."""
         raise NotImplementedError(f"{self.cell.id} has one broker")
 

@@ -1,4 +1,4 @@
-"""A combined KRaft node, alone or of several, as a real process: configured, started, killed, restarted, made to forget."""
+"""A KRaft node, alone or of several, combined or apart: configured, started, killed, restarted, made to forget."""
 
 from __future__ import annotations
 
@@ -36,25 +36,36 @@ class Ports:
     wire: Mapping[str, int]
 
 
-def properties(directory: Path, quorum: Sequence[Ports], number: int, runtime: Runtime) -> dict[str, str]:
-    """Return the settings of node ``number`` (from 1) of a quorum: fast to restart, quick to end transactions.
+def properties(
+    directory: Path, quorum: Sequence[Ports], number: int, runtime: Runtime, apart: Sequence[Ports] = ()
+) -> dict[str, str]:
+    """Return the settings of node ``number`` (from 1) of a cluster: fast to restart, quick to end transactions.
 
-    Kafka's own topics have a replica on every node.
+    ``quorum``: the brokers', which are the controllers too, unless there are some ``apart``, numbered after them.
+    Kafka's own topics have a replica on every broker.
     """
-    ports, size = quorum[number - 1], str(len(quorum))
+    servers, size = (*quorum, *apart), str(len(quorum))
+    ports, controls = servers[number - 1], number > len(quorum)
     insync = str(min(2, len(quorum)))
     alone = len(quorum) == 1
-    bind, voters = runtime.bind, [f"{n}@{runtime.address(name_of(n))}:{each.controller}" for n, each in enumerate(quorum, 1)]
+    bind, first = runtime.bind, len(quorum) + 1 if apart else 1
+    voting = list(enumerate(servers, 1))[first - 1 :]
+    voters = [f"{n}@{runtime.address(name_of(n, len(quorum)))}:{each.controller}" for n, each in voting]
+    if controls:
+        return {
+            "process.roles": "controller", "node.id": str(number), "listeners": f"CONTROLLER://{bind}:{ports.controller}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+            "log.dirs": str((directory / "data").absolute()),
+        } | _quorum(voters, alone=alone)  # fmt: skip
+    own = [] if apart else [f"CONTROLLER://{bind}:{ports.controller}"]
     names = [role.upper() for role in WIRE_ROLES]
     listeners = [f"{role.upper()}://{bind}:{ports.broker[role]}" for role in WIRE_ROLES]
     advertised = [f"{role.upper()}://{runtime.address('wire')}:{ports.wire[role]}" for role in WIRE_ROLES]
     return {
-        "process.roles": "broker,controller",
+        "process.roles": "broker" if apart else "broker,controller",
         "node.id": str(number),
-        "controller.quorum.voters": ",".join(voters),
-        "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": INTER_BROKER.upper(),
-        "listeners": ",".join([f"CONTROLLER://{bind}:{ports.controller}", f"DIRECT://{bind}:{ports.direct}", *listeners]),
+        "listeners": ",".join([*own, f"DIRECT://{bind}:{ports.direct}", *listeners]),
         # the harness reaches it by loopback: a container's port is published there by its own number
         "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
@@ -76,16 +87,8 @@ def properties(directory: Path, quorum: Sequence[Ports], number: int, runtime: R
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
-        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of several must not be
-        # taken for dead while a busy machine keeps it waiting
-        "broker.session.timeout.ms": "1000" if alone else "2000",
-        "broker.heartbeat.interval.ms": "200",
-        "controller.quorum.election.timeout.ms": "200",
-        "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
         # a follower that the wire keeps waiting is soon out of the set in sync
         "replica.lag.time.max.ms": "30000" if alone else "3000",
-        "controller.quorum.election.backoff.max.ms": "100",
-        "controller.quorum.append.linger.ms": "5",
         "initial.broker.registration.timeout.ms": "60000",
         # how far each log is flushed is written down soon, so that a power loss knows what it may take
         "log.flush.offset.checkpoint.interval.ms": "100",
@@ -94,22 +97,46 @@ def properties(directory: Path, quorum: Sequence[Ports], number: int, runtime: R
         "log.segment.bytes": "16777216",
         "log.index.size.max.bytes": "65536",
         "log.cleaner.enable": "false",
+    } | _quorum(voters, alone=alone)
+
+
+def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
+    """What controllers, and those who ask them, need to know."""
+    return {
+        "controller.quorum.voters": ",".join(voters),
+        "controller.listener.names": "CONTROLLER",
+        # a broker killed by SIGKILL comes back without waiting for its own old registration; one of several must not be
+        # taken for dead while a busy machine keeps it waiting
+        "broker.session.timeout.ms": "1000" if alone else "2000",
+        "broker.heartbeat.interval.ms": "200",
+        "controller.quorum.election.timeout.ms": "200",
+        "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
+        "controller.quorum.election.backoff.max.ms": "100",
+        "controller.quorum.append.linger.ms": "5",
     }
 
 
 class Broker:
-    """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart."""
+    """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart.
 
-    def __init__(self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1) -> None:
-        self.name = name_of(number)
+    With controllers ``apart`` a number above those of the brokers is a controller's.
+    """
+
+    def __init__(
+        self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1,
+        *, apart: Sequence[Ports] = (),
+    ) -> None:  # fmt: skip
+        self.name = name_of(number, len(quorum))
         self.number = number
-        self.ports = quorum[number - 1]
+        self.controls = number > len(quorum)
+        """Whether it is a controller and no broker."""
+        self.ports = (*quorum, *apart)[number - 1]
         self.data = directory / "data"
         self._runtime = runtime
         self._ground = ground
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._settings = properties(directory, quorum, number, runtime)
+        self._settings = properties(directory, quorum, number, runtime, apart)
         self.node: Node | None = None
 
     def process(self) -> Node:
@@ -204,13 +231,13 @@ class Broker:
         return lengths
 
 
-def name_of(number: int) -> str:
-    """Return the node name of a broker.
+def name_of(number: int, brokers: int | None = None) -> str:
+    """Return the node name of a broker; with as many ``brokers``, a higher number is a controller's.
 
-    >>> name_of(2)
-    'broker-2'
+    >>> name_of(2), name_of(4, 3)
+    ('broker-2', 'controller-4')
     """
-    return f"broker-{number}"
+    return f"broker-{number}" if brokers is None or number <= brokers else f"controller-{number}"
 
 
 def format_all(brokers: Sequence[Broker]) -> None:

@@ -99,15 +99,12 @@ class ClusterBench(KafkaBench):
         """Elect the preferred leaders of the topic."""
         self._elect(self._partitions(self._say_leaders()))
 
-    def restart_next(self) -> str:
-        """End the broker whose turn it is in order, as an operator does, and start it again."""
+    def next_broker(self) -> ServerNode:
+        """Return the broker whose turn it is, as an operator goes through them."""
         if not self._turns:
             first, size = self._number(Role.LEADER), len(self.deployed.brokers)
             self._turns = [(first - 1 + turn) % size + 1 for turn in range(size)]
-        node = self._node(self._turns.pop(0), Role.BROKER)
-        node.end()
-        node.restart()
-        return node.name
+        return self._node(self._turns.pop(0), Role.BROKER)
 
     def _prefer(self, leaders: Mapping[int, Leadership]) -> None:
         """Make the second of the replicas the first, and wait until the cluster says so."""
@@ -167,8 +164,15 @@ class ClusterBench(KafkaBench):
         for record in sorted({e["record"] for e in self._said(kinds.SENT)} - copied):
             self.history.write(kinds.ALONE, record=record)
 
+    def _say_ungoverned(self, controller: Broker) -> None:
+        """Write down what was stored since the only controller has died."""
+        end = controller.process().exit
+        for answer in self._said(kinds.PRODUCE_ANSWER):
+            if end is not None and answer["t"] > end.at_ns and answer["reached"] and not answer["error"]:
+                self.history.write(kinds.UNGOVERNED, record=answer["record"])
+
     def _node(self, number: int, role: Role) -> ServerNode:
-        broker = self.deployed.brokers[number - 1]
+        broker = self.deployed.servers[number - 1]
         return ServerNode(self.history, broker.process, lambda: self._kill(broker), lambda: self._restart(broker),
                           broker.name, role, end_it=lambda: self._end(broker))  # fmt: skip
 
@@ -186,9 +190,14 @@ class ClusterBench(KafkaBench):
 
     def _restart(self, broker: Broker) -> None:
         """Start it again on the same data; it is ready when all is in sync, or, while others are dead too, when it listens."""
+        if broker.controls:
+            self._say_ungoverned(broker)
         broker.start()
-        if any(other.process().exit is not None for other in self.deployed.brokers):
+        if any(other.process().exit is not None for other in self.deployed.servers):
             return
+        if broker.controls:
+            wait_until(lambda: answered(self.deployed.observer.controller) == broker.number, within_s=SYNC_S, poll_s=0.05,
+                       because=f"{broker.name} to lead the quorum again")  # fmt: skip
         await_in_sync(self.deployed, (*self.topics, *INTERNAL_TOPICS))
 
     def _who(self, hit: Hit) -> str:
@@ -241,9 +250,9 @@ class ClusterCellRun(KafkaCellRun):
     def close(self) -> None:
         """End the processes, leave the wire; start again what a fault has left dead."""
         super().close()
-        for broker in self.deployed.brokers:
-            if broker.process().exit is not None:
-                broker.start()
+        for server in self.deployed.servers:
+            if server.process().exit is not None:
+                server.start()
 
     def _home(self) -> bool:
         """Whether the first broker leads Kafka's own topics; it is asked to, where it does not."""
@@ -305,7 +314,7 @@ def await_in_sync(deployed: KafkaDeployed, topics: Iterable[str]) -> None:
 def say_leaderships(deployed: KafkaDeployed, history: HistoryWriter, topics: Iterable[str]) -> dict[tuple[str, int], Leadership]:
     """Ask the cluster who leads these topics and its quorum, and write it down."""
     found = {}
-    controller = name_of(answered(deployed.observer.controller))
+    controller = name_of(answered(deployed.observer.controller), deployed.size)
     for topic in topics:
         for partition, now in leaderships(deployed, topic).items():
             history.write(

@@ -17,7 +17,7 @@ from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.clients import ClientSetup, prepare_client
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
-from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all
+from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
 from harness.systems.kafka.cluster import ClusterCellRun
 from harness.systems.kafka.database import DatabaseServer
 from harness.systems.kafka.ground import make_ground
@@ -74,8 +74,9 @@ class KafkaSystem:
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
         # shared or not, one broker is the same; the runner decides who may share it
-        if need is Deployment.CLUSTER:
-            deployed: KafkaDeployed = KafkaCluster(self._prepared(), directory)
+        if need.clustered:
+            cluster = KafkaApart if need is Deployment.APART else KafkaCluster
+            deployed: KafkaDeployed = cluster(self._prepared(), directory)
         else:
             deployed = self._deployment(self._prepared(), directory)
         deployed.clients = self._clients
@@ -116,6 +117,8 @@ class KafkaDeployed:
 
     size: ClassVar[int] = 1
     """How many brokers."""
+    apart: ClassVar[int] = 0
+    """How many controllers that are no brokers; none: the brokers are the controllers too."""
     reader: ClassVar[str] = Role.CONSUMER
     """Who writes into a database."""
 
@@ -123,11 +126,15 @@ class KafkaDeployed:
         self.runtime = ground.runtime(directory)
         self._directory = directory
         each = 2 + 2 * len(WIRE_ROLES)
-        self._lease = PortLease(3 + self.size * each)
+        self._lease = PortLease(3 + self.size * each + self.apart)
         self.toxiproxy_port, self._database_port, self._control_port, *others = self._lease.ports
-        quorum = [_ports(others[at : at + each]) for at in range(0, len(others), each)]
-        folders = [directory / f"broker-{n}" if self.size > 1 else directory for n in range(1, self.size + 1)]
-        self.brokers = tuple(Broker(self.runtime, ground, folder, quorum, n) for n, folder in enumerate(folders, 1))
+        quorum = [_ports(others[at : at + each]) for at in range(0, self.size * each, each)]
+        apart = [Ports(port, port, {}, {}) for port in others[self.size * each :]]
+        numbers = range(1, self.size + self.apart + 1)
+        folders = [directory / name_of(n, self.size) if self.size > 1 else directory for n in numbers]
+        self.servers = tuple(Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart) for n in numbers)
+        """The brokers, and the controllers apart, in the order of their numbers."""
+        self.brokers = self.servers[: self.size]
         self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
         self._wire: WireControl | None = None
         self.wire_node: Node | None = None
@@ -150,11 +157,11 @@ class KafkaDeployed:
     def start(self) -> None:
         """Start wire and broker."""
         self._start_wire()
-        format_all(self.brokers)
-        for broker in self.brokers:
-            broker.launch()
-        for broker in self.brokers:
-            broker.await_listening()
+        format_all(self.servers)
+        for server in self.servers:
+            server.launch()
+        for server in self.servers:
+            server.await_listening()
         self.observer.wait_ready()
 
     @property
@@ -295,6 +302,12 @@ class KafkaCluster(KafkaDeployed):
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> ClusterCellRun:
         """Return the run of one cell."""
         return ClusterCellRun(self, cell, directory, history)
+
+
+class KafkaApart(KafkaCluster):
+    """Three brokers, and their one controller a process of its own."""
+
+    apart = 1
 
 
 def _ports(numbers: Sequence[int]) -> Ports:
