@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import cli, registry
-from harness.setup import images
+from harness.interfaces import EnvironmentFailure
+from harness.setup import images, postgres
 from harness.setup.images import NAMES, OFFICIAL, Image, stand_in_reference, wanted
+from harness.setup.postgres import PostgresInstall
 from harness.setup.rootfs import Rootfs
 from harness.systems.kafka.ground import DockerGround
 
@@ -46,6 +48,24 @@ def test_the_version_of_an_image_that_somebody_named_is_not_made_up() -> None:
         assert DockerGround({"kafka": image}, "c").versions()["kafka"] == images.KAFKA
     other = Image("kafka", "mirror.example/kafka:4.1.0", "sha256:0")
     assert DockerGround({"kafka": other}, "c").versions()["kafka"] == "as in mirror.example/kafka:4.1.0"
+
+
+def test_the_stand_in_of_postgres_is_called_by_the_server_that_it_is_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the only one whose version is not the official image's; where there is no server, one line says what helps."""
+    server = PostgresInstall(tmp_path, "15.18", None)
+    monkeypatch.setattr(images, "find_postgres", lambda: server)
+    assert stand_in_reference("postgres") == "lostack/stand-in-postgres:15.18"
+    image = Image("postgres", stand_in_reference("postgres"), "sha256:0", OFFICIAL["postgres"])
+    assert str(image).endswith(f"a STAND-IN for postgres:{images.POSTGRES})")
+    monkeypatch.setattr(postgres, "find_postgres", lambda: None)
+    with pytest.raises(EnvironmentFailure, match=r"^a stand-in for postgres:.* is made of this machine's server: .*install one"):
+        images.RECIPES["postgres"](tmp_path, print)
+    (tmp_path / "pg_config").write_text("")
+    monkeypatch.setattr(images, "ensure_postgres", lambda: server)
+    with pytest.raises(EnvironmentFailure, match=r"^a stand-in for postgres:[^\n]*pg_config[^\n]*$"):
+        images.RECIPES["postgres"](tmp_path, print)
 
 
 def made(rootfs: Rootfs) -> dict[str, tarfile.TarInfo]:
