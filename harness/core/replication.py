@@ -36,11 +36,11 @@ def unmoved(history: History, target: str) -> str | None:
     return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
 
 
-def not_elected(history: History, target: str) -> str | None:
-    """Say how the target's partition did not get the leader that was preferred all along."""
+def not_elected(history: History, target: str, since: int) -> str | None:
+    """Say how the target's partition did not get, after ``since``, the leader that was preferred all along."""
     said = _said_of(history, target)
     order = said[-1]["replicas"] if said else []
-    waiting = [event for event in said if event["replicas"] == order and event["leader"] != order[0]]
+    waiting = [e for e in said if e["t"] >= since and e["replicas"] == order and e["leader"] != order[0]]
     if not waiting:
         return "nothing says that another than the preferred replica led"
     after = [event["leader"] for event in said if event["t"] > waiting[-1]["t"]]

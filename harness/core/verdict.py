@@ -310,7 +310,7 @@ class Proof:
             self._other_than(killed, self.plan.evidence.killed, "killed")
             or wrong_part(self.history, self.plan.target, killed)
             or (unmoved(self.history, self.plan.target) if self.plan.evidence.moved else None)
-            or (not_elected(self.history, self.plan.target) if self.plan.evidence.elected else None)
+            or (not_elected(self.history, self.plan.target, self.fired_at) if self.plan.evidence.elected else None)
             or (not_rolled(self.history, self.plan.target, rolled) if (rolled := self.plan.evidence.restarted) else None)
             or (ungrown(self.history, self.plan.target) if self.plan.evidence.grown else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")

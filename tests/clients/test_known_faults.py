@@ -10,6 +10,7 @@ from kafka.errors import CommitFailedError, KafkaTimeoutError, UnknownBrokerIdEr
 from kafka.net.compat import KafkaNetClient
 from kafka.producer.record_accumulator import RecordAccumulator
 from kafka.producer.sender import Sender
+from kafka.producer.transaction_manager import TransactionManager
 from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
@@ -140,5 +141,26 @@ def test_kafka_python_sends_nothing_any_more_to_a_leader_that_is_no_broker() -> 
     try:
         wait_until(expired, within_s=20, because="the sender to have raised a hundred times", poll_s=0.01)
         assert waiting.has_undrained(), "mended: what was not sent in time is given up"
+    finally:
+        client.close()
+
+
+def test_kafka_python_forgets_what_a_coordinator_that_is_away_was_to_be_asked() -> None:
+    """3.0.12: the coordinator of transactions refuses the connection: it is looked for again, and what it was asked is lost.
+
+    Whoever waits for that (``init_transactions``, ``commit_transaction``) waits for ever.
+    """
+    client = KafkaNetClient(bootstrap_servers="127.0.0.1:1")
+    manager = TransactionManager("t", 60_000, metadata=client.cluster)
+    away = MetadataResponse.MetadataResponseBroker("coordinator-9", "127.0.0.1", 1, None)
+    client.cluster._coordinator_brokers[away.node_id] = away
+    waits = manager.initialize_transactions()
+    manager._transaction_coordinator = away.node_id
+    sender = Sender(client, client.cluster, RecordAccumulator(), transaction_manager=manager, request_timeout_ms=2000)
+    try:
+        sender._maybe_send_pending_request()
+        left = [type(handler).__name__ for _, _, handler in manager._pending_requests]
+        assert left == ["FindCoordinatorHandler"], "mended: a rolling restart, exactly-once, need not be in the baseline"
+        assert not waits.is_done
     finally:
         client.close()

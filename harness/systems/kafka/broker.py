@@ -113,6 +113,8 @@ def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
         "controller.quorum.fetch.timeout.ms": "500" if alone else "1500",
         "controller.quorum.election.backoff.max.ms": "100",
         "controller.quorum.append.linger.ms": "5",
+        # leaders move when a cell moves them, and not every five minutes by themselves
+        "auto.leader.rebalance.enable": "false",
     }
 
 
