@@ -36,6 +36,22 @@ def unmoved(history: History, target: str) -> str | None:
     return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
 
 
+def lapsed(history: History) -> str | None:
+    """Say that a lone broker was no leader for a while although nobody had harmed it, by the epochs of what it stored.
+
+    A broker that is starved for longer than its registration lasts is fenced, and answers as no leader until it is back: what
+    the clients make of that is no effect of the fault.
+    """
+    harmed = any(e.get("role") == Role.BROKER and e.get("phase") in ("exited", "paused") for e in history.of(kinds.NODE))
+    if harmed or any(history.of(kinds.LEADERSHIP)):  # in a cluster leaders come and go
+        return None
+    epochs: dict[tuple[str, int], set[int]] = {}
+    for event in history.of(kinds.STORED):
+        epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
+    grew = any(len(each) > 1 for each in epochs.values())
+    return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it" if grew else None
+
+
 def not_elected(history: History, target: str, since: int) -> str | None:
     """Say how the target's partition did not get, after ``since``, the leader that was preferred all along."""
     said = _said_of(history, target)

@@ -18,7 +18,7 @@ from harness.core.batches import batch_selections
 from harness.core.growth import growth_selections, ungrown
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Permitted, Prediction, Select, examples
-from harness.core.replication import not_elected, not_rolled, replication_selections, spared, unmoved, wrong_part
+from harness.core.replication import lapsed, not_elected, not_rolled, replication_selections, spared, unmoved, wrong_part
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.states import LastHop, State
@@ -146,6 +146,8 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
         if reason is not None:
             if kind is Kind.BROKEN and contradiction:
                 reason = f"{reason}; {contradiction}"
+            elif kind is Kind.VOID and (slow := lapsed(history)):
+                reason = f"{reason}; {slow}"
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands)
     return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands)
 

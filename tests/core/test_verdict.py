@@ -215,6 +215,21 @@ def test_what_was_not_seen_is_not_lost_in_a_spoilt_run(spoil: str) -> None:
     check(VERDICTS[spoil], "", judged(story).verdict)
 
 
+def test_a_void_run_says_that_its_broker_was_starved() -> None:
+    """One epoch more in a partition, and nobody had harmed the broker: it was fenced. Where somebody had, that says nothing."""
+    story = run()
+    duplicate(story, RECORDS[1])
+    assert "lapsed" not in judged(story, sign=None).verdict.reason
+    first(story, "stored", offset=50)["epoch"] = 2
+    check(
+        Kind.VOID,
+        "contradicted: .*; the broker's registration had lapsed: its leader epoch grew",
+        judged(story, sign=None).verdict,
+    )
+    exit_of(story, "broker", 1, status=1)
+    assert "lapsed" not in judged(story, sign=None).verdict.reason
+
+
 def test_a_loss_names_records_and_hops() -> None:
     """The reason of a forbidden loss says how many, which, and where each was last seen; the prediction comes after."""
     story = run()
