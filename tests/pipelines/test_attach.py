@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaError
 from typer.testing import CliRunner
 
 from harness.checking import Check, seen_in
@@ -28,7 +28,7 @@ from harness.systems.kafka.ground import new_cluster_id
 from tests.pipelines.test_check import EXAMPLES, Silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
@@ -70,49 +70,63 @@ def test_another_machine_needs_a_word(at: str, said: str) -> None:
     assert said in str(done.exception)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=[1, 2], ids=["one-broker", "two-brokers"])
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Kafka of the user's own, as the README says: a listener per stage, and a topic and a group that are none of ours."""
     folder = tmp_path_factory.mktemp("broker")
     install = ensure_kafka(lambda _: None)
-    with PortLease(2 + 2 * len(ROLES)) as lease:
-        direct, controller, *others = lease.ports
-        own, wire = dict(zip(ROLES, others[:2], strict=True)), dict(zip(ROLES, others[2:], strict=True))
-        names = [f"LOSTACK_{role.upper()}" for role in ROLES]
-        settings = {
-            "process.roles": "broker,controller", "node.id": "7", "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"7@127.0.0.1:{controller}", "log.dirs": str(folder / "data"),
-            "listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}", f"CONTROLLER://127.0.0.1:{controller}",
-                                   *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in own.items())]),
-            "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}",
-                                              *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in wire.items())]),
-            "listener.security.protocol.map": ",".join(f"{n}:PLAINTEXT" for n in ("PLAINTEXT", "CONTROLLER", *names)),
-            "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1", "default.replication.factor": "1",
-            "group.initial.rebalance.delay.ms": "0",
-        }  # fmt: skip
-        config = folder / "server.properties"
-        config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-        java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]
-        made = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={new_cluster_id()}", "-c", str(config)]
-        subprocess.run(made, check=True, capture_output=True, timeout=120)
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)
+    java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]
+    cluster, started, at_each = new_cluster_id(), [], []
+    with PortLease(1 + request.param * (1 + 2 * len(ROLES))) as lease:
+        controller, *ports = lease.ports
         try:
-            wait_until(lambda: _listens(direct), within_s=90, because="the user's own broker to listen", poll_s=0.1)
-            at = f"127.0.0.1:{direct}"
+            for number in range(request.param):
+                direct, *others = ports[number :: request.param]
+                config = folder / f"server-{number}.properties"
+                settings = _settings(7 + number, direct, controller, others) | {"log.dirs": str(folder / f"data-{number}")}
+                config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
+                made = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)]
+                subprocess.run(made, check=True, capture_output=True, timeout=120)
+                with (folder / f"log-{number}").open("wb") as log:
+                    started.append(subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log))
+                at_each.append(f"127.0.0.1:{direct}")
+            at = ",".join(at_each)
+            wait_until(lambda: _brokers(at) == request.param, within_s=90, because="the user's own brokers to be up", poll_s=0.1)
             producer = KafkaProducer(bootstrap_servers=at, metrics_enabled=False)
             _admin(at, lambda admin: admin.create_topics({"payroll": {"num_partitions": 1, "replication_factor": 1}}))
             producer.send("payroll", b"mine").get(timeout=30)
             producer.close()
             yield at
         finally:
-            process.kill()
-            process.wait()
+            for process in started:
+                process.kill()
+                process.wait()
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _settings(number: int, direct: int, controller: int, others: Sequence[int]) -> dict[str, str]:
+    """Return the settings of one broker; the first is the controller, too."""
+    own, wire = dict(zip(ROLES, others[:2], strict=True)), dict(zip(ROLES, others[2:], strict=True))
+    leads = number == 7
+    names = [f"LOSTACK_{role.upper()}" for role in ROLES]
+    return {
+        "process.roles": "broker,controller" if leads else "broker", "node.id": str(number),
+        "controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"7@127.0.0.1:{controller}",
+        "listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}", *([f"CONTROLLER://127.0.0.1:{controller}"] if leads else []),
+                               *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in own.items())]),
+        "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{direct}",
+                                          *(f"LOSTACK_{r.upper()}://127.0.0.1:{p}" for r, p in wire.items())]),
+        "listener.security.protocol.map": ",".join(f"{n}:PLAINTEXT" for n in ("PLAINTEXT", "CONTROLLER", *names)),
+        "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1", "default.replication.factor": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }  # fmt: skip
+
+
+def _brokers(at: str) -> int:
+    """Return how many brokers the cluster has, as it says itself; none while it does not answer."""
+    try:
+        return len(_admin(at, lambda admin: admin.describe_cluster())["brokers"])
+    except (KafkaError, OSError):
+        return 0
 
 
 def _admin(at: str, ask: Any) -> Any:
@@ -154,6 +168,8 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     assert found.judgement.account.duplicated == {found.plan.target}
     nodes = {event["node"] for event in read_history(found.directory / HISTORY).of("node")}
     assert nodes == {"producer", "consumer"}
+    wire = read_history(found.directory / HISTORY).of("conn")
+    assert len({event["node"] for event in wire}) == len(broker.split(","))
     assert what_is_there(broker) == before
 
 

@@ -117,7 +117,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("plain-sink", "commit-lost", set(), {"target"}),
     ("read-uncommitted", "transaction-crash-before-commit", set(), {"target"}),
     ("auto-commit-with-threads", "commit-ack-lost", {"target", "others"}, set()),
-    ("ignored-callback", "request-lost", {"target"}, set()),
+    ("ignored-callback", "request-lost", {"target", "others"}, set()),  # others: those in the same request
     ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
     ("late-group-metadata", "zombie-processor", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),

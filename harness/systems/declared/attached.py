@@ -8,15 +8,16 @@ beginning, and groups that were not there either and that the pipeline's program
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownBrokerIdError
 
-from harness.core.waiting import WaitTimeoutError
+from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.declared.system import DeclaredDeployed, DeclaredSystem
@@ -128,8 +129,17 @@ class Attachment:
     def listeners(self) -> tuple[Listener, ...]:
         """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be."""
         self.check()
-        roles = [str(stage.role) for stage in self.pipeline.stages]
         try:
+            return wait_until(self._ask, within_s=ANSWER_MS / 1000, because="its brokers to know each other", poll_s=0.2)
+        except (KafkaError, OSError, WaitTimeoutError) as error:
+            raise EnvironmentFailure(
+                f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
+            ) from error
+
+    def _ask(self) -> tuple[Listener, ...] | None:
+        """Ask once; ``None`` where one broker does not know another yet, or not any more."""
+        roles = [str(stage.role) for stage in self.pipeline.stages]
+        with contextlib.suppress(UnknownBrokerIdError):
             admin = KafkaAdminClient(
                 bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS
             )
@@ -143,10 +153,7 @@ class Attachment:
                 return tuple(each for broker in brokers for each in self._of(admin, broker, roles))
             finally:
                 admin.close()
-        except (KafkaError, OSError) as error:
-            raise EnvironmentFailure(
-                f"the cluster at {self.bootstrap} does not answer: {type(error).__name__}: {error}"
-            ) from error
+        return None
 
     def _of(self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]) -> tuple[Listener, ...]:
         number, host = broker["broker_id"], str(broker["host"])

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kafka.errors import KafkaError
 from kafka.partitioner.default import murmur2
 
 from harness import failpoint
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 FIRE_S = 60.0
 """How long a trigger may take to fire."""
 IDLE_S = 1.5
-"""How long nothing may move, with the source exhausted, before a trigger counts as not fired."""
+"""How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
+UNSETTLED_S = 25.0
+"""Likewise while a position is still to come: its program may be starved, or have slow work to do."""
 EXPULSION_S = 30.0
 JOIN_S = 30.0
 
@@ -115,7 +118,7 @@ class KafkaBench:
             return None
         # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
-        idle = Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
+        idle = _Idle(self.progress, self.exhausted, self.settled, FIRE_S if near else self.idle_s)
         try:
             fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
@@ -417,12 +420,15 @@ class KafkaBench:
         return None if victim is None else Fired(self.load.target.id, victim.name, None)
 
 
-class Idle:
-    """Whether everything has been still for IDLE_S with the source exhausted."""
+class _Idle:
+    """Whether everything has been still for long with the source exhausted, longer where something is still to come."""
 
-    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float) -> None:
+    def __init__(
+        self, progress: Callable[[], Any], exhausted: Callable[[], bool], settled: Callable[[], bool], idle_s: float
+    ) -> None:
         self._progress = progress
         self._exhausted = exhausted
+        self._settled = settled
         self._idle_s = idle_s
         self._last: Any = None
         self._since = time.monotonic()
@@ -432,4 +438,11 @@ class Idle:
         now = self._progress()
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > self._idle_s
+        still_s = time.monotonic() - self._since
+        return still_s > self._idle_s and (still_s > UNSETTLED_S or self._is_settled())
+
+    def _is_settled(self) -> bool:
+        try:
+            return self._settled()
+        except (KafkaError, WaitTimeoutError):  # nobody can tell
+            return False
