@@ -118,15 +118,25 @@ class KafkaBench:
             return None
         # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
-        idle = _Idle(self.progress, self.exhausted, self.settled, FIRE_S if near else self.idle_s)
+        idle = Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
+
+        def over() -> bool:
+            return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())
+
         try:
-            fired = wait_until(lambda: self._fired(trigger) or idle.over(), within_s=FIRE_S, because="the fault to fire")
+            fired = wait_until(lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
             return None
         if isinstance(fired, Fired):
             self._reached[trigger] = fired
             return fired
         return None
+
+    def _is_settled(self) -> bool:
+        try:
+            return self.settled()
+        except (KafkaError, WaitTimeoutError):  # nobody can tell
+            return False
 
     def _approach(self, trigger: OnWire) -> bool:
         """Wait until a process stands still with the target in hand, arm the rule, let it go on; false where none does."""
@@ -420,29 +430,24 @@ class KafkaBench:
         return None if victim is None else Fired(self.load.target.id, victim.name, None)
 
 
-class _Idle:
-    """Whether everything has been still for long with the source exhausted, longer where something is still to come."""
+class Idle:
+    """Whether everything has been still for ``idle_s`` with the source exhausted."""
 
-    def __init__(
-        self, progress: Callable[[], Any], exhausted: Callable[[], bool], settled: Callable[[], bool], idle_s: float
-    ) -> None:
+    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float) -> None:
         self._progress = progress
         self._exhausted = exhausted
-        self._settled = settled
         self._idle_s = idle_s
         self._last: Any = None
         self._since = time.monotonic()
 
+    @property
+    def still_s(self) -> float:
+        """For how long, as seen when that was asked last."""
+        return time.monotonic() - self._since
+
     def over(self) -> bool:
-        """Whether it has."""
+        """Look once more."""
         now = self._progress()
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()
-        still_s = time.monotonic() - self._since
-        return still_s > self._idle_s and (still_s > UNSETTLED_S or self._is_settled())
-
-    def _is_settled(self) -> bool:
-        try:
-            return self._settled()
-        except (KafkaError, WaitTimeoutError):  # nobody can tell
-            return False
+        return self.still_s > self._idle_s
