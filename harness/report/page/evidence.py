@@ -207,6 +207,8 @@ def _deaths(plan: Plan, events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["event"] == kinds.DRAIN and event.get("phase") != "begun":
             return  # what ends after the drain is ended by the harness
+        if event["event"] == kinds.NODE and event.get("asked") is True:
+            yield f"ended in order (SIGTERM): {event.get('node')} (pid {event.get('pid')}), status {event.get('status')}"
         if event["event"] != kinds.NODE or str(event.get("role")) not in wanted:
             continue
         who = f"{event.get('node')} (pid {event.get('pid')})"
