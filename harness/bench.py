@@ -187,7 +187,7 @@ class Bench(Protocol):
         """Let the preferred replica lead the target's partition, and wait until it does."""
 
     def next_broker(self) -> Server:
-        """Return the broker whose turn it is to be restarted: the target's leader first, then the others in turn."""
+        """Return the broker whose turn it is to be restarted: the target's leader first, who coordinates last."""
 
     def add_partitions(self) -> None:
         """Give the topic more partitions, as an administrator does: as many as it takes to put the target into a new one."""

@@ -89,14 +89,12 @@ def not_rolled(history: History, target: str, count: int) -> str | None:
 
 
 def _in_turn(names: list[str]) -> list[str]:
-    """The order that begins with the first of them.
+    """The order that begins with the first of them: who coordinates leads no data, and comes last.
 
     >>> _in_turn(["broker-2", "broker-1", "broker-3"])
     ['broker-2', 'broker-3', 'broker-1']
     """
-    known = sorted(names)
-    at = known.index(names[0])
-    return known[at:] + known[:at]
+    return [names[0], *sorted(names[1:], reverse=True)]
 
 
 def spared(history: History, killed: Iterable[Event]) -> str | None:

@@ -102,8 +102,8 @@ class ClusterBench(KafkaBench):
     def next_broker(self) -> ServerNode:
         """Return the broker whose turn it is, as an operator goes through them."""
         if not self._turns:
-            first, size = self._number(Role.LEADER), len(self.deployed.brokers)
-            self._turns = [(first - 1 + turn) % size + 1 for turn in range(size)]
+            first = self._number(Role.LEADER)
+            self._turns = [first, *(n for n in range(len(self.deployed.brokers), 0, -1) if n != first)]
         return self._node(self._turns.pop(0), Role.BROKER)
 
     def _prefer(self, leaders: Mapping[int, Leadership]) -> None:
