@@ -53,6 +53,9 @@ LIVE_PAGES: Final = 2048
 NUMBER: Final = "^[0-9]{1,13}$"
 PAGES_OF_A_TASK: Final = 4096
 """Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
+FETCHES: Final = {"kafka.max.poll.records": "100000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
+"""Spark asks the broker for a partition's ends after each poll, and throws away what was fetched beyond it: with the client's
+own 500 records a poll, nine tenths of each fetch. A SPEC may say otherwise."""
 PICKED: Final = 10_000
 """Pages with duplicates up to which only their rows are looked at again."""
 
@@ -215,11 +218,12 @@ def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> Da
     """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``."""
     frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
     columns = {**_ids(frame, side), **_places(frame, side)}
-    return frame.select(*(column.alias(name) for name, column in columns.items()))
+    read = frame.select(*(column.alias(name) for name, column in columns.items()))
+    return read.withColumn("number", _bounded(f.col("number")))  # a step of its own: Spark works the number out once
 
 
 def _topic(spark: SparkSession, side: Rows, extent: Extent | None) -> DataFrame:
-    reader = spark.read.format("kafka").options(**dict(side.more)).option("kafka.bootstrap.servers", side.at)
+    reader = spark.read.format("kafka").options(**FETCHES | dict(side.more)).option("kafka.bootstrap.servers", side.at)
     reader = reader.option("subscribe", side.topic).option("kafka.isolation.level", "read_committed")
     if extent is not None:
         reader = reader.option("startingOffsets", extent.starting).option("endingOffsets", extent.ending)
@@ -272,7 +276,7 @@ def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
         text = value.cast("string")
         if groups > 1:
             keyed = {"key": f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, 1))}
-        value = f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, groups))
+        value = f.regexp_extract(text, side.pattern, groups)
         kind = "string"
     if kind in {"tinyint", "smallint", "int", "bigint"}:
         return {**keyed, "number": f.when((value >= 0) & (value < NUMBERS), value.cast("long"))}
@@ -284,7 +288,11 @@ def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
 
 
 def _whole(text: Column) -> Column:
-    number = f.when(text.rlike(NUMBER), text).cast("long")
+    """Return the number that a text is, or null. The text, which may be dear, stands here once."""
+    return f.regexp_extract(text, NUMBER, 0).try_cast("long")
+
+
+def _bounded(number: Column) -> Column:
     return f.when(number < NUMBERS, number)
 
 
@@ -300,7 +308,7 @@ def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
     body = f.substring(text, f.instr(text, "\n") + 1, f.length(text))
     checksum = f.lpad(f.lower(f.hex(f.crc32(f.concat(head, f.lit("\n"), body).cast("binary")))), 8, "0")
     intact = (f.size(line) == 5) & (words[0] == "lostack") & (f.instr(text, "\n") > 0) & (words[4] == checksum)  # noqa: PLR2004
-    number = f.when(intact, _whole(words[3]))
+    number = f.when(intact, _bounded(_whole(words[3])))
     stream = f.col("key").cast("string") if "key" in frame.columns else f.substring_index(words[2], "-", 1)
     return {"key": f.when(number.isNotNull(), words[1]), "number": number, "stream": f.concat_ws(" ", words[1], stream)}
 

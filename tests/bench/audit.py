@@ -1,9 +1,11 @@
 """The audit's figures: ids per second and peak memory, side by side with Python sets, pandas and DuckDB; then a topic.
 
-    python -m tests.bench.audit --sizes 1e6,1e7,1e8 --topic 1e7 --engines here,spark,sets,pandas,duckdb
+    python -m tests.bench.audit --sizes 1e6,1e7,1e8 --topic 1e7 --engines here,spark,sets,pandas,duckdb --workers 1,2
 
 Every size has planted losses and duplicates, and an engine that does not find exactly these is no figure but an error.
-Each engine runs in a process of its own; its memory is that of all its processes together (Spark: JVM and workers).
+Each engine runs in a process of its own; its memory, and its CPU seconds, are those of all its processes together (Spark: JVM
+and workers). On a machine that does something else besides, the CPU seconds are the figure, and the load is beside it.
+``--workers``: Spark once more, on a standalone cluster of so many workers of one core (of theirs the CPU is not counted).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import psutil
@@ -29,6 +31,7 @@ import pyarrow.parquet as pq
 from harness.audit.auditing import audit
 from harness.audit.spec import Rows, parse
 from harness.saved import write_whole
+from tests.audit.cluster import standalone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +43,9 @@ SETS_MOST = 20_000_000
 PARTITIONS = 3
 PAYLOAD = 200
 SAMPLE_S = 0.1
+
+Found: TypeAlias = tuple[int, int, float, float]
+"""Lost, duplicated, seconds, CPU seconds."""
 
 
 def write_ids(folder: Path, count: int) -> None:
@@ -54,17 +60,17 @@ def write_ids(folder: Path, count: int) -> None:
         pq.write_table(pa.table({"id": ids}), folder / f"part-{part:03}.parquet")
 
 
-# --- engines: each returns (lost, duplicated, seconds) ---------------------------------------------------------------
+# --- engines: each returns lost, duplicated, seconds and CPU seconds -------------------------------------------------
 
 
-def by_here(folder: Path, count: int) -> tuple[int, int, float]:
+def by_here(folder: Path, count: int) -> Found:
     """Our audit, in one process."""
-    since = time.monotonic()
+    since = _now()
     found = audit(f"range:0-{count - 1}", f"parquet:{folder}", engine="here")
-    return found.lost, found.duplicated, time.monotonic() - since
+    return found.lost, found.duplicated, *_spent(since)
 
 
-def by_spark(folder: Path, count: int) -> tuple[int, int, float]:
+def by_spark(folder: Path, count: int) -> Found:
     """Our audit on Spark, warm: the session is up and has audited something small before."""
     from harness.audit.on_spark import audit_on_spark  # noqa: PLC0415
     from harness.audit.session import spark_session  # noqa: PLC0415
@@ -75,48 +81,48 @@ def by_spark(folder: Path, count: int) -> tuple[int, int, float]:
     assert isinstance(small, Rows)
     with spark_session(master=os.environ.get("BENCH_MASTER", "local[2]")) as spark:
         audit_on_spark(spark, parse("range:0-99999"), small)
-        since = time.monotonic()
+        since = _now()
         found = audit_on_spark(spark, parse(f"range:0-{count - 1}"), side)
-        return found.lost, found.duplicated, time.monotonic() - since
+        return found.lost, found.duplicated, *_spent(since)
 
 
-def by_sets(folder: Path, count: int) -> tuple[int, int, float]:
+def by_sets(folder: Path, count: int) -> Found:
     """What everybody writes first."""
-    since = time.monotonic()
+    since = _now()
     seen: set[int] = set()
     rows = 0
     for file in sorted(folder.iterdir()):
         ids = pq.read_table(file)["id"].to_pylist()
         rows += len(ids)
         seen.update(ids)
-    return len(set(range(count)) - seen), rows - len(seen), time.monotonic() - since
+    return len(set(range(count)) - seen), rows - len(seen), *_spent(since)
 
 
-def by_pandas(folder: Path, count: int) -> tuple[int, int, float]:
+def by_pandas(folder: Path, count: int) -> Found:
     """One frame."""
     import pandas as pd  # noqa: PLC0415
 
-    since = time.monotonic()
+    since = _now()
     ids = pd.read_parquet(folder)["id"]
     lost = int((~pd.Series(np.arange(count)).isin(ids)).sum())
-    return lost, int(ids.duplicated().sum()), time.monotonic() - since
+    return lost, int(ids.duplicated().sum()), *_spent(since)
 
 
-def by_duckdb(folder: Path, count: int) -> tuple[int, int, float]:
+def by_duckdb(folder: Path, count: int) -> Found:
     """Two queries."""
     import duckdb  # noqa: PLC0415
 
-    since = time.monotonic()
+    since = _now()
     db = duckdb.connect()
     db.execute(f"CREATE VIEW arrived AS SELECT id FROM read_parquet('{folder}/*.parquet')")  # noqa: S608 - our own path
     lost = db.execute("SELECT count(*) FROM range(?) o(id) ANTI JOIN arrived USING (id)", [count]).fetchone()
     twice = db.execute("SELECT count(*) - count(DISTINCT id) FROM arrived").fetchone()
     assert lost is not None
     assert twice is not None
-    return int(lost[0]), int(twice[0]), time.monotonic() - since
+    return int(lost[0]), int(twice[0]), *_spent(since)
 
 
-ENGINES: dict[str, Callable[[Path, int], tuple[int, int, float]]] = {
+ENGINES: dict[str, Callable[[Path, int], Found]] = {
     "here": by_here, "spark": by_spark, "sets": by_sets, "pandas": by_pandas, "duckdb": by_duckdb,
 }  # fmt: skip
 
@@ -134,15 +140,33 @@ def measured(arguments: list[str], expected: tuple[int, int]) -> dict[str, Any]:
     out, _ = program.communicate()
     if program.returncode != 0:
         raise RuntimeError(f"{arguments} ended with {program.returncode}")
-    lost, duplicated, rows, seconds = json.loads(out.splitlines()[-1])
+    lost, duplicated, rows, seconds, cpu_alone = json.loads(out.splitlines()[-1])
     if (lost, duplicated) != expected:
         raise RuntimeError(f"{arguments} found {lost} lost and {duplicated} duplicated instead of {expected}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
-        "CPU s with start": round(cpu, 2), "seconds": round(seconds, 2), "with start, s": round(time.monotonic() - since, 2),
+        "CPU s": round(cpu_alone, 2), "CPU s with start": round(cpu, 2), "load": round(os.getloadavg()[0], 1),
+        "seconds": round(seconds, 2), "with start, s": round(time.monotonic() - since, 2),
         "million ids/s": round(rows / seconds / 1e6, 2), "peak MB": peak[0] >> 20,
     }  # fmt: skip
+
+
+def _now() -> tuple[float, float]:
+    """The time, and the CPU seconds of this process and everything below it so far, the dead among them."""
+    root, cpu = psutil.Process(), 0.0
+    for process in (root, *root.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        cpu += times.user + times.system + times.children_user + times.children_system
+    return time.monotonic(), cpu
+
+
+def _spent(since: tuple[float, float]) -> tuple[float, float]:
+    now = _now()
+    return now[0] - since[0], now[1] - since[1]
 
 
 def _sample(pid: int, peak: list[int]) -> None:
@@ -178,6 +202,22 @@ def sizes(counts: list[int], engines: list[str]) -> dict[str, Any]:
     return figures
 
 
+def workers(counts: list[int], numbers: list[int]) -> dict[str, Any]:
+    """Measure Spark at every size on standalone clusters of so many workers."""
+    figures: dict[str, Any] = {}
+    for count in counts:
+        for number in numbers:
+            with tempfile.TemporaryDirectory() as name:
+                write_ids(Path(name) / "ids", count)
+                with standalone(Path(name), number) as master:
+                    os.environ["BENCH_MASTER"] = master
+                    row = measured(["--one", "spark", str(Path(name) / "ids"), str(count)], (PLANTED, PLANTED))
+            figures.setdefault(f"{count:.0e}", {})[f"{number} workers"] = row
+            print(f"{count:.0e} {number} workers {row}", flush=True)  # noqa: T201
+    del os.environ["BENCH_MASTER"]
+    return figures
+
+
 def topic(count: int) -> dict[str, Any]:
     """Fill a topic by Spark, with PLANTED ids missing and as many twice, and audit it."""
     from harness import registry  # noqa: PLC0415
@@ -196,7 +236,7 @@ def topic(count: int) -> dict[str, Any]:
     return {f"{count:.0e} of {PAYLOAD} bytes": row}
 
 
-def of_topic(servers: str, count: int) -> tuple[int, int, float]:
+def of_topic(servers: str, count: int) -> Found:
     """Fill, then audit, warm."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -213,9 +253,9 @@ def of_topic(servers: str, count: int) -> tuple[int, int, float]:
         side = parse(f"kafka:{servers}/audit#id=value&pattern=^(\\d%2B) ")
         assert isinstance(side, Rows)
         audit_on_spark(spark, parse("range:0-1"), parse(f"parquet:{_tiny()}"))  # type: ignore[arg-type]
-        since = time.monotonic()
+        since = _now()
         found = audit_on_spark(spark, parse(f"range:0-{count - 1}"), side)
-        return found.lost, found.duplicated, time.monotonic() - since
+        return found.lost, found.duplicated, *_spent(since)
 
 
 def _tiny() -> Path:
@@ -231,14 +271,17 @@ def main() -> None:
     parser.add_argument("--sizes", default="1e6,1e7")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--topic", type=float, default=0)
+    parser.add_argument("--workers", default="")
     given = parser.parse_args()
     if given.one:
         engine, where, count = given.one[0], given.one[1], int(given.one[2])
-        lost, twice, seconds = of_topic(where, count) if engine == "topic" else ENGINES[engine](Path(where), count)
-        print(json.dumps([lost, twice, count, seconds]))  # noqa: T201
+        lost, twice, *spent = of_topic(where, count) if engine == "topic" else ENGINES[engine](Path(where), count)
+        print(json.dumps([lost, twice, count, *spent]))  # noqa: T201
         return
     counts = [int(float(word)) for word in given.sizes.split(",") if word]
     figures = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "ids": sizes(counts, given.engines.split(","))}
+    if given.workers:
+        figures["standalone"] = workers(counts, [int(word) for word in given.workers.split(",")])
     if given.topic:
         figures["topic"] = topic(int(given.topic))
     Path("reports").mkdir(exist_ok=True)
