@@ -87,7 +87,10 @@ def run(
     only: Only = None,
     semantic: Semantics = None,
     client: Clients = None,
-    seed: Annotated[int, typer.Option(help="The seed: target record, keys, sizes and jitter are drawn from it.")] = 1,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="The seed: target record, keys, sizes, jitter are drawn from it. May be repeated.", show_default="1"),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
@@ -106,8 +109,12 @@ def run(
     known = read_baseline(baseline or registry.baseline())
     if not 1 <= seeds <= MOST_SEEDS:
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
+    first, *others = seed or [1]
+    if others and seeds > 1:
+        raise SelectionError("--seeds counts from one --seed: name one, or each of them")
     chosen = select(
-        registry.scenarios(), only=only or (), semantics=semantic or (), seeds=range(seed, seed + seeds),
+        registry.scenarios(), only=only or (), semantics=semantic or (),
+        seeds=tuple(dict.fromkeys([first, *others])) if others else range(first, first + seeds),
         records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
     )  # fmt: skip
     plan = RunPlan(

@@ -146,6 +146,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("run --seed -1", "--seed -1: seeds count from 0"),
     ("run --seeds 0", "--seeds 0: from 1 to 1000"),
     ("run --seeds 1001", "--seeds 1001"),
+    ("run --seed 1 --seed 2 --seeds 3", "--seeds counts from one --seed"),
     ("run --jobs 0", "--jobs"),
     ("run --no-such-option", "--no-such-option"),
     ("run superfluous", "superfluous"),
@@ -235,6 +236,13 @@ def test_a_semantic_named_twice_is_run_once() -> None:
     """Two cells never share one folder."""
     assert run("none", more="--semantic exactly-once --semantic exactly-once") == 0
     assert report(Path("reports/latest/report.json"))["summary"]["ran"] == 1
+
+
+def test_seeds_are_named_or_counted() -> None:
+    """Each that is named is run, once; or so many from one on."""
+    for more, numbers in (("--seed 5 --seed 2 --seed 5", [2, 5]), ("--seed 3 --seeds 2", [3, 4])):
+        run(played.GOOD[0], more=more)
+        assert sorted({cell["seed"] for cell in report(Path("reports/latest/report.json"))["cells"]}) == numbers
 
 
 def test_latest_follows_the_last_run_and_judging_leaves_it() -> None:
