@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event
     from harness.core.scenario import Scenario
-    from harness.interfaces import System
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Pipeline
     from harness.runner import Progress
     from harness.saved import CellResult, SavedRun
+    from harness.systems.declared.system import DeclaredSystem
 
 DRY_RUNS = "dry-runs"
 LAST_LINES = 5
@@ -69,12 +69,10 @@ class Check:
     """One check of one pipeline."""
 
     pipeline: Pipeline
-    system: System
+    system: DeclaredSystem
     reports: Path
     command: str
     seed: int = 1
-    attached: bool = False
-    """Whether the broker is somebody else's."""
 
     def dry_run(self, progress: Progress) -> CellResult:
         """Run it without a fault. Raises like :func:`harness.runner.run`."""
@@ -90,7 +88,7 @@ class Check:
         """Return the cells that are to run and those that do not apply. Raises DeclarationError for an unknown name."""
         fetching = {role: one.fetching for role, one in seen.items()} if seen else None
         points = failure_points(
-            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, attached=self.attached
+            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, attached=self.system.attached
         )
         names = [point.id for point in points]
         for name in only:

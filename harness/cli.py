@@ -167,7 +167,7 @@ def check(
         attachment = Attachment(attach, pipeline, attach_remote)
         attachment.check()
         system = AttachedSystem(attachment)
-    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed, attached=attach is not None)
+    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     asked.plan({}, only or ())  # a wrong name is told before anything is started
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:

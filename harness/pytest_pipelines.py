@@ -7,7 +7,8 @@ In a project's test file, beside its ``pipeline.toml`` (or with a :class:`harnes
         lostack_delivery()
 
 One broker serves the whole session (each worker's, under pytest-xdist). The first case of a pipeline brings a dry run; a case
-is skipped, with the reason, where it shows that the pipeline makes no such request.
+is skipped, with the reason, where it shows that the pipeline makes no such request. On which Kafka, the project's
+``conftest.py`` decides: :func:`lostack_kafka` is there to be overridden, for instance by a cluster that is up already.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.checking import Check, Seen
     from harness.pipelines import Pipeline
     from harness.saved import CellResult
+    from harness.systems.declared.system import DeclaredSystem
 
 MARK = "lostack_pipeline"
 FIXTURE = "lostack_delivery"
@@ -65,10 +67,8 @@ def _reason(pipeline: Pipeline, point: Any) -> str | None:
 class Deliveries:
     """The pipelines of a session: one broker, and one dry run of each."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
-
-        self.system = DeclaredSystem(keep=True)
+    def __init__(self, config: pytest.Config, system: DeclaredSystem) -> None:
+        self.system = system
         self._config = config
         self._seen: dict[str, Mapping[str, Seen]] = {}
 
@@ -107,11 +107,18 @@ class Deliveries:
 
 
 @pytest.fixture(scope="session")
-def lostack_deliveries(request: pytest.FixtureRequest) -> Iterator[Deliveries]:
+def lostack_kafka() -> DeclaredSystem:
+    """Where pipelines run: on a broker of our own. A project's ``conftest.py`` may say otherwise, by a fixture of this name."""
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
+
+    return DeclaredSystem(keep=True)
+
+
+@pytest.fixture(scope="session")
+def lostack_deliveries(request: pytest.FixtureRequest, lostack_kafka: DeclaredSystem) -> Iterator[Deliveries]:
     """Keep one broker for all pipelines of the session."""
-    found = Deliveries(request.config)
-    yield found
-    found.system.close()
+    yield Deliveries(request.config, lostack_kafka)
+    lostack_kafka.close()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack_delivery
+from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack_delivery, lostack_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.report.breaks import Known
     from harness.saved import CellResult
 
-__all__ = ["lostack_deliveries", "lostack_delivery"]
+__all__ = ["lostack_deliveries", "lostack_delivery", "lostack_kafka"]
 RESULT = pytest.StashKey["CellResult"]()
 _CELL = "lostack_cell"
 _BASELINE = "baseline"

@@ -71,6 +71,8 @@ def spark_session(
                 for name, value in settings.items():
                     builder = builder.config(name, value)
                 session = builder.getOrCreate()
+                for name in gateway.env:  # it is connected: programs that are started meanwhile have JVMs of their own
+                    del os.environ[name]
                 session.sparkContext.setLogLevel("ERROR")
                 if not local:
                     session.sparkContext.addPyFile(str(_zipped(folder)))

@@ -306,3 +306,10 @@ def test_a_second_session_in_one_process_is_refused(spark: SparkSession) -> None
     """PySpark keeps its JVM in a global: two would mix."""
     with pytest.raises(EnvironmentFailure, match="open in this process already"), spark_session(master="local[1]"):
         pass
+
+
+@pytest.mark.spark
+def test_an_open_session_is_nobody_elses(spark: SparkSession) -> None:
+    """What is started meanwhile, a pipeline that has a Spark of its own for instance, is not led into our JVM."""
+    assert spark.range(3).count() == 3
+    assert not [name for name in os.environ if name.startswith("PYSPARK_GATEWAY")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,22 @@ from harness.setup.kafka import ensure_kafka
 from harness.systems.declared.attached import AttachedSystem, Attachment, addresses, listeners_of
 from harness.systems.kafka.ground import new_cluster_id
 from tests.pipelines.test_check import EXAMPLES, Silent
+from tests.pipelines.test_pytest import TEST, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+CONFTEST = """
+import pytest
+from harness.pipelines import read_pipeline
+from harness.systems.declared.attached import AttachedSystem, Attachment
+from pathlib import Path
+
+@pytest.fixture(scope="session")
+def lostack_kafka():
+    return AttachedSystem(Attachment("{at}", read_pipeline(Path(__file__).with_name("pipeline.toml"))))
+"""
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
 ROLES = ("producer", "consumer")
 
@@ -151,7 +163,7 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     assert "payroll" in before[0]
     pipeline = read_pipeline(ORDERS)
     system = AttachedSystem(Attachment(broker, pipeline))
-    asked = Check(pipeline, system, tmp_path, "pytest", attached=True)
+    asked = Check(pipeline, system, tmp_path, "pytest")
     try:
         with make_progress(Silent()) as progress:  # type: ignore[arg-type]
             dry = asked.dry_run(progress)
@@ -181,6 +193,22 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
     pipeline = replace(read_pipeline(ORDERS), topics=("payroll",))
     system = AttachedSystem(Attachment(broker, pipeline))
     with make_progress(Silent()) as progress, pytest.raises(EnvironmentFailure, match=r"payroll is on .* already"):  # type: ignore[arg-type]
-        Check(pipeline, system, tmp_path, "pytest", attached=True).dry_run(progress)
+        Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
     system.close()
+    assert what_is_there(broker) == before
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("broker", [1], indirect=True)
+def test_a_projects_conftest_decides_where_its_pipelines_run(broker: str, tmp_path: Path) -> None:
+    """A fixture of its own in the place of ours: its tests run on the cluster that is up, where no broker may be killed."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "test_it.py").write_text(TEST.format(file="pipeline.toml"), encoding="utf-8")
+    (tmp_path / "conftest.py").write_text(CONFTEST.format(at=broker), encoding="utf-8")
+    before = what_is_there(broker)
+    done = session(tmp_path, "-k", "request-lost or broker-crash-before-ack", "-rs", "-v")
+    assert "test_delivery[orders/request-lost] PASSED" in done.stdout, done.stdout
+    assert "1 passed, 1 skipped" in done.stdout
+    assert "not lostack's own" in done.stdout.replace("\n", " ")
     assert what_is_there(broker) == before

@@ -186,6 +186,8 @@ class _NoGround:
 class AttachedSystem(DeclaredSystem):
     """A pipeline on a Kafka that is up already."""
 
+    attached: ClassVar[bool] = True
+
     def __init__(self, attachment: Attachment) -> None:
         super().__init__(keep=True)
         self._attachment = attachment

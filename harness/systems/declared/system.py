@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Deployment
 from harness.core.waiting import wait_until
@@ -44,6 +44,8 @@ class DeclaredSystem(KafkaSystem):
     """Kafka for declared pipelines."""
 
     name = SYSTEM
+    attached: ClassVar[bool] = False
+    """Whether its brokers are somebody else's, whom nobody may kill."""
 
     def __init__(self, *, keep: bool = False) -> None:
         """``keep``: a broker that cells may share stays up between runs, until :meth:`close`."""

@@ -141,9 +141,7 @@ class Observer:
             return len(found) == partitions and all(one.leader >= 0 for one in found.values())
 
         wait_until(led, within_s=CREATED_S, because=f"{topic} to have {partitions} partitions", poll_s=0.05)
-        with self._lock:  # what readers know of a topic is up to five minutes old
-            while self._readers:
-                self._readers.popitem()[1].close()
+        self._forget_metadata()
 
     @_registered
     def leaderships(self, topic: str) -> dict[int, Leadership]:
@@ -290,6 +288,7 @@ class Observer:
                 self._admin_client().delete_groups(groups)
             if topics := list(topics):
                 self._admin_client().delete_topics(topics)
+        self._forget_metadata()  # one of the same name may have other leaders
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
@@ -302,6 +301,12 @@ class Observer:
             self._readers = {}
 
     # --- inside ----------------------------------------------------------------------------------------------------
+
+    def _forget_metadata(self) -> None:
+        """Take new readers from now on: what one knows of a topic is up to five minutes old."""
+        with self._lock:
+            while self._readers:
+                self._readers.popitem()[1].close()
 
     def _acks(self) -> bool:
         try:
