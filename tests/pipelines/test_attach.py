@@ -207,8 +207,7 @@ def test_a_projects_conftest_decides_where_its_pipelines_run(broker: str, tmp_pa
     (tmp_path / "test_it.py").write_text(TEST.format(file="pipeline.toml"), encoding="utf-8")
     (tmp_path / "conftest.py").write_text(CONFTEST.format(at=broker), encoding="utf-8")
     before = what_is_there(broker)
-    done = session(tmp_path, "-k", "request-lost or broker-crash-before-ack", "-rs", "-v")
-    assert "test_delivery[orders/request-lost] PASSED" in done.stdout, done.stdout
-    assert "1 passed, 1 skipped" in done.stdout
+    done = session(tmp_path, "-k", "request-lost or broker-crash-before-ack", "-rs")
+    assert "1 passed, 1 skipped" in done.stdout, done.stdout
     assert "not lostack's own" in done.stdout.replace("\n", " ")
     assert what_is_there(broker) == before
