@@ -117,6 +117,10 @@ def lostack_kafka() -> DeclaredSystem:
 @pytest.fixture(scope="session")
 def lostack_deliveries(request: pytest.FixtureRequest, lostack_kafka: DeclaredSystem) -> Iterator[Deliveries]:
     """Keep one broker for all pipelines of the session."""
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
+
+    if not isinstance(lostack_kafka, DeclaredSystem):
+        pytest.fail(f"lostack: the fixture lostack_kafka gives {lostack_kafka!r}, and not a DeclaredSystem", pytrace=False)
     yield Deliveries(request.config, lostack_kafka)
     lostack_kafka.close()
 

@@ -30,6 +30,7 @@ LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
 URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
@@ -114,6 +115,12 @@ class Stage:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
         if not self.command and not self.image:
             raise DeclarationError(f"the {self.role} has no command and no image")
+        try:
+            re.compile(self.ready)
+        except re.error as error:
+            raise DeclarationError(f"ready: {self.ready!r} of the {self.role} is no regular expression: {error}") from error
+        if self.image.startswith("-") or self.image != self.image.strip():
+            raise DeclarationError(f"image: {self.image!r} of the {self.role} is no name of an image")
         choice("position", self.position, ("group", "elsewhere"))
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
@@ -202,6 +209,10 @@ class Pipeline:
             raise DeclarationError(f"name: {self.name!r} is part of every cell's id: letters, digits, - and _ only")
         if not self.topics:
             raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
+        if wrong := next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None):
+            raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
+        if self.partitions < 1:
+            raise DeclarationError(f"partitions: {self.partitions}; a topic has at least one")
         if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
             raise DeclarationError(f"records: {self.records}; a run needs {LEAST_RECORDS} to {MOST_RECORDS}")
         self._check_stages()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.core.states import LastHop, State
+from harness.pipelines.cells import NO_FAULT
 
 if TYPE_CHECKING:
     from harness.saved import CellResult
@@ -17,6 +19,7 @@ _PRODUCER_DUPLICATES = (
     "enable.idempotence=true absorbs the client's own repeats; over a restart only a cursor written in the same Kafka "
     "transaction does (transactional.id, and isolation.level=read_committed at the reader)"
 )
+_SEND_ONCE = "send once: retries=0 and no resending of what may have been stored"
 _CONSUMER_LOSES = "enable.auto.commit=false, and commit the position only when the result is recorded"
 _CONSUMER_DUPLICATES = (
     "record each id once: a unique key on it in the result's own transaction (an upsert), or result and position in one "
@@ -31,24 +34,29 @@ _ROWS = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
 }
-_CONSUMING_AT = ("consumer-at-", "processor-at-")
-_CONSUMING = ("commit-lost", "commit-ack-lost", "delivery-lost", "broker-crash-before-position", "zombie-consumer")
+_WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
+"""Where a record was last seen that was stored, and that the reading side has lost."""
 
 
 def fix_of(result: CellResult) -> str | None:
-    """Say what would keep the promise at this failure point; ``None`` where none was broken by loss or duplicates."""
+    """Say what would keep the promise; ``None`` where none was broken by loss or duplicates.
+
+    Whose part it is, the records say: where they were last seen, and whether they were stored or delivered twice.
+    """
     plan, account = result.plan, result.judgement.account
-    consuming = plan.failure_point in _CONSUMING or plan.failure_point.startswith(_CONSUMING_AT)
-    parts = []
+    at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
-        parts.append(_CONSUMER_LOSES if consuming else _PRODUCER_LOSES)
+        hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
+        parts += [_CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
+        parts += [_PRODUCER_LOSES] if hops - {*_WITH_THE_CONSUMER} else []
     if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
-        at_most = plan.semantic is Semantic.AT_MOST_ONCE
-        producer = "send once: retries=0 and no resending of what may have been stored" if at_most else _PRODUCER_DUPLICATES
         if plan.failure_point == "zombie-processor":
-            producer = _ZOMBIE_DUPLICATES
-        parts.append((_SAVE_FIRST if at_most else _CONSUMER_DUPLICATES) if consuming else producer)
+            parts.append(_ZOMBIE_DUPLICATES)
+        else:
+            parts += [_SAVE_FIRST if at_most else _CONSUMER_DUPLICATES] if account.records["delivered_twice"].any() else []
+            parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if account.records["stored_twice"].any() else []
     if not parts:
         return None
     row = _ROWS.get(plan.failure_point, plan.failure_point)
-    return f"{'; and '.join(parts)}. It works: lostack run --only {row}/{plan.semantic}"
+    shown = "" if row == NO_FAULT else f". It works: lostack run --only {row}/{plan.semantic}"
+    return f"{'; and '.join(parts)}{shown}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import tomllib
 from dataclasses import fields
@@ -133,7 +134,13 @@ def _whole(where: str) -> Callable[[Any], Any]:
 
 
 def _number(where: str) -> Callable[[Any], Any]:
-    return _typed(where, "number", int, float)
+    def read(value: Any) -> Any:
+        number = _typed(where, "number", int, float)(value)
+        if not 0 < number < math.inf:
+            raise DeclarationError(f"{where}: {value!r} is not above 0 and finite")
+        return number
+
+    return read
 
 
 def _flag(where: str) -> Callable[[Any], Any]:
@@ -145,7 +152,15 @@ def _texts(where: str) -> Callable[[Any], Any]:
 
 
 def _command(where: str) -> Callable[[Any], Any]:
-    return lambda value: tuple(shlex.split(value)) if isinstance(value, str) else _texts(where)(value)
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            return _texts(where)(value)
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise DeclarationError(f"{where}: {value!r}: {error}") from error
+
+    return read
 
 
 def _mapping(where: str) -> Callable[[Any], Any]:

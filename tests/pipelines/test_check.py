@@ -187,6 +187,22 @@ def test_a_failpoint_in_the_users_program(system: DeclaredSystem, tmp_path: Path
     assert not found.judgement.account.lost
 
 
+def test_who_skips_a_record_in_silence_is_convicted_of_that(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Without any fault: one lost, delivered and not recorded; and what is advised concerns the consumer, not the producer."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path, dirs_exist_ok=True)
+    text = (tmp_path / "consumer.py").read_text(encoding="utf-8")
+    skips = "    if (message.partition, message.offset) == (0, 0):\n        consumer.commit()\n        continue\n"
+    (tmp_path / "consumer.py").write_text(text.replace("    with database:", f"{skips}    with database:"), encoding="utf-8")
+    found = check(system, tmp_path / "reports", tmp_path / "pipeline.toml")["none"]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert len(found.judgement.account.lost) == 1
+    assert "delivered, not recorded" in found.verdict.reason
+    said = "\n".join(advice(found))
+    assert "commit the position only when the result is recorded" in said
+    assert "acks=all" not in said
+    assert "It works" not in said
+
+
 def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) -> None:
     """Everything recorded since the last commit is recorded again, the target among it."""
     found = check(system, tmp_path, EXAMPLES / "mistakes" / "auto-commit" / "pipeline.toml", "commit-lost")["commit-lost"]
