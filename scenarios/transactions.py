@@ -191,21 +191,6 @@ COORDINATOR_CRASH_BEFORE_END = Scenario(
     expect={EOS: Predicted(sign=Sign.ENDED_AGAIN, settings=exactly_once())},
 )  # fmt: skip
 
-COORDINATOR_CRASH_BEFORE_MARKERS = replace(
-    COORDINATOR_CRASH_BEFORE_END, id="coordinator-crash-before-markers", failure_point="coordinator-crash-before-markers",
-    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST), (Role.BROKER,)),
-    because="The decision to commit is in the coordinator's log, and no marker is in any other: nobody may see the record yet. "
-    "The coordinator dies, finds its decision when it is back, and has the markers written.",
-    expect={EOS: Predicted(sign=Sign.ASKED_AGAIN, settings=exactly_once())},
-)  # fmt: skip
-
-COORDINATOR_CRASH_AFTER_MARKERS = replace(
-    COORDINATOR_CRASH_BEFORE_MARKERS, id="coordinator-crash-after-markers", failure_point="coordinator-crash-after-markers",
-    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, RESPONSE), (Role.BROKER,)),
-    because="The markers are written, and the coordinator dies before it knows: it has them written again, and a log with two "
-    "markers of one transaction shows its records once.",
-)  # fmt: skip
-
 COORDINATOR_CRASH_BEFORE_END_ACK = replace(
     COORDINATOR_CRASH_BEFORE_END, id="coordinator-crash-before-end-ack", failure_point="coordinator-crash-before-end-ack",
     fault=Kill(answered(END), (Role.BROKER,)),
@@ -220,12 +205,32 @@ SOON_GIVEN_UP = replace(
 """On three brokers; a client that waits in vain says so long before the harness gives up."""
 
 COORDINATOR_FAILS_OVER = replace(
-    COORDINATOR_CRASH_BEFORE_MARKERS, id="coordinator-fails-over-before-markers", deployment=Deployment.CLUSTER,
+    COORDINATOR_CRASH_BEFORE_END, id="coordinator-fails-over-before-markers", deployment=Deployment.CLUSTER,
+    failure_point="coordinator-crash-before-markers",
     fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST), (Role.COORDINATOR,), late=Role.COORDINATOR),
     because="The decision to commit is in the coordinator's log and its replicas; no marker is in any other. The coordinator "
     "dies, and the broker that leads the log after it reads the decision, and has the markers written. (kafka-python 3.0.12 "
     "finds that broker and asks it nothing, until it gives the next record up; our program then takes a new producer.)",
-    expect={EOS: Predicted(sign=Sign.ASKED_AGAIN, settings=SOON_GIVEN_UP)},
+    expect={EOS: Predicted(sign=Sign.MARKED_AGAIN, settings=SOON_GIVEN_UP)},
+)  # fmt: skip
+
+COORDINATOR_FAILS_OVER_LATER = replace(
+    COORDINATOR_FAILS_OVER, id="coordinator-fails-over-after-markers", failure_point="coordinator-crash-after-markers",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, RESPONSE), (Role.COORDINATOR,), late=Role.COORDINATOR),
+    because="The markers are written, and the coordinator dies before it knows. The broker that leads its log after it has them "
+    "written again, and a log with two markers of one transaction shows its records once.",
+)  # fmt: skip
+
+ONE_REPLICA = replace(exactly_once(aborts_first=True), topic=TopicSettings(partitions=1, replicas=1))
+
+LEADER_CRASH_BEFORE_MARKERS = replace(
+    COORDINATOR_FAILS_OVER, id="leader-crash-before-markers", failure_point="leader-crash-before-markers",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_TXN_MARKERS, REQUEST, occurrence=2), (Role.LEADER,)),
+    because="The decision to commit is in the coordinator's log, and the only replica of the record's partition dies before it "
+    "has the marker. The coordinator should send it again when that broker is back; Kafka 4.2 and 4.3 take a partition without "
+    "a leader for a deleted one (KAFKA-20734), and the transaction for complete. The record waits in the log without a marker; "
+    "the next transaction of its producer is aborted, and that marker counts for both: acknowledged, committed and gone.",
+    expect={EOS: Predicted(lost=Exactly(), control=True, settings=ONE_REPLICA)},
 )  # fmt: skip
 
 SHORT_MS = 3000
@@ -289,9 +294,9 @@ BY_NIGHT = (
     POSITION_ACK_LOST,
     REQUEST_LATE,
     COORDINATOR_CRASH_BEFORE_END,
-    COORDINATOR_CRASH_AFTER_MARKERS,
     COORDINATOR_CRASH_BEFORE_END_ACK,
     COORDINATOR_FAILS_OVER,
+    COORDINATOR_FAILS_OVER_LATER,
 )
 TRANSACTIONS = (
     LATE_COMMIT,
@@ -303,7 +308,7 @@ TRANSACTIONS = (
     OFFSETS_CRASH_BEFORE,
     OFFSETS_CRASH_AFTER,
     POSITION_LATE,
-    COORDINATOR_CRASH_BEFORE_MARKERS,
+    LEADER_CRASH_BEFORE_MARKERS,
     TIMED_OUT,
     ZOMBIE,
     ZOMBIE_WITH_OWN_ID,

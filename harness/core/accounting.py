@@ -38,7 +38,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED,
+    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -316,6 +316,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
     table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
     table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN), RECORD)
+    table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
     _add_commit_signs(table, frame)
     cut = _of(frame, kinds.FLUSHED).groupby("cell")["t"].min()
     copied = _of(frame, kinds.REPLICATED)

@@ -102,8 +102,11 @@ ENDING: Final = "ending"
 """``record, request, outcome, reached``: the end of a record's transaction was asked for (outcome null), or answered:
 taken, or refused."""
 ASKED_AGAIN: Final = "asked_again"
-"""``record, call, what, times, reached``: of the record's transaction something was asked more than once: that a partition or a
-group joins it (call joining), that a position does (offset), or that its end be written into a log (marker)."""
+"""``record, call, what, times, reached``: of the record's transaction something was asked more than once, refusals not counted:
+that a partition or a group joins it (call joining), or that a position does (offset)."""
+MARKED_AGAIN: Final = "marked_again"
+"""``record, call, what, times, reached``: the coordinator asked more than once that the end of the record's transaction be
+written into a log."""
 DATABASE_COMMIT: Final = "database_commit"
 """``record, request, outcome, reached``: a database was asked to commit what holds the record (outcome null), or answered:
 committed, rolled back, or refused."""

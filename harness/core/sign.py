@@ -29,8 +29,10 @@ class Sign(StrEnum):
     ENDED_AGAIN = "ended-again"
     """The client asked for the end of the target's transaction again."""
     ASKED_AGAIN = "asked-again"
-    """Of the target's transaction something was asked more than once: that a partition, a group or a position be part of it (by
-    the client), or that its end be written into a log (by the coordinator)."""
+    """The client asked more than once that a partition, a group or a position be part of the target's transaction, and the
+    broker had not refused it."""
+    MARKED_AGAIN = "marked-again"
+    """The coordinator asked more than once that the end of the target's transaction be written into a log."""
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
     REPLICATED = "replicated"

@@ -17,7 +17,9 @@ from kafka.protocol.metadata.metadata import MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
@@ -163,6 +165,14 @@ class Joining(Transactional):
 
 
 @dataclass(frozen=True, slots=True)
+class JoiningAnswer:
+    """Its response: what was refused, in the words of the request; ``error`` where that was everything."""
+
+    refused: tuple[str, ...] = ()
+    error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Markers:
     """A WriteTxnMarkers request, of a coordinator: (producer id, epoch, topic/partition)."""
 
@@ -186,6 +196,7 @@ Content: TypeAlias = (
     | EndTxn
     | EndTxnAnswer
     | Transactional
+    | JoiningAnswer
     | Markers
     | Names
 )
@@ -387,6 +398,19 @@ def _read_add_offsets(message: Any, _version: int) -> Joining:
     return Joining((message.transactional_id,), message.producer_id, message.producer_epoch, (f"group {message.group_id}",))
 
 
+def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:
+    if version >= 4:  # noqa: PLR2004 - KIP-890: from broker to broker
+        return JoiningAnswer()
+    return JoiningAnswer(tuple(
+        f"{topic.name}/{part.partition_index}"
+        for topic in message.results_by_topic_v3_and_below for part in topic.results_by_partition if part.partition_error_code
+    ))  # fmt: skip
+
+
+def _read_add_offsets_answer(message: Any, _version: int) -> JoiningAnswer:
+    return JoiningAnswer(error=message.error_code)
+
+
 def _read_markers(message: Any, _version: int) -> Markers:
     return Markers(tuple(
         (marker.producer_id, marker.producer_epoch, f"{topic.name}/{part}")
@@ -410,7 +434,9 @@ _READERS: Final[dict[tuple[int, Direction], tuple[Any, Any]]] = {
     (Api.OFFSET_COMMIT, Direction.RESPONSE): (OffsetCommitResponse, _read_commit_answer),
     (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_transactional),
     (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (AddPartitionsToTxnRequest, _read_add_partitions),
+    (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE): (AddPartitionsToTxnResponse, _read_add_partitions_answer),
     (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_add_offsets),
+    (Api.ADD_OFFSETS_TO_TXN, Direction.RESPONSE): (AddOffsetsToTxnResponse, _read_add_offsets_answer),
     (Api.END_TXN, Direction.REQUEST): (EndTxnRequest, _read_end_txn),
     (Api.END_TXN, Direction.RESPONSE): (EndTxnResponse, _read_end_txn_answer),
     (Api.WRITE_TXN_MARKERS, Direction.REQUEST): (WriteTxnMarkersRequest, _read_markers),

@@ -34,8 +34,12 @@ MAX_PENDING = 10_000
 """Unanswered requests remembered per connection. A broker answers in order and one at a time: no client gets there."""
 CELL_APIS = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
 """What is read of every cell, rules or not."""
-CALLS = frozenset({Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN, Api.WRITE_TXN_MARKERS})
-"""Requests that are counted for the transaction they are about, where they can be read."""
+CALLS = frozenset({
+    (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST), (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE),
+    (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST), (Api.ADD_OFFSETS_TO_TXN, Direction.RESPONSE),
+    (Api.WRITE_TXN_MARKERS, Direction.REQUEST),
+})  # fmt: skip
+"""What is counted for the transaction it is about, and the answers that take a refused request from the count."""
 
 
 class CutError(Exception):
@@ -320,7 +324,7 @@ class Lane:
         wanted = any(armed.rule.needs_content for armed in candidates) and codec.decodable(frame.api, self._direction)
         needed = frame.api in CELL_APIS
         names = frame.api == Api.METADATA and self._direction is Direction.RESPONSE
-        counted = frame.api in CALLS and self._direction is Direction.REQUEST
+        counted = (frame.api, self._direction) in CALLS
         if frame.size <= self._wire.decode_limit and (needed or names or counted or candidates):
             if not await self._fill(frames.LENGTH_BYTES + frame.size):
                 return False

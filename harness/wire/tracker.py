@@ -17,7 +17,7 @@ from harness.wire import codec
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.core.identity import Identity
 
@@ -96,7 +96,7 @@ class _Transaction:
     records: set[str] = field(default_factory=set)
     positions: dict[tuple[str, Place], int] = field(default_factory=dict)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How often each thing was asked of the coordinator, or by it: API, and what it was about."""
+    """How often each thing was asked of the coordinator, and not refused, or by it: API, and what it was about."""
     ending: bool = False
     """Its end was asked for."""
 
@@ -148,6 +148,9 @@ class Tracker:
                 return self._commit_answer(content, commit, asked)
             case codec.EndTxnAnswer(), codec.EndTxn() as end:
                 return self._end_txn_answer(content, end, asked)
+            case codec.JoiningAnswer(), codec.Joining() as joining:
+                self._refused(joining, "joining", joining.what if content.error else content.refused)
+                return Insight(asked.subject, content.error, content)
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")
 
@@ -162,7 +165,7 @@ class Tracker:
             if transaction is not None:
                 transaction.calls["marker", what] += 1
                 records |= transaction.records
-                again += _asked_again(transaction, "marker", what)
+                again += _again(kinds.MARKED_AGAIN, transaction, "marker", what)
         return Insight(Subject(frozenset(records)), content=markers, lines=tuple(again))
 
     def _record(self, item: codec.Item) -> str | None:
@@ -274,6 +277,8 @@ class Tracker:
             )
             for topic, partition, error in answer.errors
         ]
+        refused = (f"{topic}/{partition} {offsets.get((topic, partition))}" for topic, partition, error in answer.errors if error)
+        self._refused(commit, "offset", refused)
         self._remember_saved(answer, commit, offsets)
         error = _worst(error for _, _, error in answer.errors)
         return Insight(asked.subject, error, answer, asked.request, tuple(lines))
@@ -298,7 +303,8 @@ class Tracker:
         }
         subject = self._subject(set(transaction.records), set(), end.transactional_id)
         asked = [{"record": record, "request": request, "outcome": None} for record in sorted(subject.records)]
-        again = [line for call in transaction.calls for line in _asked_again(transaction, *call)]
+        asks = [call for call in transaction.calls if call[0] != "marker"]
+        again = [line for call in asks for line in _again(kinds.ASKED_AGAIN, transaction, *call)]
         lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
         return Insight(subject, None, end, request, lines)
 
@@ -344,6 +350,12 @@ class Tracker:
             case _:
                 pass
 
+    def _refused(self, asked: codec.Joining | codec.Commit, call: str, refused: Iterable[str]) -> None:
+        """Take back what was refused: to ask for that again is how the protocol goes on, and shows nothing."""
+        transaction = self._open.get((asked.producer_id, asked.producer_epoch))
+        if transaction is not None:
+            transaction.calls.subtract((call, what) for what in refused)
+
     def _transaction(self, producer_id: int, epoch: int) -> _Transaction:
         found = self._open.setdefault((producer_id, epoch), _Transaction())
         while len(self._open) > MAX_TRANSACTIONS:
@@ -351,13 +363,13 @@ class Tracker:
         return found
 
 
-def _asked_again(transaction: _Transaction, call: str, what: str) -> list[Line]:
-    """Say of each record of a transaction that something was asked for more than once."""
+def _again(kind: str, transaction: _Transaction, call: str, what: str) -> list[Line]:
+    """Say of each record of a transaction that something was asked for more than once, refusals not counted."""
     times = transaction.calls[call, what]
     if times < 2:  # noqa: PLR2004 - again is twice
         return []
     fields = {"call": call, "what": what, "times": times}
-    return [Line(kinds.ASKED_AGAIN, {"record": record, **fields}) for record in sorted(transaction.records)]
+    return [Line(kind, {"record": record, **fields}) for record in sorted(transaction.records)]
 
 
 def _worst(errors: Iterator[int]) -> int:

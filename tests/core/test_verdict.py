@@ -919,6 +919,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
     Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
+    Sign.MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
     Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
@@ -943,7 +944,8 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
-    Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=RECORDS[0]),
+    Sign.ASKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
+    Sign.MARKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
     Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
 }
 

@@ -12,7 +12,9 @@ from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
     TxnOffsetCommitRequest,
@@ -204,6 +206,20 @@ def add_partitions(corr: int, client: str, writer: Writer, *partitions: int, ver
         v3_and_below_topics=[topic],
     )
     return encoded(request, corr, client)
+
+
+def add_partitions_answer(corr: int, *, version: int = 3, **errors: int) -> bytes:
+    """Make its response; ``p0=51`` is the error of partition 0."""
+    topics = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+    part = topics.AddPartitionsToTxnPartitionResult
+    parts = [part(version=version, partition_index=int(name[1:]), partition_error_code=code) for name, code in errors.items()]
+    data = [topics(version=version, name=TOPIC, results_by_partition=parts)]
+    return encoded(AddPartitionsToTxnResponse(version=version, results_by_topic_v3_and_below=data), corr)
+
+
+def add_offsets_answer(corr: int, *, version: int = 3, error: int = 0) -> bytes:
+    """Make an AddOffsetsToTxn response."""
+    return encoded(AddOffsetsToTxnResponse(version=version, error_code=error), corr)
 
 
 def add_offsets(corr: int, client: str, writer: Writer, *, version: int = 3) -> bytes:

@@ -163,9 +163,9 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
     assert talk.commit(2) == ["a-2"]
 
 
-def asked_again(talk: Talk) -> list[tuple[str, str, str, int]]:
+def asked_again(talk: Talk, kind: str = kinds.ASKED_AGAIN) -> list[tuple[str, str, str, int]]:
     """Return what was asked again: record, call, what, times; and forget it."""
-    said = [(f["record"], f["call"], f["what"], f["times"]) for kind, f in talk.lines if kind == kinds.ASKED_AGAIN]
+    said = [(f["record"], f["call"], f["what"], f["times"]) for what, f in talk.lines if what == kind]
     talk.lines.clear()
     return said
 
@@ -191,6 +191,28 @@ def test_what_is_asked_again_counts_for_its_own_transaction() -> None:
     assert asked_again(talk) == [("a-3", "joining", f"{kf.TOPIC}/0", 2), ("a-3", "joining", "group g", 2)]
 
 
+@pytest.mark.parametrize(("refused", "again"), [(51, []), (0, [f"{kf.TOPIC}/0", "group g"])], ids=["refused", "taken"])
+def test_what_was_refused_and_is_asked_for_again_shows_nothing(refused: int, again: list[str]) -> None:
+    """The coordinator refuses (CONCURRENT_TRANSACTIONS) while it ends the last transaction: every client asks again then."""
+    talk = Talk()
+    first = talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0))
+    talk.response(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions_answer(1, p0=refused), first, 3)
+    group = talk.request(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets(2, CLIENT, TX))
+    talk.response(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets_answer(2, error=refused), group, 3)
+    one_transaction(talk, "a-1")
+    assert [what for _, _, what, _ in asked_again(talk)] == again
+
+
+def test_of_a_request_only_what_was_refused_is_taken_back() -> None:
+    """The answer names the partitions."""
+    talk = Talk()
+    first = talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0, 1))
+    talk.response(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions_answer(1, p0=0, p1=51), first, 3)
+    talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(2, CLIENT, TX, 0, 1))
+    one_transaction(talk, "a-1", calls=0)
+    assert [what for _, _, what, _ in asked_again(talk)] == [f"{kf.TOPIC}/0"]
+
+
 def test_another_partition_is_not_again() -> None:
     """A client may add partitions one by one."""
     talk = Talk()
@@ -210,6 +232,17 @@ def test_a_position_sent_twice_is_asked_again() -> None:
     assert [(record, call, times) for record, call, _, times in asked_again(talk)] == [("a-1", "offset", 2)]
 
 
+def test_a_position_that_was_refused_is_not_again() -> None:
+    """As with what joins."""
+    talk = Talk()
+    talk.fetched("a-1")
+    first = talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(1, CLIENT, 1, TX))
+    talk.response(Api.TXN_OFFSET_COMMIT, kf.txn_commit_answer(1, error=14), first, 3)
+    talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(2, CLIENT, 1, TX))
+    talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
+    assert asked_again(talk) == []
+
+
 @pytest.mark.parametrize("answered", [True, False], ids=["after the answer", "before it"])
 def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
     """Not about the next one, of which the client may have asked something already; written twice, they are asked again."""
@@ -218,9 +251,9 @@ def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
     if answered:
         talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(5, CLIENT, TX, 0))
     assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", TX, 0)).subject.records == {"a-1"}
-    assert asked_again(talk) == []
+    assert asked_again(talk, kinds.MARKED_AGAIN) == []
     talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", TX, 0))
-    assert asked_again(talk) == [("a-1", "marker", f"{kf.TOPIC}/0", 2)]
+    assert asked_again(talk, kinds.MARKED_AGAIN) == [("a-1", "marker", f"{kf.TOPIC}/0", 2)]
 
 
 def test_an_aborted_transaction_saves_no_position() -> None:
