@@ -18,6 +18,7 @@ from harness.report.summary import counted
 from harness.runner import RunPlan, run
 from harness.saved import HISTORY, LOGS
 from harness.selection import not_run
+from harness.systems.declared.nodes import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from harness.systems.declared.system import DeclaredSystem
 
 DRY_RUNS = "dry-runs"
-LAST_LINES = 5
 _PLUMBING = frozenset({"ApiVersions", "Metadata"})
 
 
@@ -85,7 +85,10 @@ class Check:
     def plan(
         self, seen: Mapping[str, Seen], only: Sequence[str] = ()
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
-        """Return the cells that are to run and those that do not apply. Raises DeclarationError for an unknown name."""
+        """Return the cells that are to run and those that do not apply.
+
+        Raises DeclarationError for an unknown name, and where records cannot be told apart.
+        """
         fetching = {role: one.fetching for role, one in seen.items()} if seen else None
         points = failure_points(
             self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, attached=self.system.attached
@@ -95,6 +98,8 @@ class Check:
             if name not in names:
                 raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
         cells = cells_of(self.pipeline, [point for point in points if not only or point.id in only], seed=self.seed)
+        for cell in cells:
+            cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
 
@@ -173,9 +178,11 @@ def last_words(result: CellResult) -> Iterator[str]:
         return
     for name in dict.fromkeys(str(e["node"]) for e in lives if e.get("phase") == "exited" and e.get("status")):
         log = result.directory / LOGS / f"{name}.log"
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        lines = last_lines(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else []
+        if all(line in result.verdict.reason for line in lines):
+            continue  # it has been told
         yield f"the {name} ended by an error; it last said:"
-        yield from (f"  {line}" for line in lines[-LAST_LINES:])
+        yield from (f"  {line}" for line in lines)
 
 
 def advice(result: CellResult) -> Iterator[str]:

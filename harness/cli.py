@@ -21,7 +21,7 @@ from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Sui
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
-from harness.pipelines.declaration import DeclarationError
+from harness.pipelines.declaration import DeclarationError, RepeatedIdError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, publish, run_directory, write_reports
@@ -135,7 +135,7 @@ def run(
     if breaks.sentence:
         _complain(breaks.sentence)
     _warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
-    if not saved.info.complete:
+    if saved.info.interrupted:
         _complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED
     raise typer.Exit(code)
@@ -237,7 +237,7 @@ def regressions(
     for ruling in told:
         typer.echo(visible(ruling.text()))
     _warn(append_history(saved, disagreements(bugs, saved.results)))
-    if not saved.info.complete:
+    if saved.info.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)
 
@@ -474,6 +474,7 @@ _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
     (SelectionError, ExitCode.USAGE),
     (BaselineError, ExitCode.USAGE),
+    (RepeatedIdError, ExitCode.VOID),
     (DeclarationError, ExitCode.USAGE),
     (UnknownNameError, ExitCode.USAGE),
     (SavedRunError, ExitCode.USAGE),

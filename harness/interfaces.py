@@ -71,5 +71,9 @@ class PreparesForCells(Protocol):
         """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
 
 
+class CellFailure(Exception):  # noqa: N818 - like the word below
+    """A cell proves nothing, for a reason that its user can mend; the message, one line, says which and how."""
+
+
 class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code table
     """The machine lacks something, or something outside the cells broke; the message says what and what to do."""

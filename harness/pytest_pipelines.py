@@ -76,9 +76,14 @@ class Deliveries:
         """Run a pipeline at one failure point. Skips the case that does not apply, fails where nothing can be said."""
         from harness.checking import Check, last_words, seen_in  # noqa: PLC0415
         from harness.core.verdict import Kind  # noqa: PLC0415
+        from harness.pipelines import DeclarationError  # noqa: PLC0415
 
         seed = (self._config.getoption("--lostack-seed") or [1])[0]
         check = Check(pipeline, self.system, self._config.getoption("--lostack-reports"), "pytest", seed)
+        try:
+            check.plan({}, (point,))
+        except DeclarationError as error:
+            pytest.fail(f"lostack: {error}", pytrace=False)
         if pipeline.name not in self._seen:
             dry = self._played(check.dry_run)
             if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:

@@ -164,7 +164,7 @@ class Results:
         for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
                 warnings.warn(f"lostack: {warning}", stacklevel=2)
-        if not saved.info.complete:
+        if saved.info.interrupted:
             pytest.exit(f"lostack: interrupted; the report is PARTIAL: {saved.directory}", returncode=130)
         self._found |= {result.plan.id: result for result in saved.results}
 

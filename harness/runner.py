@@ -23,8 +23,9 @@ from harness.core.plan import PLAN_FILE, plan_of
 from harness.core.scenario import Deployment
 from harness.core.verdict import Kind
 from harness.core.waiting import WaitCancelledError, cancellable
-from harness.interfaces import EnvironmentFailure, PreparesForCells
-from harness.saved import CELLS, HISTORY, RunInfo, judge_cell, load_run, write_whole
+from harness.interfaces import CellFailure, EnvironmentFailure, PreparesForCells
+from harness.latest import point_latest
+from harness.saved import CELLS, HISTORY, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,7 @@ class RunPlan:
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
     """Run everything and judge it.
 
-    Ctrl-C ends the cells under way; the run comes back with ``info.complete`` false. Raises EnvironmentFailure where
+    Ctrl-C ends the cells under way; the run comes back with ``info.interrupted`` true. Raises EnvironmentFailure where
     nothing could be run at all, or where the ground under the cells broke (RunBrokenError, where some are judged),
     HistoryError where what happened could not be written down (a full disk), and ValueError where two cells are one.
     """
@@ -129,28 +130,30 @@ class _Run:
 
     def go(self) -> SavedRun:
         """Run all lanes, then read the run back."""
-        self._save(complete=False)
-        interrupted = False
+        self._save()
         try:
             for system in self.plan.systems:
                 self._timed(f"set-up-{system.name}", partial(self._prepare, system))
                 self._info = replace(self._info, versions=self._info.versions | system.versions())
+            point_latest(self.directory, self._info)  # who writes the reports at the end tells where that cannot be done
             self._progress.planned(self.plan.cells)
             for system in self.plan.systems:
                 if not self._stop.is_set():
                     self._run_lanes(system)
         except KeyboardInterrupt:
-            interrupted = True
             self._stop.set()
+            self._info = replace(self._info, interrupted=True)
+            with suppress(EnvironmentFailure):  # it may be the last thing that is written of this run
+                self._save()
             if not all(lane.over.is_set() for lane in self._started()):  # Ctrl-C again: nobody waits for the cells under way
                 raise
         if self._failure is not None:
             with suppress(EnvironmentFailure):  # the failure before is the one to tell
-                self._save(complete=False)
+                self._save()
             if isinstance(self._failure, EnvironmentFailure) and self._results:
                 raise RunBrokenError(str(self._failure), self.directory) from self._failure
             raise self._failure
-        self._save(complete=not interrupted and not self._stop.is_set() and len(self._results) == len(self.plan.cells))
+        self._save(complete=not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
 
     def _prepare(self, system: System) -> None:
@@ -159,7 +162,7 @@ class _Run:
             cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
             system.prepare_for(cells, self._progress.say)
 
-    def _save(self, *, complete: bool) -> None:
+    def _save(self, *, complete: bool = False) -> None:
         seconds = round(time.monotonic() - self._began, 3)
         self._info = replace(self._info, complete=complete, seconds=seconds, phases=dict(self._phases))
         try:
@@ -310,11 +313,13 @@ def _failing_alone(history: HistoryWriter) -> Iterator[None]:
     try:
         yield
     except WaitCancelledError:
-        history.write(kinds.FAILED, because="the run was interrupted")
+        history.write(kinds.FAILED, because=INTERRUPTED)
     except (HistoryError, EnvironmentFailure) as error:
         with suppress(HistoryError):  # a full disk may yet have room for a line
             history.write(kinds.FAILED, because=str(error))
         raise
+    except CellFailure as error:
+        history.write(kinds.FAILED, because=str(error))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
         history.write(kinds.FAILED, because=f"{type(error).__name__}: {error}")
 

@@ -32,6 +32,8 @@ RUN_FILE = "run.json"
 CELLS = "cells"
 HISTORY = "history"
 LOGS = "logs"
+INTERRUPTED = "the run was interrupted"
+"""Of a cell that was under way."""
 SCHEMA = 1
 """Version of run.json and report.json; a reader refuses a newer one."""
 
@@ -76,6 +78,8 @@ class RunInfo:
     command: str
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of set-up phases outside the cells (deploy, ...)."""
+    interrupted: bool = False
+    """Whether Ctrl-C (or SIGTERM) cut it short; what was killed outright has neither this nor an end."""
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:
@@ -126,6 +130,8 @@ class CellResult:
     seconds: float
     phases: dict[str, float]
     """Seconds per phase of the cell."""
+    ended: bool = True
+    """False where it was cut short: its run was interrupted, or killed."""
 
     @property
     def plan(self) -> Plan:
@@ -201,9 +207,9 @@ def judge_cell(directory: Path) -> CellResult:
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
-        return CellResult(judge(plan, history), directory, seconds, phases)
+        return CellResult(judge(plan, history), directory, seconds, phases, _ended(history))
     except HistoryError as error:
-        return CellResult(unjudged(plan, str(error)), directory, 0.0, {})
+        return CellResult(unjudged(plan, str(error)), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
         return CellResult(unjudged(plan, because), directory, 0.0, {})
@@ -229,6 +235,12 @@ def write_whole(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
+
+
+def _ended(history: History) -> bool:
+    """Whether a cell was run to its end, whatever came of it."""
+    cut = any(event.get("because") == INTERRUPTED for event in history.of(kinds.FAILED))
+    return not cut and any(event.get("phase") == "ended" for event in history.of(kinds.CELL))
 
 
 def _timing(history: History) -> tuple[float, dict[str, float]]:

@@ -121,7 +121,7 @@ def judge(plan: Plan, history: History) -> Judgement:
 
 def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
-    proof = Proof(plan, history)
+    proof = Proof(plan, history, found)
     fired = 1 if proof.fired_at is not None and proof.misfire() is None else 0
     told = batch_selections(history, plan.target) | replication_selections(history, plan.target) | growth_selections(history)
     select = plan.select | told
@@ -155,9 +155,11 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
 class Proof:
     """What the history proves about the run itself: that the fault fired, where, at what, and that it was drained."""
 
-    def __init__(self, plan: Plan, history: History) -> None:
+    def __init__(self, plan: Plan, history: History, found: Account) -> None:
         self.plan = plan
         self.history = history
+        self.waiting = found.left - {plan.target}
+        """What was offered to the pipeline, beside the target, and waits in it at the end."""
         self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT)
                      if e["event"] == kinds.FAILPOINT or e.get("phase") == "hit"]  # fmt: skip
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
@@ -391,9 +393,18 @@ class Proof:
                  if e.get("record") != self.plan.target and e.get("reached") is not False]  # fmt: skip
         if not any(t < self.fired_at for t in moves):
             return "there was no load before the fault"
-        if not self.plan.stops and not any(t > self.fired_at for t in moves):
+        if not self.plan.stops and not any(t > self.fired_at for t in moves) and not self._hangs():
             return "there was no load after the fault"
         return None
+
+    def _hangs(self) -> bool:
+        """Whether there was something to do after the fault, and nobody did it: records wait, and whoever is to move them lives.
+
+        That is load, and no progress; where nothing waits, or a program is gone, there was none.
+        """
+        last = {e.get("node"): e for e in self.history.of(kinds.NODE) if not self._drained_before(e)}
+        gone = any(e.get("phase") == "exited" and e.get("status") != 0 for e in last.values())
+        return self.stuck() is not None and bool(self.waiting) and not gone
 
     def _cut_short(self) -> str | None:
         if self.plan.refused_by_client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from harness.core.identity import Identity
 from harness.core.prediction import Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.faults import Drop, Kill, NoFault, Pause
-from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, fill
+from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, RepeatedIdError, fill
 from harness.wire.rules import Api, Direction, How
 
 if TYPE_CHECKING:
@@ -59,11 +60,19 @@ class DeclaredCell(Cell):
         return {self._found(record): self.line(record) for record in self._drawn().records}
 
     def load(self) -> Load:
-        """Return the records, named by the id that is found in their lines, and the target."""
+        """Return the records, named by the id that is found in their lines, and the target.
+
+        Raises :class:`DeclarationError` where a line has none, :class:`RepeatedIdError` where several have the same.
+        """
         drawn = self._drawn()
         records = tuple(replace(record, id=self._found(record), key=self._key(record)) for record in drawn.records)
-        if len({record.id for record in records}) < len(records):
-            raise DeclarationError(f"id: the same one ({records[0].id!r}) is found in several of the lines that are offered")
+        [(found, count)] = Counter(record.id for record in records).most_common(1)
+        if count > 1:
+            lines = " and ".join([self.line(record) for record in drawn.records if self._found(record) == found][:2])
+            raise RepeatedIdError(
+                f"void: the input has the id {found!r} {count} times, as in {lines}: let [id] find what differs from record to "
+                "record, and line hold it ({id} or {position})"
+            )
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def _drawn(self) -> Load:

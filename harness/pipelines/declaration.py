@@ -30,6 +30,8 @@ LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
+_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
+"""A name in two pairs of braces, which stands for itself in one; and what may be a place: not the shell's ``${NAME}``."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
@@ -39,6 +41,10 @@ URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})
 
 class DeclarationError(ValueError):
     """A pipeline cannot be run as declared; one line, with what to do."""
+
+
+class RepeatedIdError(DeclarationError):
+    """Several records of an input have one id: whatever is run on it proves nothing."""
 
 
 class InputKind(StrEnum):
@@ -108,6 +114,10 @@ class Stage:
     crash: str = STAGE
 
     def __post_init__(self) -> None:
+        for word in self.command:
+            _check_places(f"the {self.role}'s command", word, PLACES)
+        for name, word in self.environment.items():
+            _check_places(f"the {self.role}'s environment: {name}", word, PLACES)
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
@@ -144,6 +154,8 @@ class Input:
     url: str = ""
 
     def __post_init__(self) -> None:
+        _check_places("input: line", self.line, LINES)
+        _check_places("input: url", self.url, PLACES)
         if self.rate <= 0:
             raise DeclarationError("input: rate is records a second, above 0")
         if bool(self.url) != (self.kind is InputKind.HTTP):
@@ -177,6 +189,8 @@ class Output:
         for name in needs:
             if not getattr(self, name):
                 raise DeclarationError(f"output: kind {self.kind} needs {name}")
+        for name, word in (("file", self.file), *(("command", word) for word in self.command)):
+            _check_places(f"output: {name}", word, PLACES)
         for name in ("topic", "file", "query", "command"):
             if getattr(self, name) and name not in needs:
                 raise DeclarationError(f"output: {name} means nothing for kind {self.kind}")
@@ -244,6 +258,17 @@ class Pipeline:
             )
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
             raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
+        self._check_ways_in()
+
+    def _check_ways_in(self) -> None:
+        """Whether the producer is told of the way in that the input has, and of no other."""
+        named = {
+            name for stage in self.stages for word in (*stage.command, *stage.environment.values()) for name in _places(word)
+        }
+        if "input" in named and self.input.kind is not InputKind.FILE:
+            raise DeclarationError(f"{{input}} is the file of kind file: the input is of kind {self.input.kind}")
+        if "{port}" in self.input.url and "port" not in named:
+            raise DeclarationError("input: url has {port}, and no command or environment has: the producer has to be told it")
 
     @property
     def topic(self) -> str:
@@ -288,14 +313,34 @@ class Pipeline:
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:
-    """Put values where their names stand in braces; every other brace is left alone.
+    """Put values where their names stand in braces; a name in two pairs of braces stands for itself in one.
 
-    >>> fill('{"id": "{id}"}', {"id": 7})
-    '{"id": "7"}'
+    Every other brace is left alone.
+
+    >>> fill('{"id": "{id}", "home": "${id}", "as it is": "{{id}}"}', {"id": 7})
+    '{"id": "7", "home": "${id}", "as it is": "{id}"}'
     """
-    for name, value in values.items():
-        text = text.replace(f"{{{name}}}", str(value))
-    return text
+
+    def filled(match: re.Match[str]) -> str:
+        itself, name = match.groups()
+        return f"{{{itself}}}" if itself else str(values.get(name, match[0]))
+
+    return _BRACES.sub(filled, text)
+
+
+def _places(text: str) -> list[str]:
+    """Return the names that stand in braces."""
+    return [name for itself, name in _BRACES.findall(text) if not itself]
+
+
+def _check_places(where: str, text: str, known: Iterable[str]) -> None:
+    """Raise :class:`DeclarationError` where a name that nothing is put in for stands in braces."""
+    known = tuple(known)
+    for name in _places(text):
+        if name.isidentifier() and name not in known:
+            raise DeclarationError(
+                f"{where}: nothing is put in for {{{name}}}; {nearest(name, known)} (braces that are no place: {{{{{name}}}}})"
+            )
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -34,6 +34,10 @@ _ROWS = {
     "transaction-crash-before-commit": "producer-crash-before-commit",
     "transaction-crash-before-commit-ack": "producer-crash-before-commit-ack",
 }
+_DELETED = (
+    "let the broker keep records for longer than their reader may be away: retention.ms and retention.bytes of the topic, and "
+    "nobody deletes records that are yet to be read"
+)
 _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
@@ -48,7 +52,8 @@ def fix_of(result: CellResult) -> str | None:
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
         hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
         parts += [_CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
-        parts += [_PRODUCER_LOSES] if hops - {*_WITH_THE_CONSUMER} else []
+        parts += [_DELETED] if LastHop.DELETED in hops else []
+        parts += [_PRODUCER_LOSES] if hops - {*_WITH_THE_CONSUMER, LastHop.DELETED} else []
     if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
         if plan.failure_point == "zombie-processor":
             parts.append(_ZOMBIE_DUPLICATES)

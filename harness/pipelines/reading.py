@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+COMMAND = 'command: write text ("python run.py --fast") or a list of words (["python", "run.py"])'
 _TABLES = {"stage": "stages"}
 _HIDDEN = {"directory", "file"}
 
@@ -154,7 +155,7 @@ def _texts(where: str) -> Callable[[Any], Any]:
 def _command(where: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, str):
-            return _texts(where)(value)
+            return tuple(_text(where)(each) for each in _typed(where, COMMAND, list)(value))
         try:
             return tuple(shlex.split(value))
         except ValueError as error:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from harness.latest import run_directory
 from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
 from harness.report.index import write_index
 from harness.report.publishing import publish
-from harness.report.writing import ReportError, append_step_summary, is_newest, point_latest, run_directory, write_all
+from harness.report.writing import ReportError, append_step_summary, point_latest, write_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,7 @@ def write_reports(run: SavedRun) -> tuple[Path, ...]:
     error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
     """
     files = write_all(run, RENDERERS)
-    if is_newest(run):
-        point_latest(run)
+    point_latest(run)
     with contextlib.suppress(OSError):  # like the pointer: the reports are there without it
         write_index(run.directory.parent)
     return files

@@ -64,7 +64,10 @@ def outcome(verdict: Verdict) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in numbers. ``planned`` = ``ran`` or the run is partial; one that was cut short is partial, too."""
+    """A run in numbers. ``planned`` = ``ran`` or the run is partial; one that was cut short is partial, too.
+
+    A cell that was cut short has not run: it is void, and not among ``ran``. ``interrupted``: by Ctrl-C, not by a kill.
+    """
 
     planned: int
     ran: int
@@ -86,7 +89,7 @@ class Summary:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that says the worst of it; of a run that was cut short, that it was."""
+        """The exit code that says the worst of it; of a run that was interrupted, that it was."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
         if self.broken or self.not_convicted:
@@ -125,7 +128,7 @@ def counted(number: int, word: str) -> str:
 def summarise(run: SavedRun) -> Summary:
     """Count a run's outcomes."""
     counts = Counter(outcome(result.verdict) for result in run.results)
-    ran = [result.plan.id for result in run.results]
+    ran = [result.plan.id for result in run.results if result.ended]
     return Summary(
         planned=len(run.info.planned),
         ran=len(ran),
@@ -137,7 +140,7 @@ def summarise(run: SavedRun) -> Summary:
         stuck=counts[Outcome.STUCK],
         not_applicable=len(run.info.not_applicable),
         partial=not run.whole or sorted(ran) != sorted(run.info.planned),
-        interrupted=not run.info.complete,
+        interrupted=run.info.interrupted,
         simulated=any(result.plan.system in SIMULATED for result in run.results),
     )
 

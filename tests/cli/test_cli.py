@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -395,6 +396,25 @@ def test_a_cell_without_its_history_is_void(saved: Path, tmp_path: Path) -> None
     for file in (cell / "history").iterdir():
         file.unlink()
     assert cli.main(["judge", str(copy)]) == 4
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(False, 4), (True, 130)])
+def test_a_run_that_was_killed_was_not_interrupted(
+    saved: Path, tmp_path: Path, interrupted: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no end, and a cell of it has none: partial, planned is not what ran, and nobody has pressed Ctrl-C."""
+    copy = copied(saved, tmp_path)
+    replace(RunInfo.load(copy), complete=False, interrupted=interrupted).save(copy)
+    [cell, _] = sorted((copy / "cells").iterdir())
+    history = cell / "history" / "runner.jsonl"
+    lines = history.read_text(encoding="utf-8").splitlines()
+    end = next(number for number, line in enumerate(lines) if '"drain"' in line)
+    history.write_text("\n".join(lines[:end]) + "\n", encoding="utf-8")
+    assert cli.main(["judge", str(copy)]) == code
+    told = capsys.readouterr().out
+    assert "planned 2 ≠ ran 1" in told
+    assert "PARTIAL" in told
+    assert "cut short before the drain had ended" in told
 
 
 def test_a_cell_without_its_folder_is_missing(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -580,6 +580,49 @@ def test_no_progress_is_stuck_and_names_the_stage() -> None:
     assert not found.green
 
 
+def hung(story: Story, *, waiting: bool = True) -> None:
+    """Let nothing move any more once the fault has fired; records that were sent before it wait in the topic, or none does."""
+    only_before(story)
+    stuck(story)
+    if waiting:
+        for record in RECORDS[RECORDS.index(TARGET) - 1 :]:
+            without(story, lambda row, record=record: about(row, record, "delivered", "recorded"))  # type: ignore[misc]
+        for row in story.events:
+            if row["event"] == "position":
+                row.update(offset=0)
+
+
+def test_who_hangs_while_records_wait_is_stuck() -> None:
+    """Nothing moved after the fault: because nobody moves what waits, all being alive, and not because nothing was there."""
+    story = run()
+    hung(story)
+    check(Kind.STUCK, "no progress until the deadline: consumer", judged(story).verdict)
+
+
+def test_where_nothing_waits_nobody_hangs() -> None:
+    """No load after the fault, and none that could have been: void. So is it where somebody has gone, or all was drained."""
+    story = run()
+    hung(story, waiting=False)
+    check(Kind.VOID, "no load after the fault", judged(story).verdict)
+    story = run()
+    hung(story)
+    before(story, first(story, "drain"), exit_of(story, "consumer", 1, status=1))
+    check(Kind.VOID, "no load after the fault", judged(story).verdict)
+    story = run()
+    hung(story)
+    first(story, "drain", phase="failed").update(phase="completed")
+    check(Kind.VOID, "no load after the fault", judged(story).verdict)
+    story = run()
+    hung(story)
+    only_after(story)
+    without(story, lambda row: row["event"] == "fetched")
+    check(Kind.VOID, "no load before the fault", judged(story).verdict)
+    story = run()
+    hung(story)
+    without(story, lambda row: row["event"] == "fault" or row["event"] == "rule")
+    check(Kind.VOID, "the fault did not fire", judged(story).verdict)
+
+
 def test_void_comes_before_stuck() -> None:
     """A run that proves nothing is not even stuck: a node that was ill before the fault explains it."""
     story = run()

@@ -242,6 +242,7 @@ SQLITE = ORDERS[ORDERS.index('kind = "sqlite"') :]
 BAD_RUNS = {
     "it is refused": ("ingest", "producer.py", "response(201)", "response(400)", Kind.STUCK, "answered 400 to a POST"),
     "it makes fewer than it should": ("readings", "producer.py", "range(first, 49)", "range(first, 41)", Kind.BROKEN, "8 lost"),
+    "ids repeat": ("readings", "producer.py", "r-{number}", "r-{number % 40}", Kind.VOID, "2 times: without"),
     "wrong topic": ("orders", "consumer.py", '"orders",\n', '"ordres",\n', Kind.VOID, "it never fetched from its topic"),
     "sink unreachable": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = ["sh", "-c", "echo no way >&2; exit 2"]',
                          Kind.VOID, "the output's command 'sh' ended with status 2: no way"),

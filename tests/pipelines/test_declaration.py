@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from harness.cli import main
 from harness.core.scenario import NotApplicable
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
+from harness.pipelines.declaration import fill
 from harness.systems.declared.feeding import acknowledged
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +83,14 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (('command = "cat"', 'image = "mine:1"'), "nothing is written to the input of a container"),
         (("[output]", 'image = "mine:1"\ncrash = "process"\n[output]'), "a container, which dies as a whole"),
         (("claims", "records = 3\nclaims"), "records: 3; a run needs 12"),
+        (('command = "cat"', 'command = "cat {wrok}"'), "nothing is put in for {wrok}; did you mean work?"),
+        (("[output]", 'environment = { X = "{tpoic}" }\n[output]'), "did you mean topic?"),
+        (('file = "{work}', 'file = "{wokr}'), "output: file: nothing is put in for {wokr}; did you mean work?"),
+        (("[output]", "[input]\nline = '{id} of {postion}'\n[output]"), "did you mean position?"),
+        (('command = "cat"', 'command = "cat {input}"'), "{input} is the file of kind file: the input is of kind stdin"),
+        (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'), "the producer has to be told it"),
+        (('command = "cat"', "command = 7"), 'is no command: write text ("python run.py --fast") or a list of words'),
+        (('command = "cat"', 'command = ["cat", 7]'), "command: 7 is no text"),
         (("[output]", "[output"), "is no TOML"),
     ],
 )
@@ -91,6 +102,14 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert said in str(told.value)
     assert str(file) in str(told.value)
     assert "\n" not in str(told.value).rstrip()
+
+
+def test_other_braces_are_left_alone(tmp_path: Path) -> None:
+    """The shell's variables, JSON, templates of other programs; and a name in two pairs of braces stands for itself in one."""
+    words = r"""'sh', '-c', 'echo ${HOME} {a,b} {1..3} {} {{.Names}} {{nope}} {"a": {"b": "{work}"}}'"""
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace('command = "cat"', f"command = [{words}]")))
+    filled = fill(pipeline.stages[0].command[2], {"work": "/w", "HOME": "/never"})
+    assert filled == 'echo ${HOME} {a,b} {1..3} {} {{.Names}} {nope} {"a": {"b": "/w"}}'
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
@@ -109,11 +128,35 @@ def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
 
 def test_an_id_that_cannot_be_found_in_what_is_offered(tmp_path: Path) -> None:
     """A pattern that finds nothing, and one that finds the same everywhere."""
-    for pattern, said in (("id=(x+)", "nothing is found in a line"), ("(key)", "the same one")):
+    for pattern, said in (("id=(x+)", "nothing is found in a line"), ("(key)", "void: the input has the id 'key' 48 times")):
         text = GOOD.replace("[output]", f'[id]\npattern = "{pattern}"\n[output]')
         pipeline = read_pipeline(declared(tmp_path, text))
         with pytest.raises(DeclarationError, match=said):
             cells_of(pipeline, failure_points(pipeline)[:1])[0].load()
+
+
+KINDS = {
+    "stdin": ("", ""),
+    "file": ('kind = "file"', "{input}"),
+    "http": ('kind = "http"\nurl = "http://127.0.0.1:{port}/"', "{port}"),
+    "own": ('kind = "own"', ""),
+}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "topic"])
+def test_ids_that_repeat_in_the_input_are_void(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """However it is offered: said before anything is started, with the id and how often it is there."""
+    told, place = KINDS.get(kind, ('kind = "topic"\ntopic = "orders"', ""))
+    line = """line = '{"n": "{position}", "of": "{key}"}'"""
+    text = GOOD.replace("[output]", f'[input]\n{told}\n{line}\n[id]\njson = "of"\n[output]')
+    text = text.replace('command = "cat"', f'command = "cat {place}"')
+    if kind == "topic":
+        text = text.replace('[[stage]]\nrole = "producer"\ncommand = "cat "\n', "")
+    assert main(["check", str(declared(tmp_path, text)), "--reports", str(tmp_path / "reports")]) == 4
+    said = capsys.readouterr().err
+    assert re.search(r"void: the input has the id 'k\d' \d+ times, as in \{.*\}: let \[id\] find what differs", said), said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "reports").exists()
 
 
 def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:

@@ -60,12 +60,13 @@ def result(
     return CellResult(judgement, Path("reports/one/cells") / plan.key, seconds, {"loaded": 0.5})
 
 
-def run_of(*results: CellResult, missing: tuple[str, ...] = (), complete: bool = True) -> SavedRun:
+def run_of(*results: CellResult, missing: tuple[str, ...] = (), complete: bool = True, interrupted: bool = False) -> SavedRun:
     """Make a run of these cells."""
     info = RunInfo(
         id="20261121-120000", started="2026-11-21T12:00:00+00:00", seconds=12.5, complete=complete,
         planned=(*(one.plan.id for one in results), *missing), not_applicable=(_not_run(),), seeds=(1, 2), records=24,
         versions={"kafka": "4.3.0"}, machine={"cores": "2"}, command="lostack run", phases={"set-up": 0.1},
+        interrupted=interrupted,
     )  # fmt: skip
     return SavedRun(Path("reports/one"), info, results, missing)
 
@@ -94,6 +95,7 @@ def hostile_run() -> SavedRun:
         result(NONE, EOS, Verdict(Kind.VOID, f"no history in {NASTY_ID}"), readable=False),
         missing=(f"kafka/kafka-python/plain/{NASTY_ID}/exactly-once/process/s9",),
         complete=False,
+        interrupted=True,
     )
 
 

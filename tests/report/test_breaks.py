@@ -58,6 +58,8 @@ def test_another_break_of_a_known_cell_is_new() -> None:
 def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
     """What was not run has not been forgiven."""
     run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False)
+    assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.BROKEN
+    run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False, interrupted=True)
     assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.INTERRUPTED
 
 

@@ -108,7 +108,9 @@ def test_a_partial_run_is_never_green() -> None:
     one = result(NONE, EOS, KEPT)
     for run, want in (
         (run_of(one, missing=("kafka/x",)), ExitCode.VOID),
-        (run_of(one, complete=False), ExitCode.INTERRUPTED),
+        (run_of(one, complete=False, interrupted=True), ExitCode.INTERRUPTED),
+        (run_of(one, complete=False), ExitCode.VOID),  # killed: nobody has interrupted it
+        (run_of(replace(one, ended=False)), ExitCode.VOID),
         (replace(run_of(one), results=(one, one)), ExitCode.VOID),
         (replace(run_of(one), results=()), ExitCode.VOID),
     ):
@@ -122,8 +124,16 @@ def test_a_partial_run_is_never_green() -> None:
 
 def test_an_interrupted_run_says_so_whatever_it_found() -> None:
     """Judging an interrupted run again exits as the run did, and what was found broken by then still stands in it."""
-    summary = summarise(run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False))
+    summary = summarise(run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False, interrupted=True))
     assert (summary.exit_code, summary.broken, summary.interrupted) == (ExitCode.INTERRUPTED, 1, True)
+
+
+def test_what_was_cut_short_has_not_run() -> None:
+    """A cell under way when its run ended is void, and planned is not ran."""
+    cut = replace(result(ACK_LOST, EOS, Verdict(Kind.VOID, "the run was cut short")), ended=False)
+    summary = summarise(run_of(result(NONE, EOS, KEPT), cut, complete=False, interrupted=True))
+    assert (summary.planned, summary.ran, summary.void) == (2, 1, 1)
+    assert "planned 2 ≠ ran 1" in summary.sentence
 
 
 def test_renderers_are_known_by_their_names() -> None:

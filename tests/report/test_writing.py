@@ -9,9 +9,9 @@ import pytest
 from hostile import green_run, hostile_run
 
 import harness.report.writing
-from harness.report import RENDERERS, ReportError, append_step_summary, is_newest, point_latest, run_directory, write_reports
+from harness.latest import LATEST, is_newest
+from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
 from harness.report.index import INDEX
-from harness.report.writing import LATEST
 from harness.saved import SavedRun, SavedRunError
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def test_latest_moves_forward_only(tmp_path: Path) -> None:
         assert (tmp_path / LATEST).resolve() == run.directory
     for old in runs[:-1]:
         write_reports(old)
-        assert not is_newest(old)
+        assert point_latest(old) is None
+        assert not is_newest(old.directory, old.info)
         assert (tmp_path / LATEST).resolve() == runs[-1].directory
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*moments, LATEST, INDEX])
 

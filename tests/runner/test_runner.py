@@ -22,6 +22,7 @@ from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
+from harness.latest import LATEST
 from harness.runner import RunBrokenError, run
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
@@ -65,7 +66,9 @@ def test_an_interrupted_run_is_partial_and_names_what_never_began(tmp_path: Path
     assert verdicts(saved) == {"cell-1": Kind.KEPT, "cell-2": Kind.KEPT, "cell-3": Kind.VOID}
     assert saved.results[-1].verdict.reason == "the run failed: the run was interrupted"
     assert saved.missing == tuple(cell.id for cell in cells[3:])
-    assert (saved.info.complete, saved.whole) == (False, False)
+    assert (saved.info.complete, saved.info.interrupted, saved.whole) == (False, True, False)
+    assert [result.ended for result in saved.results] == [True, True, False]
+    assert (tmp_path / LATEST).resolve() == saved.directory
     again = load_run(saved.directory)
     assert (again.info, again.missing) == (saved.info, saved.missing)
     assert verdicts(again) == verdicts(saved)
@@ -99,7 +102,8 @@ def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
             run_troubled(named(2), tmp_path, interrupt)
     finally:
         out.set()
-    assert not RunInfo.load(only_run(tmp_path)).complete
+    info = RunInfo.load(only_run(tmp_path))
+    assert (info.complete, info.interrupted) == (False, True)
 
 
 SECOND_CTRL_C = """
@@ -246,7 +250,8 @@ def test_progress_that_fails_ends_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(BrokenPipeError):
         run(plan_for(named(3), tmp_path), Unread())
-    assert not RunInfo.load(only_run(tmp_path)).complete
+    info = RunInfo.load(only_run(tmp_path))
+    assert (info.complete, info.interrupted) == (False, False)
 
 
 def test_progress_is_told_everything_once(tmp_path: Path) -> None:
@@ -277,7 +282,8 @@ def test_two_runs_at_once_get_two_folders(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(WITHIN_S)
-    assert len({one.directory for one in saved}) == len(list((tmp_path / "not" / "there").iterdir())) == 4
+    runs = [path for path in (tmp_path / "not" / "there").iterdir() if path.name != LATEST]
+    assert len({one.directory for one in saved}) == len(runs) == 4
     assert all(one.whole and verdicts(one) == {"cell-1": Kind.KEPT} for one in saved)
 
 

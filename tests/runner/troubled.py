@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from harness.core.cell import Cell
 from harness.core.semantics import Semantic
+from harness.latest import LATEST
 from harness.runner import RunPlan, run
 from harness.systems.memory import MemorySystem
 from scenarios.plain import DELIVERY_LOST
@@ -141,5 +142,5 @@ def run_troubled(
 
 def only_run(reports: Path) -> Path:
     """Return the one run that lies in a reports folder."""
-    (directory,) = reports.iterdir()
+    (directory,) = (path for path in reports.iterdir() if path.name != LATEST)
     return directory

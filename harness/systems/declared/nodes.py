@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import select
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness import failpoint
 from harness.core import events as kinds
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.processes import group_members, owner_of, stopped
@@ -33,9 +35,21 @@ GONE_S = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
 TAIL = 5
 """Lines of a stage's output that are shown where it fails."""
+MANY = 1000
+"""Lines of it that are looked at: they may say the same again and again."""
 
 
-class StageError(Exception):
+def last_lines(text: str) -> list[str]:
+    r"""Return the last lines of a log; what it says again and again is shown once, with how often.
+
+    >>> last_lines("starting\n\nboom\nboom\nboom")
+    ['starting', 'boom (3 times)']
+    """
+    runs = [(line, len([*same])) for line, same in itertools.groupby(line for line in text.splitlines() if line.strip())]
+    return [line if count == 1 else f"{line} ({count} times)" for line, count in runs[-TAIL:]]
+
+
+class StageError(CellFailure):
     """A stage cannot do its work; one line with the last lines of its log."""
 
 
@@ -116,7 +130,7 @@ class CommandNode:
         return self.role not in CONSUMING or self.fetches(self._since)
 
     def _error(self, what: str) -> StageError:
-        tail = " | ".join(line for line in self._alive().log_tail(TAIL).splitlines() if line.strip())
+        tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
         return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}")

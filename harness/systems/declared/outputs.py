@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.interfaces import CellFailure
 from harness.pipelines.declaration import DeclarationError, OutputKind, fill
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 COMMAND_S = 60.0
 
 
-class OutputError(Exception):
+class OutputError(CellFailure):
     """An output cannot be read; one line."""
 
 

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.faults import NoFault
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
@@ -498,13 +499,39 @@ class DeclaredRun:
 
     def _check_ids(self, what: str, found: Sequence[tuple[str | None, object]], seen: Sequence[str]) -> None:
         """Raise StageError where nothing of what was found carries an id that was offered."""
-        if seen and not any(record in self._known for record, _ in found):
+        if not seen or any(record in self._known for record, _ in found):
+            return
+        first, identity = self._load.records[0], self._pipeline.id
+        if identity is None:
             raise StageError(
-                f"no {what} carries the id of a record: the pattern {self.cell.identity.pattern!r}"
-                f"{f' at {self.cell.identity.json}' if self.cell.identity.json else ''} in {self.cell.identity.where} "
-                f"finds {found[0][0]!r} in {seen[0][:120]!r}, and what was offered is {next(iter(self._known))!r}; "
-                "say in [id] where it is"
+                f"no {what} carries the id of a record: {seen[0][:120]!r} has nothing of the token that stood for {{id}} in the line "
+                f"({self.cell.in_hand(first)!r} in the first); let the programs pass it on, or say in [id] where an id is"
             )
+        raise StageError(
+            f"no {what} carries the id of a record: the pattern {identity.pattern!r}"
+            f"{f' at {identity.json}' if identity.json else ''} in {identity.where} finds {found[0][0]!r} in {seen[0][:120]!r}, "
+            f"and what was offered is {first.id!r}; say in [id] where it is"
+        )
+
+    def _check_input(self, found: Sequence[str | None]) -> None:
+        """Raise StageError where, without any fault, the input is not what the declaration says: nothing can be told of it.
+
+        ``found``: the ids in the topic. What lostack has offered it knows; of what a producer makes itself, the topic tells.
+        """
+        own = self._pipeline.input.kind is InputKind.OWN
+        counts = Counter(record for record in found if record is not None)
+        for record, count in counts.items():
+            if count > 1 and (own or record not in self._known):
+                raise StageError(
+                    f"the input has the id {record!r} {count} times: without a fault the producer has sent it as often; give "
+                    "each record an id of its own, and let [id] find it"
+                )
+            if own and record not in self._known:
+                ids = list(self._known)
+                raise StageError(
+                    f"the producer made a record {record!r}, and what the input's line says are {ids[0]!r} to {ids[-1]!r}: let "
+                    f"it make those (records = {len(ids)}), or correct the line"
+                )
 
     def _observe_acks(self) -> None:
         """Write what the wire saw as what the programs were told, at the time when it saw it."""
@@ -523,6 +550,8 @@ class DeclaredRun:
         copies = self.deployed.observer.copies(topic)
         ids = [(self._id_of(copy), copy) for copy in copies]
         self._check_ids(f"record of topic {topic}", ids, [(copy.value or b"").decode("utf-8", "replace") for copy in copies])
+        if hop == "topic" and isinstance(self._fault, NoFault):
+            self._check_input([record for record, copy in ids if copy.visible])
         for record, copy in ids:
             if record is None and self._pipeline.id is None:
                 continue  # something else that its programs write; a lost token is a lost record
