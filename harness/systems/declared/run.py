@@ -504,7 +504,7 @@ class DeclaredRun:
         first, identity = self._load.records[0], self._pipeline.id
         if identity is None:
             raise StageError(
-                f"no {what} carries the id of a record: {seen[0][:120]!r} has nothing of the token that stood for {{id}} in the line "
+                f"no {what} carries the id of a record: {seen[0][:120]!r} has nothing of the token that {{id}} stood for "
                 f"({self.cell.in_hand(first)!r} in the first); let the programs pass it on, or say in [id] where an id is"
             )
         raise StageError(
