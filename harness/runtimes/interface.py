@@ -61,6 +61,7 @@ class NodeSpec:
 
     ``env`` is laid over the environment of the harness. ``log`` defaults to ``<runtime's directory>/<name>.log``.
     With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
+    ``preload``: modules that a program ``(python, "-m", module, ...)`` imports, itself among them; see :meth:`Runtime.expect`.
     """
 
     name: str
@@ -71,6 +72,7 @@ class NodeSpec:
     stdin_pipe: bool = False
     log: Path | None = None
     container: ContainerSpec = ContainerSpec()
+    preload: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,9 @@ class Runtime(Protocol):
 
     def address(self, node: str) -> str:
         """Return the host name or address at which nodes reach a node."""
+
+    def expect(self, preload: tuple[str, ...]) -> None:
+        """Say that programs of this Python which import these modules will be started soon; some runtimes import them once."""
 
     def start(self, spec: NodeSpec) -> Node:
         """Start a node. Raises StartError where that cannot be, NodeStateError where its name is taken."""

@@ -18,6 +18,13 @@ ADAPTERS = {
 }
 """The registry: ``module`` of every client; a Python one by its name on the package index."""
 
+PRELOADS = {
+    "kafka-python": (
+        "harness.programs.producer", "harness.programs.consumer", "harness.programs.processor", ADAPTERS["kafka-python"],
+    ),
+}  # fmt: skip
+"""What the stage programs import, of clients that start nothing when they are imported: it may be there when they begin."""
+
 
 def client_of(stage: Stage) -> Client:
     """Return the client that a stage talks through."""

@@ -245,6 +245,9 @@ class DockerRuntime:
         if self._guardian.poll() is not None and not self._closing:
             raise EngineError(f"the guardian of the containers ended (status {self._guardian.returncode})")
 
+    def expect(self, preload: tuple[str, ...]) -> None:
+        """Do nothing: every container is a program started afresh."""
+
     def start(self, spec: NodeSpec) -> DockerNode:
         """Start a container; the one that ended, where that is kept and its spec the same. Raises StartError, NodeStateError."""
         self.check()

@@ -4,6 +4,8 @@
 
 The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env", "cwd", "log", "stdin"}``
 (where ``stdin`` is true a descriptor comes along), ``{"id", "do": "signal", "pid", "signal"}`` and ``{"do": "close"}``.
+``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that has
+``"module"`` and ``"words"`` besides is forked from it as soon as it is ready, or started by its ``argv`` where there is none.
 The guardian answers ``{"id", "pid", "t"}`` or ``{"id", "error", "stage"}``, and says by itself ``{"event": "ready"}``,
 ``{"event": "exited", "node", "pid", "status", "signal", "t"}`` and ``{"event": "closed"}``; ``t`` is monotonic ns.
 
@@ -28,6 +30,7 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -44,6 +47,8 @@ POLL_S = 0.005
 GROUP_GONE_WITHIN_S = 5.0
 """How long ``exited`` is held back for members of the group which the kernel has not buried yet."""
 CLOSE_WITHIN_S = 5.0
+PRELOADED_WITHIN_S = 10.0
+"""How long a program may wait for the fork server to be ready, or to fork it, before it is started afresh."""
 MAX_FDS = 16
 CHUNK = 1 << 16
 
@@ -101,6 +106,19 @@ class Ending:
         self.deadline = time.monotonic() + GROUP_GONE_WITHIN_S
 
 
+class ForkServer:
+    """The fork server's process, and the programs that wait for it to be ready."""
+
+    __slots__ = ("deadline", "pid", "ready", "socket", "waiting")
+
+    def __init__(self, pid: int, ours: socket.socket) -> None:
+        self.pid = pid
+        self.socket = ours
+        self.ready = False
+        self.deadline = time.monotonic() + PRELOADED_WITHIN_S
+        self.waiting: list[tuple[dict[str, Any], int]] = []
+
+
 class Guardian:
     """Spawns, signals and reaps nodes until the harness is gone or asks to close."""
 
@@ -111,6 +129,8 @@ class Guardian:
         prctl(self.libc, PR_SET_CHILD_SUBREAPER, 1)
         self.nodes: dict[int, str] = {}
         self.ending: dict[int, Ending] = {}
+        self.forks: ForkServer | None = None
+        self.preload: dict[str, Any] | None = None
         self.fds: list[int] = []
         self.buffer = b""
         self.leaving = False
@@ -158,7 +178,7 @@ class Guardian:
             be_second(read, write, self.harness)
         os.close(read)
         self.second, self.second_pipe = pid, write
-        for group in (*self.nodes, *self.ending):
+        for group in (*self.nodes, *self.ending, *((self.forks.pid,) if self.forks else ())):
             self.tell_second(b"+", group)
 
     def tell_second(self, sign: bytes, group: int) -> None:
@@ -195,6 +215,10 @@ class Guardian:
         """Carry out one request."""
         if message["do"] == "start":
             self.start(message)
+        elif message["do"] == "preload":
+            self.preload = message
+            self.start_forks()
+            self.send({"id": message["id"]})
         elif message["do"] == "signal":
             self.signal(message)
         else:
@@ -211,28 +235,46 @@ class Guardian:
     # --- spawning ----------------------------------------------------------------------------------------------
 
     def start(self, message: dict[str, Any]) -> None:
-        """Spawn a node and answer when its program has been exec'd, or why it could not be."""
+        """Start a node: from the fork server, as soon as that is ready, or afresh."""
         stdin = self.fds.pop(0) if message["stdin"] else os.open(os.devnull, os.O_RDONLY)
+        if "module" in message and self.forks is None and self.preload is not None:  # it was killed
+            self.start_forks()
+        if "module" in message and self.forks is not None and not self.forks.ready:
+            self.forks.waiting.append((message, stdin))
+            return
+        self.start_now(message, stdin)
+
+    def start_now(self, message: dict[str, Any], stdin: int) -> None:
+        """Start a node and answer when its program runs, or why it could not be."""
+        told = self.fork_off(message, stdin) if "module" in message else None
+        if told is None:
+            told = self.spawn(message, stdin)
+        os.close(stdin)
+        if "pid" in told:
+            self.nodes[told["pid"]] = message["node"]
+            self.send({"id": message["id"], "pid": told["pid"], "t": time.monotonic_ns()})
+        else:
+            self.send({"id": message["id"], **told})
+
+    def spawn(self, message: dict[str, Any], stdin: int) -> dict[str, Any]:
+        """Fork and exec. Return ``pid`` when the program has been exec'd, else ``error`` and ``stage``."""
         read, write = os.pipe()
         try:
             pid = os.fork()
         except OSError as error:
-            for fd in (read, write, stdin):
+            for fd in (read, write):
                 os.close(fd)
-            self.send({"id": message["id"], "error": error.strerror, "stage": "fork"})
-            return
+            return {"error": error.strerror, "stage": "fork"}
         if pid == 0:
             self.become(message, stdin, write)
         os.close(write)
-        os.close(stdin)
         failure = read_all(read)
         if failure:
             os.waitpid(pid, 0)
             self.tell_second(b"-", pid)
-            self.send({"id": message["id"], **json.loads(failure)})
-            return
-        self.nodes[pid] = message["node"]
-        self.send({"id": message["id"], "pid": pid, "t": time.monotonic_ns()})
+            told: dict[str, Any] = json.loads(failure)
+            return told
+        return {"pid": pid}
 
     def become(self, message: dict[str, Any], stdin: int, report: int) -> NoReturn:
         """In the forked child: turn into the node, or report why not."""
@@ -261,6 +303,72 @@ class Guardian:
             os.write(report, json.dumps({"error": repr(error)[:1000], "stage": stage}).encode())
         finally:
             os._exit(127)
+
+    # --- the fork server ---------------------------------------------------------------------------------------
+
+    def start_forks(self) -> None:
+        """Start the fork server that was asked for. Where it dies before it is ready, there is none."""
+        if self.forks is not None or self.preload is None:
+            return
+        ours, theirs = socket.socketpair()
+        with theirs:
+            told = self.spawn(self.preload, theirs.fileno())
+        if "pid" not in told:
+            ours.close()
+            self.preload = None
+            return
+        self.forks = ForkServer(told["pid"], ours)
+        self.selector.register(ours, selectors.EVENT_READ, self.read_forks)
+
+    def read_forks(self) -> None:
+        """Fork what has waited for the server to be ready; start it afresh where the server has ended instead."""
+        forks = self.forks
+        if forks is None:
+            return
+        try:
+            forks.ready = bool(forks.socket.recv(CHUNK))
+        except OSError:
+            forks.ready = False
+        if forks.ready:
+            self.start_waiting(forks)
+        else:
+            self.drop_forks()
+
+    def drop_forks(self) -> None:
+        """Do without the fork server: end it, and start afresh what waits for it. One that was ready once is started again."""
+        forks, self.forks = self.forks, None
+        if forks is None:
+            return
+        kill_group(forks.pid)  # it is reaped with the others
+        self.selector.unregister(forks.socket)
+        forks.socket.close()
+        self.tell_second(b"-", forks.pid)
+        if forks.waiting and not self.leaving:
+            self.preload = None
+            self.start_waiting(forks)
+
+    def start_waiting(self, forks: ForkServer) -> None:
+        """Start everything that has waited, in its order."""
+        waiting, forks.waiting = forks.waiting, []
+        for message, stdin in waiting:
+            self.start_now(message, stdin)
+
+    def fork_off(self, message: dict[str, Any], stdin: int) -> dict[str, Any] | None:
+        """Let the fork server fork a node. Return what that says, ``None`` where there is no such program now."""
+        if self.forks is None or not self.forks.ready:
+            return None
+        read, write = os.pipe()
+        request = {name: message[name] for name in ("module", "words", "env", "cwd", "log")}
+        with contextlib.suppress(OSError):  # it has just died: the pipe will tell nothing
+            socket.send_fds(self.forks.socket, [json.dumps(request).encode() + b"\n"], [stdin, write])
+        os.close(write)
+        if not select.select([read], [], [], PRELOADED_WITHIN_S)[0]:
+            self.drop_forks()  # then the pipe ends: by its death, or by a program's, or as one that runs
+        said = read_all(read)
+        told: dict[str, Any] | None = json.loads(said) if said else None
+        if told is not None and "pid" in told:
+            self.tell_second(b"+", told["pid"])
+        return told
 
     # --- reaping -----------------------------------------------------------------------------------------------
 
@@ -291,6 +399,8 @@ class Guardian:
             if pid == self.second and not self.leaving:
                 os.close(self.second_pipe)
                 self.start_second()
+            elif self.forks is not None and pid == self.forks.pid:
+                self.drop_forks()
             elif pid in self.nodes:
                 left = seen.si_code == os.CLD_EXITED
                 event = {"event": "exited", "node": self.nodes.pop(pid), "pid": pid, "t": now}
@@ -311,7 +421,7 @@ class Guardian:
         """Serve until the harness is gone or asks to close; then end everything."""
         self.send({"event": "ready", "pid": self.pid, "second": self.second})
         while not self.leaving:
-            self.turn(POLL_S if self.ending else None)
+            self.turn(POLL_S if self.ending or (self.forks and self.forks.waiting) else None)
         self.selector.unregister(self.harness)
         self.end_everything()
         self.send({"event": "closed"})
@@ -321,6 +431,8 @@ class Guardian:
         for key, _ in self.selector.select(timeout_s):
             key.data()
         self.bury()
+        if self.forks is not None and self.forks.waiting and time.monotonic() >= self.forks.deadline:
+            self.drop_forks()
 
     def end_everything(self) -> None:
         """Kill every descendant until none is left; bounded. The second goes last."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import EventKind, NodeSpec, OnEvent
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
+FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 ANSWER_WITHIN_S: Final = 20.0
 """The guardian answers within milliseconds; more than this means that it hangs."""
@@ -193,6 +194,8 @@ class ProcessRuntime:
         self._by_pid: dict[int, ProcessNode] = {}
         self._requests: dict[int, _Request] = {}
         self._next_id = 0
+        self._preload: tuple[str, ...] = ()
+        self._preload_cwd = Path()
         self._lock = threading.Lock()
         self._closing = False
         self._farewell = False
@@ -247,10 +250,23 @@ class ProcessRuntime:
         if self._failure is not None:
             raise self._failure
 
+    def expect(self, preload: tuple[str, ...]) -> None:
+        """Start a process that imports these modules once, in this folder; the first time only. Programs are forked from it."""
+        self.check()
+        with self._lock:
+            if not preload or self._preload or self._closing:
+                return
+            self._preload, self._preload_cwd = preload, Path.cwd()
+        command = [self.python, str(FORK_SERVER), str(self._guardian.pid), str(self.directory.absolute()), *preload]
+        log = str(self.directory.absolute() / "guardian.log")
+        message = {"do": "preload", "argv": command, "env": dict(os.environ), "cwd": str(self._preload_cwd), "log": log}
+        self._ask(message, lambda _: None)
+
     def start(self, spec: NodeSpec) -> ProcessNode:
         """Start a node; return when its program runs. Raises StartError, or NodeStateError where its name is taken."""
         self.check()
         _check_spec(spec)
+        self.expect(spec.preload)
         read, write = _stdin_pipe() if spec.stdin_pipe else (None, None)
         node = self._admit(spec, write)
 
@@ -268,6 +284,7 @@ class ProcessRuntime:
             "cwd": None if spec.cwd is None else str(spec.cwd.absolute()),
             "log": str(node.log_path),
             "stdin": spec.stdin_pipe,
+            **self._forked(spec),
         }
         try:
             answer = self._ask(message, started, () if read is None else (read,))
@@ -323,6 +340,14 @@ class ProcessRuntime:
         except Exception:
             if value is None:
                 raise
+
+    def _forked(self, spec: NodeSpec) -> dict[str, Any]:
+        """Return what a program is forked by, which is so where what it imports has been imported, in its folder."""
+        python, *words = spec.argv
+        here = spec.cwd is not None and spec.cwd.absolute() == self._preload_cwd
+        if not spec.preload or spec.preload != self._preload or not here or python != self.python or words[:1] != ["-m"]:
+            return {}
+        return {"module": words[1], "words": words[2:]}
 
     # --- bookkeeping --------------------------------------------------------------------------------------------
 

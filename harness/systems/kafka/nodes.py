@@ -12,6 +12,7 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
+from harness.programs.clients import PRELOADS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.setup import environments
 
@@ -67,6 +68,7 @@ class StageNode:
             log=self.logs / f"{self.name}.log",
             cwd=Path.cwd(),
             container=ContainerSpec(folders=(self.failpoints.parent,)),
+            preload=() if self.client and self.client.python else PRELOADS.get(self.stage.client, ()),
         )
         self.node = self.runtime.start(spec)
         self._told = False

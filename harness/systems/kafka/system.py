@@ -12,7 +12,7 @@ from harness.core.cell import client_name
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.programs.clients import ADAPTERS, JAVA
+from harness.programs.clients import ADAPTERS, JAVA, PRELOADS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.clients import ClientSetup, prepare_client
@@ -160,6 +160,8 @@ class KafkaDeployed:
         format_all(self.servers)
         for server in self.servers:
             server.launch()
+        for client in self.clients:  # while the brokers start
+            self.runtime.expect(PRELOADS.get(client, ()))
         for server in self.servers:
             server.await_listening()
         self.observer.wait_ready()

@@ -1,0 +1,135 @@
+"""The fork server: a program that has imported what others are about to import, and forks them.
+
+    python fork_server.py <pid of the guardian> <folder of the nodes' logs> <module>...
+
+It imports the modules, writes ``ready`` to the socket that is its standard input, and then reads requests from it: a line
+of JSON ``{"module", "words", "env", "cwd", "log"}`` with two descriptors, the program's standard input and a pipe to report to.
+Each is answered on the pipe, by ``{"pid"}`` where the program runs, or by ``{"error", "stage"}``; the pipe's end without
+either means that there is no program.
+
+A program is forked twice, so that the guardian, which collects orphans, is its parent from its first line on: what the
+guardian knows and does about a node (its exit status and signal, its group, its death with the guardian's) is the same
+however it was started. What a fresh ``python -m module`` has of its own it has too: group and session, environment, folder,
+descriptors, ``__main__``, dice. One thread, for a fork takes no other along; where an import has left a second one, the server
+says so and leaves, and programs are started afresh.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+READY = b"ready\n"
+POLL_S = 0.0005
+CHUNK = 1 << 16
+
+
+def load(modules: list[str]) -> None:
+    """Import what the programs import. A program itself is forgotten again: it runs as ``__main__``, once in each process."""
+    for module in modules:
+        importlib.import_module(module)
+        parent, _, name = module.rpartition(".")
+        del sys.modules[module]
+        if parent:
+            delattr(sys.modules[parent], name)
+
+
+def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
+    """Fork programs until the guardian is gone. Returns in each program, with its request; in the server, with ``None``."""
+    buffer = b""
+    fds: list[int] = []
+    while True:
+        data, more, _, _ = socket.recv_fds(guardian, CHUNK, 2)
+        if not data:
+            return None
+        buffer, fds = buffer + data, fds + more
+        if not buffer.endswith(b"\n"):
+            continue
+        message: dict[str, Any] = json.loads(buffer)
+        if fork_twice(guardian_pid):
+            become(message, *fds)
+            return message
+        for fd in fds:
+            os.close(fd)
+        buffer, fds = b"", []
+
+
+def fork_twice(guardian_pid: int) -> bool:
+    """Fork a child of the guardian's; true in it."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return False
+    between = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while (parent := os.getppid()) == between:
+        time.sleep(POLL_S)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if parent != guardian_pid or libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) or os.getppid() != guardian_pid:
+        os._exit(127)  # the guardian has died meanwhile
+    return True
+
+
+def become(message: dict[str, Any], stdin: int, report: int) -> None:
+    """Give this process what is the program's own; report that it runs, or why not, and end."""
+    stage = "fork"
+    try:
+        os.setsid()
+        stage = "log"
+        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for source, target in ((stdin, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        for fd in (stdin, log):
+            os.close(fd)
+        if message["cwd"] is not None:
+            stage = "cwd"
+            os.chdir(message["cwd"])
+        os.environ.clear()
+        os.environ.update(message["env"])
+        ctypes.CDLL(None).prctl(PR_SET_NAME, message["module"].rpartition(".")[2].encode(), 0, 0, 0)
+        told: dict[str, Any] = {"pid": os.getpid()}
+    except OSError as error:
+        told = {"error": error.strerror, "stage": stage}
+    os.write(report, json.dumps(told).encode())
+    os.close(report)
+    if "error" in told:
+        os._exit(127)
+
+
+def main() -> None:
+    """Load, serve, and in each program run it: to the very end, as if it had been started by itself."""
+    guardian_pid, modules = int(sys.argv[1]), sys.argv[3:]
+    sys.path[0] = str(Path.cwd())
+    guardian = socket.socket(fileno=os.dup(0))
+    load(modules)
+    if len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 - counted, not used
+        sys.stderr.write(f"fork server: one of {', '.join(modules)} starts a thread when it is imported\n")
+        sys.stderr.flush()
+        os._exit(1)  # the thread is not waited for
+    gc.collect()
+    gc.freeze()  # what is shared stays shared
+    guardian.sendall(READY)
+    message = serve(guardian, guardian_pid)
+    guardian.close()
+    if message is not None:
+        sys.argv = [message["module"], *message["words"]]
+        runpy.run_module(message["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
