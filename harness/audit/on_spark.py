@@ -12,16 +12,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from harness.audit.findings import Example, Findings, Gathering, PageFindings, compare
-from harness.audit.local import AuditError, examples_of, range_pages, refuse_unreadable, usable
-from harness.audit.pages import NUMBERS, PAGE_BITS, Keys, Order, Tally, encode, merge, pack, packed
-from harness.audit.session import one_line
+from harness.audit.local import AuditError, examples_of, range_pages, refuse_unreadable
+from harness.audit.logs import Log, counted_log, log_of, places_in_log
+from harness.audit.pages import NUMBERS, PAGE_BITS, encode, merge
+from harness.audit.partials import ARRIVED, CHUNKS, OFFERED, PARTIAL, SUMMARY, count_rows, partial_rows
+from harness.audit.session import one_line, said_in_a_task
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
 from harness.audit.topic import extent_of
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from harness.audit.spec import Side
     from harness.audit.topic import Extent
 
-PARTIAL: Final = "side int, key string, page long, data binary, reordered long, unreadable long"
-"""What a task gives on: a page of a side, or (side SUMMARY) what it counted beside pages."""
 LISTS: Final = ("runs", "again", "phantoms")
 NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", "reordered", "unreadable")
 FOUND: Final = (
@@ -46,16 +45,15 @@ FOUND: Final = (
 PAIRS: Final = pa.list_(pa.list_(pa.int64()))
 SPECIAL: Final = {"key": pa.string(), "side": pa.int32(), "phantom_page": pa.binary()}
 FOUND_ARROW: Final = pa.schema([(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES])
-OFFERED, ARRIVED, SUMMARY = 0, 1, 2
 SUMMED: Final = {"reordered", "unreadable"}
-LIVE_PAGES: Final = 2048
-"""64 MiB per task while it counts."""
 NUMBER: Final = "^[0-9]{1,13}$"
 PAGES_OF_A_TASK: Final = 4096
 """Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
 FETCHES: Final = {"kafka.max.poll.records": "100000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
 """Spark asks the broker for a partition's ends after each poll, and throws away what was fetched beyond it: with the client's
 own 500 records a poll, nine tenths of each fetch. A SPEC may say otherwise."""
+LEFT_TO_SPARK: Final = ("NotOursToReadError", "ModuleNotFoundError")
+"""What a task says that cannot fetch for itself: Spark's connector reads what the Java client reads, and needs no package."""
 PICKED: Final = 10_000
 """Pages with duplicates up to which only their rows are looked at again."""
 
@@ -63,24 +61,35 @@ PICKED: Final = 10_000
 def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
     """Compare two sides. Raises AuditError where one of them cannot be read whole."""
     try:
-        return _audit(spark, offered, arrived)
+        try:
+            return _audit(spark, offered, arrived, straight=True)
+        except PySparkException as error:
+            if not any(name in str(error) for name in LEFT_TO_SPARK):
+                raise
+            return _audit(spark, offered, arrived, straight=False)
     except (PySparkException, Py4JError) as error:
-        raise AuditError(f"Spark could not read everything: {shown(one_line(error))}") from error
+        raise AuditError(f"Spark could not read everything: {shown(said_in_a_task(error) or one_line(error))}") from error
 
 
-def _audit(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
+def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool) -> Findings:
+    """Compare two sides. ``straight``: topics are fetched from their leaders by the tasks themselves, where that can be done."""
     known, seen = _extent(spark, offered), _extent(spark, arrived)
+    log = log_of(arrived, seen) if straight else None
     right = rows_of(spark, arrived, seen)
     if isinstance(offered, NumberedRange):
         source, left = _spans(spark, offered), _range_partials(spark, offered)
     else:
         source = rows_of(spark, offered, known)
-        left = _partials(source, OFFERED, offered)
-    parts = left.unionAll(_partials(right, ARRIVED, arrived)).repartition("key", "page").sortWithinPartitions("key", "page")
+        left = _side(source, OFFERED, offered, log_of(offered, known) if straight else None)
+    there = _side(right, ARRIVED, arrived, log)
+    parts = left.unionAll(there).repartition("key", "page").sortWithinPartitions("key", "page")
     gathering = Gathering()
+    chunks: list[bytes] = []
     missing_ids = 0
     for row in parts.mapInArrow(_meet, FOUND).collect():
-        if row["side"] == ARRIVED:
+        if row["side"] == CHUNKS:
+            chunks.append(row["phantom_page"])
+        elif row["side"] == ARRIVED:
             gathering.reordered += row["reordered"]
             gathering.unreadable += row["unreadable"]
         elif row["side"] == OFFERED:
@@ -89,12 +98,13 @@ def _audit(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
             gathering.pages.append(_page_of(row.asDict()))
     refuse_unreadable(offered, missing_ids)
     if arrived.ordered and (phantoms := gathering.phantoms()):
-        again = _partials(right, ARRIVED, arrived, phantoms).where(f.col("side") == SUMMARY).agg(f.sum("reordered")).first()
+        summary = _side(right, ARRIVED, arrived, log, phantoms).where(f.col("side") == SUMMARY)
+        again = summary.agg(f.sum("reordered")).first()
         gathering.reordered = int(again[0] or 0) if again else 0
     found = gathering.findings(ordered=arrived.ordered)
     found = _with_origins(found, gathering, arrived, right, source)
     unknown, unseen = (() if extent is None else extent.doubts for extent in (known, seen))
-    return replace(found, examples=_examples(gathering, right), unknown=unknown, unseen=unseen)
+    return replace(found, examples=_examples(gathering, right, log, chunks), unknown=unknown, unseen=unseen)
 
 
 def _extent(spark: SparkSession, side: Side) -> Extent | None:
@@ -105,6 +115,13 @@ def _page_of(row: dict[str, Any]) -> PageFindings:
     fields = {name: value for name, value in row.items() if name not in {"side", *SUMMED}}
     lists = {name: tuple(tuple(pair) for pair in fields[name]) for name in LISTS}
     return PageFindings(**{**fields, **lists})
+
+
+def _side(rows: DataFrame, side: int, spec: Rows, log: Log | None, phantoms: Mapping[str, Ints] | None = None) -> DataFrame:
+    """Count a side: its rows as Spark reads them, or, given a log, as its tasks fetch them."""
+    if log is None:
+        return _partials(rows, side, spec, phantoms)
+    return counted_log(rows.sparkSession, log, side, ordered=spec.ordered and side == ARRIVED, phantoms=phantoms or {})
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
@@ -119,48 +136,9 @@ def _partials(rows: DataFrame, side: int, spec: Rows, phantoms: Mapping[str, Int
         rows = (rows.repartition(f.col(keyed)) if keyed else rows.coalesce(1)).sortWithinPartitions("recorded")
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from _count(batches, side, ordered=ordered, phantoms=phantoms or {})
+        yield from count_rows(batches, side, ordered=ordered, phantoms=phantoms or {})
 
     return rows.select(*columns).mapInArrow(count, PARTIAL)
-
-
-def _count(
-    batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
-) -> Iterator[pa.RecordBatch]:
-    """Count what one task sees: its pages, and a summary."""
-    tally, order, keys, streams = Tally(LIVE_PAGES), Order(), Keys(), Keys()
-    unreadable, unknown = 0, packed(phantoms, keys)
-    for batch in batches:
-        names = batch.schema.names
-        codes, numbers, good = usable(batch.column("key") if "key" in names else None, batch.column("number"), keys)
-        unreadable += len(good) - int(good.sum())
-        ids = pack(codes, numbers)
-        if not ordered:
-            tally.add(ids)
-            continue
-        fresh = tally.add_in_order(ids) & ~np.isin(ids, unknown)
-        if "stream" in names:
-            order.add(streams.codes(batch.column("stream"))[good][fresh], numbers[fresh])
-        else:
-            order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
-    yield _batch([(SUMMARY, str(side), -1, b"", order.reordered, unreadable)])
-    pages: list[tuple[int, str, int, bytes, int, int]] = []
-    for code, page, data in tally.pages():
-        pages.append((side, keys.names[code], page, data, 0, 0))
-        if len(pages) == 1000:  # noqa: PLR2004 - a batch of some 100 kB to 10 MB
-            yield _batch(pages)
-            pages.clear()
-    if pages:
-        yield _batch(pages)
-
-
-def _batch(rows: list[tuple[int, str, int, bytes, int, int]]) -> pa.RecordBatch:
-    sides, keys, pages, data, reordered, unreadable = zip(*rows, strict=True)
-    return pa.record_batch({
-        "side": pa.array(sides, pa.int32()), "key": pa.array(keys, pa.string()), "page": pa.array(pages, pa.int64()),
-        "data": pa.array(data, pa.binary()), "reordered": pa.array(reordered, pa.int64()),
-        "unreadable": pa.array(unreadable, pa.int64()),
-    })  # fmt: skip
 
 
 def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
@@ -177,14 +155,14 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
             for job in frame.to_pylist():
                 part = NumberedRange("", (Span(job["key"], job["first"], job["last"]),))
                 rows = [(OFFERED, key, page, encode(copies), 0, 0) for key, page, copies in range_pages(part)]
-                yield _batch(rows)
+                yield partial_rows(rows)
 
     frame = spark.createDataFrame(jobs, "key string, first long, last long")
     return frame.repartition(min(len(jobs), 64)).mapInArrow(make, PARTIAL)
 
 
 def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Compare all that was counted of each page; the rows of a page stand together."""
+    """Compare all that was counted of each page; the rows of a page stand together. What stands where is passed on."""
     at: tuple[str, int] | None = None
     parts: list[tuple[int, bytes, int, int]] = []
     done: list[dict[str, Any]] = []
@@ -203,7 +181,10 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _met(key: str, page: int, parts: list[tuple[int, bytes, int, int]]) -> dict[str, Any]:
-    """Compare what was counted of one page; or add up the summaries of a side."""
+    """Compare what was counted of one page; or add up the summaries of a side; or pass on what stands where in a log."""
+    if parts[0][0] == CHUNKS:
+        passed = PageFindings(key, page, phantom_page=b"".join(part[1] for part in parts))
+        return dataclasses.asdict(passed) | {"side": CHUNKS, "reordered": 0, "unreadable": 0}
     if parts[0][0] == SUMMARY:
         more = {"side": int(key), "reordered": sum(part[2] for part in parts), "unreadable": sum(part[3] for part in parts)}
         return dataclasses.asdict(PageFindings(key, page)) | more
@@ -368,19 +349,24 @@ def _only_offered(copies: DataFrame, offered: DataFrame) -> DataFrame:
     return copies.join(f.broadcast(offered), within, "left_semi")
 
 
-def _examples(gathering: Gathering, rows: DataFrame) -> tuple[Example, ...]:
-    """Look for the places of some duplicated and phantom ids, where there are any."""
+def _examples(gathering: Gathering, rows: DataFrame, log: Log | None, chunks: list[bytes]) -> tuple[Example, ...]:
+    """Look for the places of some duplicated and phantom ids, where there are any; in a log, only where they may stand."""
     wanted = gathering.wanted()
     places: dict[tuple[str, int], list[str]] = {}
     nameless: list[str] = []
-    if "place" not in rows.columns:
+    if log is None and "place" not in rows.columns:
         return examples_of(wanted, places, nameless)
+    numbers = sorted({number for _, number in wanted})
+    if log is not None:
+        rows = places_in_log(rows.sparkSession, log, numbers, b"".join(chunks), unreadable=gathering.unreadable > 0)
+        rows = rows.cache()
     if wanted:
-        numbers = sorted({number for _, number in wanted})
         hits = _keyed(rows).where(f.col("number").isin(numbers)).select("key", "number", "place").limit(10_000)
         for row in hits.collect():
             if (row["key"], row["number"]) in wanted:
                 places.setdefault((row["key"], row["number"]), []).append(row["place"])
     if gathering.unreadable:
         nameless = [row["place"] for row in rows.where(f.col("number").isNull()).select("place").limit(10).collect()]
+    if log is not None:
+        rows.unpersist()
     return examples_of(wanted, places, nameless)

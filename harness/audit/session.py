@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -135,3 +136,9 @@ def one_line(error: BaseException) -> str:
         java = cause
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:400] if lines else type(error).__name__
+
+
+def said_in_a_task(error: BaseException) -> str | None:
+    """Return the one line of an UnreadableError that a Python task raised, or None."""
+    found = re.search(r"UnreadableError: (.*)", str(error))
+    return found[1].strip()[:400] if found else None

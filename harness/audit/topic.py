@@ -15,6 +15,8 @@ from harness.audit.session import one_line
 from harness.audit.spec import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from harness.audit.spec import Rows
@@ -33,11 +35,22 @@ HINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """From where to where a topic is read, as Spark wants it (JSON), and why that may not be everything."""
+    """From where to where a topic is read, per partition, and why that may not be everything."""
 
-    starting: str
-    ending: str
+    topic: str
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
     doubts: tuple[str, ...]
+
+    @property
+    def starting(self) -> str:
+        """As Spark wants it: JSON."""
+        return json.dumps({self.topic: {str(p): at for p, at in self.starts.items()}})
+
+    @property
+    def ending(self) -> str:
+        """As Spark wants it: JSON."""
+        return json.dumps({self.topic: {str(p): at for p, at in self.ends.items()}})
 
 
 def extent_of(spark: SparkSession, side: Rows) -> Extent:
@@ -90,8 +103,7 @@ def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
     ]
     if _compacted(jvm, admin, side.topic):
         doubts.append(f"{side.topic} is compacted: copies may be gone")
-    text = [{side.topic: {str(p): at for p, at in found.items()}} for found in (starts, stable)]
-    return Extent(json.dumps(text[0]), json.dumps(text[1]), tuple(doubts))
+    return Extent(side.topic, starts, stable, tuple(doubts))
 
 
 def _offsets(jvm: Any, admin: Any, topic: str, partitions: list[int], *, kind: Any, isolation: str) -> dict[int, int]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaProducer
 
 from harness import registry
+from harness.audit import on_spark
 from harness.audit.findings import Findings, Span, rule
 from harness.audit.local import AuditError
 from harness.audit.on_spark import audit_on_spark
 from harness.audit.spec import Rows, parse
+from harness.audit.texts import reader_of
 from harness.core.record import Record
 from harness.core.scenario import Deployment
 from harness.core.semantics import Semantic
@@ -108,6 +112,39 @@ def test_two_topics_by_header_by_json_and_by_pattern(spark: SparkSession, kafka:
         assert (found.offered, found.arrived, found.lost, found.duplicated, found.phantom) == (100, 89, 11, 1, 1)
         assert found.reordered == 1
         assert found.lost_ranges == (Span("a", 90, 100),)
+
+
+def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka: Any) -> None:
+    """Random transactions, each codec, foreign ids, damage, order, phantoms: both ways find the very same, places included."""
+    servers, rng = kafka.broker.bootstrap, random.Random(11)
+    kafka.observer.create_topics({"random": (2, {})})
+    for codec in (None, "gzip", "snappy", "lz4", "zstd"):
+        producer = KafkaProducer(bootstrap_servers=servers, transactional_id=f"t-{codec}", compression_type=codec, linger_ms=5)
+        producer.init_transactions()
+        for _ in range(6):
+            producer.begin_transaction()
+            for _ in range(rng.randint(1, 60)):
+                number = rng.choice([*range(400), 5000])
+                value = rng.choice([f"{number};é\n", f"{number};", f"{number};", "none", ""]).encode() + b"x" * rng.randint(
+                    0, 300
+                )
+                key = rng.choice([None, b"a", b"b"])
+                producer.send("random", value, key=key, partition=number % 2, headers=[("n", str(number).encode())])
+            producer.flush()
+            if rng.random() < 0.3:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        producer.close()
+    for options in ("id=header:n&key=key", "id=value&key=key&pattern=^(\\d%2B);(?:.*x)?$"):
+        arrived = parse(f"kafka:{servers}/random#{options}")
+        assert isinstance(arrived, Rows)
+        assert reader_of(arrived) is not None
+        offered = parse("range:0-449,a=0-449")
+        fetched, read = (on_spark._audit(spark, offered, arrived, straight=way) for way in (True, False))
+        assert min(fetched.arrived, fetched.lost, fetched.duplicated, fetched.phantom, fetched.reordered) > 0
+        assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
+        assert replace(fetched, examples=()) == replace(read, examples=())
 
 
 def test_a_topic_that_cannot_be_read(spark: SparkSession, kafka: Any) -> None:

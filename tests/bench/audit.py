@@ -228,7 +228,7 @@ def topic(count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         deployed: Any = system.deploy(Deployment.OWN, Path(name))
         try:
-            deployed.observer.create_topics({"audit": (PARTITIONS, {})})
+            deployed.observer.create_topics({"audit": (PARTITIONS, {}), "small": (PARTITIONS, {})})
             row = measured(["--one", "topic", deployed.broker.bootstrap, str(count)], (PLANTED, PLANTED))
         finally:
             deployed.close()
@@ -249,19 +249,17 @@ def of_topic(servers: str, count: int) -> Found:
         again = spark.range(PLANTED).select((f.col("id") * 2 * step + step).alias("id"))
         value = f.rpad(f.concat(f.col("id").cast("string"), f.lit(" ")), PAYLOAD, "x")
         both = ids.unionAll(again).select(value.alias("value"), (f.col("id") % PARTITIONS).cast("int").alias("partition"))
+        few = spark.range(1000).select(f.col("id").cast("string").alias("value"))
+        few.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "small").save()
         both.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", "audit").save()
         side = parse(f"kafka:{servers}/audit#id=value&pattern=^(\\d%2B) ")
         assert isinstance(side, Rows)
-        audit_on_spark(spark, parse("range:0-1"), parse(f"parquet:{_tiny()}"))  # type: ignore[arg-type]
+        small = parse(f"kafka:{servers}/small#id=value")
+        assert isinstance(small, Rows)
+        audit_on_spark(spark, parse("range:0-999"), small)
         since = _now()
         found = audit_on_spark(spark, parse(f"range:0-{count - 1}"), side)
         return found.lost, found.duplicated, *_spent(since)
-
-
-def _tiny() -> Path:
-    path = Path(tempfile.mkdtemp()) / "tiny.parquet"
-    pq.write_table(pa.table({"id": [0, 1]}), path)
-    return path
 
 
 def main() -> None:

@@ -1,0 +1,336 @@
+"""Record batches as a broker sends them, read column by column: where in the bytes each record's key and value stand.
+
+Only the length of a record is read one by one; everything behind it is worked out for all records of a fetch at once.
+What no reader that reads committed may see is left out: control batches, and batches of aborted transactions.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from kafka import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from harness.audit.pages import Flags, Ints
+
+Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps, producer id and epoch,
+base sequence, count."""
+BEFORE_LENGTH: Final = 12
+CHECKED_FROM: Final = 21
+MAGIC: Final = 2
+COMPRESSION, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
+ABORT: Final = 0
+LAST_BYTE: Final = 0x80
+"""A byte of a varint from which on there is another one."""
+VARINT_BYTES: Final = 10
+IN_STEP: Final = 64
+"""Batches side by side from which on it pays to walk through all of them at once."""
+PADDING: Final = bytes(64)
+"""Behind the last record, so that reading on never leaves the array: what is read there is thrown away, or found out."""
+
+
+class NotOursToReadError(Exception):
+    """What this reader does not read, and the Java client does: the audit is run again by Spark's own connector."""
+
+
+class DamagedBatchError(Exception):
+    """The bytes of a batch are not what was stored: one line that says where."""
+
+
+def _gzip(data: bytes) -> bytes:
+    return bytes(codec.gzip_decode(data))
+
+
+def _snappy(data: bytes) -> bytes:
+    return bytes(codec.snappy_decode(data))
+
+
+def _lz4(data: bytes) -> bytes:
+    return bytes(codec.lz4_decode(data))
+
+
+def _zstd(data: bytes) -> bytes:
+    return bytes(codec.zstd_decode(data))
+
+
+DECOMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one partition. ``data`` are their bytes; arrays have one item per record, positions are within ``data``.
+
+    A length of -1 is a null. ``headers_at`` is where the count of the headers stands.
+    """
+
+    data: bytes
+    offsets: Ints
+    key_at: Ints
+    key_length: Ints
+    value_at: Ints
+    value_length: Ints
+    headers_at: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def value(self) -> pa.Array:
+        """Return the values, as text that may not be UTF-8."""
+        return slices(self.data, self.value_at, self.value_length)
+
+    def key(self) -> pa.Array:
+        """Return the keys, as text that may not be UTF-8."""
+        return slices(self.data, self.key_at, self.key_length)
+
+    def header(self, name: str) -> pa.Array:
+        """Return the last header of that name, null where a record has none. Raises DamagedBatchError."""
+        view = _view(self.data)
+        wanted = np.frombuffer(name.encode(), dtype=np.uint8)
+        left, at = _varints(view, self.headers_at)
+        found_at, found_length = np.zeros_like(left), np.full_like(left, -1)
+        rows = np.flatnonzero(left > 0)
+        left, at = left[rows], at[rows]
+        while len(rows):
+            length, at = _varints(view, at)
+            value_length, value_at = _varints(view, _inside(view, at + np.maximum(length, 0)))
+            hit = length == len(wanted)
+            for place in range(len(wanted)):
+                hit &= view[np.where(hit, at + place, 0)] == wanted[place]
+            found_at[rows[hit]], found_length[rows[hit]] = value_at[hit], value_length[hit]
+            at = _inside(view, value_at + np.maximum(value_length, 0))
+            left = left - 1
+            more = left > 0
+            rows, left, at = rows[more], left[more], at[more]
+        return slices(self.data, found_at, found_length)
+
+    def between(self, first: int, end: int) -> Records:
+        """Return the records with these offsets, ``end`` not among them."""
+        if not len(self) or (self.offsets[0] >= first and self.offsets[-1] < end):
+            return self
+        good = (self.offsets >= first) & (self.offsets < end)
+        columns = (self.offsets, self.key_at, self.key_length, self.value_at, self.value_length, self.headers_at)
+        return Records(self.data, *(column[good] for column in columns))
+
+
+def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
+    """Return slices of ``data`` as text; null where a length is negative. The slices must ascend; nulls may lie anywhere."""
+    there = length >= 0
+    size = np.where(there, length, 0)
+    if not there.all():
+        at = np.maximum.accumulate(np.where(there, at, 0))
+    ends = at + size
+    if not there.all():
+        # a null has no length and stands where the one before it ended, so that offsets ascend
+        ends = np.maximum.accumulate(ends)
+        at = np.where(there, at, np.concatenate([[0], ends[:-1]]))
+        ends = at + size
+    # every second element is a gap between two slices: no byte is copied before the gaps are left out
+    offsets = np.empty(2 * len(at) + 1, dtype=np.int32)
+    offsets[0:-1:2], offsets[1::2] = at, ends
+    offsets[-1] = ends[-1] if len(ends) else 0
+    whole = pa.StringArray.from_buffers(2 * len(at), pa.py_buffer(offsets), pa.py_buffer(data))
+    picked = whole.take(pa.array(np.arange(0, 2 * len(at), 2)))
+    if there.all():
+        return picked
+    return pc.if_else(pa.array(there), picked, pa.scalar(None, pa.string()))
+
+
+def next_offset(data: bytes) -> int | None:
+    """Return the offset behind the last whole batch of a fetch; None where there is no whole batch."""
+    at, last = 0, None
+    while at + HEADER.size <= len(data):
+        length = int.from_bytes(data[at + 8 : at + BEFORE_LENGTH], "big")
+        end = at + BEFORE_LENGTH + length
+        if end > len(data) or length <= 0:
+            break
+        last = int.from_bytes(data[at : at + 8], "big") + int.from_bytes(data[at + 23 : at + 27], "big") + 1
+        at = end
+    return last
+
+
+def read(data: bytes, aborted: Iterable[tuple[int, int]]) -> Records:
+    """Read the visible records of one fetch; ``aborted`` are (first offset, producer id) of aborted transactions.
+
+    A last batch that is not whole is left out: it comes with the next fetch. Raises DamagedBatchError where a checksum
+    or a length is wrong, NotOursToReadError for formats older than Kafka 0.11.
+    """
+    pending = list(aborted)
+    heapq.heapify(pending)
+    gone: set[int] = set()
+    parts: list[bytes] = []
+    bases: list[int] = []
+    counts: list[int] = []
+    starts: list[int] = []
+    at = size = 0
+    while at + HEADER.size <= len(data):
+        base, length, _, magic, crc, attributes, last, _, _, producer, _, _, count = HEADER.unpack_from(data, at)
+        if magic != MAGIC:
+            raise NotOursToReadError(f"a batch at offset {base} has the old format {magic}")
+        end = at + BEFORE_LENGTH + length
+        if end > len(data):
+            break
+        body = data[at + HEADER.size : end]
+        if length < HEADER.size - BEFORE_LENGTH or google_crc32c.value(data[at + CHECKED_FROM : end]) != crc:
+            raise DamagedBatchError(f"the batch at offset {base} is damaged: its checksum is wrong")
+        at = end
+        while pending and pending[0][0] <= base + last:
+            gone.add(heapq.heappop(pending)[1])
+        if attributes & CONTROL:
+            if count and _marker(body) == ABORT:
+                gone.discard(producer)
+            continue
+        if attributes & TRANSACTIONAL and producer in gone:
+            continue
+        if attributes & COMPRESSION:
+            body = _decompressed(body, attributes & COMPRESSION, base)
+        parts.append(body)
+        bases.append(base)
+        counts.append(count)
+        starts.append(size)
+        size += len(body)
+    return _records(b"".join([*parts, PADDING]), starts, counts, bases)
+
+
+def _marker(body: bytes) -> int:
+    """Return the type of a control record, -1 where it has none: length, attributes, two deltas, then the key."""
+    view = np.frombuffer(body + PADDING, dtype=np.uint8)
+    fields = _fields(view, np.array([_skip(body, 0)], dtype=np.int64))
+    key_at, key_length = int(fields[1][0]), int(fields[2][0])
+    return int.from_bytes(body[key_at + 2 : key_at + 4], "big", signed=True) if key_length >= 4 else -1  # noqa: PLR2004
+
+
+def _skip(body: bytes, at: int) -> int:
+    while body[at] >= LAST_BYTE:
+        at += 1
+    return at + 1
+
+
+def _decompressed(body: bytes, kind: int, base: int) -> bytes:
+    if kind not in DECOMPRESS:
+        raise NotOursToReadError(f"the batch at offset {base} has an unknown compression, {kind}")
+    try:
+        return DECOMPRESS[kind](body)
+    except Exception as error:
+        raise DamagedBatchError(f"the batch at offset {base} cannot be decompressed: {error}") from error
+
+
+def _records(data: bytes, starts: list[int], counts: list[int], bases: list[int]) -> Records:
+    """Find every record, then work out its parts for all of them at once."""
+    limits = [*starts, len(data) - len(PADDING)][1:]
+    find = _in_step if sum(counts) >= IN_STEP * max(counts, default=1) else _one_by_one
+    places, ends, reached = find(data, starts, counts)
+    for base, at, limit in zip(bases, reached, limits, strict=True):
+        if at != limit:
+            raise DamagedBatchError(f"the batch at offset {base} is damaged: its records end {at - limit} bytes behind it")
+    deltas, key_at, key_length, value_at, value_length, headers_at = _fields(_view(data), places)
+    if bool((headers_at >= ends).any()):
+        raise DamagedBatchError("a record's parts are longer than it")
+    offsets = np.repeat(np.array(bases, dtype=np.int64), counts) + deltas
+    return Records(data, offsets, key_at, key_length, value_at, value_length, headers_at)
+
+
+def _one_by_one(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
+    """Return where each record begins behind its length, and ends; and where the last one of each batch ends."""
+    places = np.empty(sum(counts), dtype=np.int64)
+    ends = np.empty(len(places), dtype=np.int64)
+    reached: list[int] = []
+    row, most = 0, len(data) - VARINT_BYTES
+    for at, count in zip(starts, counts, strict=True):
+        for _ in range(count):
+            if at > most:
+                break
+            byte = data[at]
+            at += 1  # noqa: PLW2901 - walks from record to record
+            length = byte & 0x7F
+            shift = 7
+            while byte >= LAST_BYTE:
+                byte = data[at]
+                at += 1  # noqa: PLW2901
+                length |= (byte & 0x7F) << shift
+                shift += 7
+            places[row] = at
+            at += length >> 1  # noqa: PLW2901 - zigzag: a length is never negative
+            ends[row] = at
+            row += 1
+        reached.append(at)
+    return places, ends, reached
+
+
+def _in_step(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
+    """Find what :func:`_one_by_one` finds: the first records of all batches, then the second ones, and so on."""
+    view, many = _view(data), np.array(counts, dtype=np.int64)
+    order = np.argsort(-many, kind="stable")  # whoever still has records stands in front
+    at = np.array(starts, dtype=np.int64)[order]
+    rows = (np.cumsum(many) - many)[order]
+    left = many[order]
+    places = np.empty(int(many.sum()), dtype=np.int64)
+    ends = np.empty(len(places), dtype=np.int64)
+    for step in range(max(counts)):
+        some = int(np.searchsorted(-left, -step, side="left"))
+        length, behind = _varints(view, at[:some])
+        places[rows[:some] + step] = behind
+        at[:some] = _inside(view, behind + length)
+        ends[rows[:some] + step] = at[:some]
+    reached = np.empty_like(at)
+    reached[order] = at
+    return places, ends, reached.tolist()
+
+
+def _fields(view: Bytes, at: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """Return of each record: its offset's delta, place and length of its key and of its value, place of its headers."""
+    at = _past_varints(view, at + 1)  # attributes; then the timestamp
+    deltas, at = _varints(view, at)
+    key_length, key_at = _varints(view, at)
+    value_length, value_at = _varints(view, _inside(view, key_at + np.maximum(key_length, 0)))
+    headers_at = _inside(view, value_at + np.maximum(value_length, 0))
+    return deltas, key_at, key_length, value_at, value_length, headers_at
+
+
+def _view(data: bytes) -> Bytes:
+    return np.frombuffer(data, dtype=np.uint8)
+
+
+def _inside(view: Bytes, at: Ints) -> Ints:
+    """Return the places. Raises DamagedBatchError where one is none."""
+    if len(at) and int(at.max()) > len(view) - VARINT_BYTES:
+        raise DamagedBatchError("a record's parts are longer than it")
+    return at
+
+
+def _past_varints(view: Bytes, at: Ints) -> Ints:
+    at = at.copy()
+    rows = np.flatnonzero(view[at] >= LAST_BYTE)
+    while len(rows):
+        at[rows] += 1
+        rows = rows[view[at[rows]] >= LAST_BYTE]
+    return _inside(view, at + 1)
+
+
+def _varints(view: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """Read one signed varint of each record. Returns the numbers, and the places behind them."""
+    byte = view[at]
+    raw = (byte & 0x7F).astype(np.int64)
+    after = at + 1
+    rows: Flags | Ints = np.flatnonzero(byte >= LAST_BYTE)
+    shift = 7
+    while len(rows):
+        if shift > 7 * (VARINT_BYTES - 1):
+            raise DamagedBatchError("a number in a record has no end")
+        more = view[after[rows]]
+        raw[rows] |= (more & 0x7F).astype(np.int64) << shift
+        after[rows] += 1
+        rows = rows[more >= LAST_BYTE]
+        shift += 7
+    return (raw >> 1) ^ -(raw & 1), _inside(view, after)

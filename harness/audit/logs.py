@@ -1,0 +1,149 @@
+"""A topic as a side of an audit, fetched and counted by Spark's Python tasks themselves: no row passes through a JVM.
+
+One task reads one partition, in order. Beside what it counts it keeps which numbers stand in which fetch, so that the second
+look, for the places of duplicates and phantoms, fetches only where they may stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.audit.partials import ARRIVED, CHUNKS, PARTIAL, count_rows, partial_rows
+from harness.audit.texts import reader_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from harness.audit.batches import Records
+    from harness.audit.fetching import Stretch
+    from harness.audit.pages import Ints
+    from harness.audit.spec import Rows
+    from harness.audit.texts import Columns
+    from harness.audit.topic import Extent
+
+PLACES: Final = "key string, number long, place string"
+PLACES_ARROW: Final = pa.schema([("key", pa.string()), ("number", pa.int64()), ("place", pa.string())])
+CHUNK: Final = 6
+"""Of each fetch, as int64: partition, first offset, offset behind it, least number, greatest number, rows without a number."""
+NAMELESS_CHUNKS: Final = 10
+LOOKING_TASKS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is to be read of a topic."""
+
+    side: Rows
+    stretches: tuple[Stretch, ...]
+
+
+def log_of(side: Any, extent: Extent | None) -> Log | None:
+    """Return a topic that tasks can fetch themselves, or None: encryption, log-in, other options and ids in JSON are Spark's."""
+    from harness.audit.fetching import Stretch  # noqa: PLC0415 - a quarter of a second
+
+    if extent is None or side.more or reader_of(side) is None:
+        return None
+    ends = extent.ends
+    return Log(side, tuple(
+        Stretch(side.at, side.topic, partition, first, ends[partition])
+        for partition, first in sorted(extent.starts.items()) if first < ends[partition]
+    ))  # fmt: skip
+
+
+def counted_log(spark: SparkSession, log: Log, side: int, *, ordered: bool, phantoms: Mapping[str, Ints]) -> DataFrame:
+    """Count a topic, a task per partition; ``phantoms`` are left out of the order, where they are known."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for at in _numbers(batches):
+            chunks: list[Ints] = []
+            yield from count_rows(_rows(log.side, log.stretches[at], chunks), side, ordered=ordered, phantoms=phantoms)
+            if side == ARRIVED and chunks:
+                yield partial_rows([(CHUNKS, str(at), -2, np.concatenate(chunks).tobytes(), 0, 0)])
+
+    return _tasks(spark, len(log.stretches)).mapInArrow(count, PARTIAL)
+
+
+def places_in_log(spark: SparkSession, log: Log, numbers: list[int], chunks: bytes, *, unreadable: bool) -> DataFrame:
+    """Return where these numbers stand (and rows without one, if ``unreadable``): key, number, place."""
+    wanted = np.array(numbers, dtype=np.int64)
+    stretches = _where(log, wanted, np.frombuffer(chunks, dtype=np.int64).reshape(-1, CHUNK), unreadable=unreadable)
+    tasks = min(len(stretches), LOOKING_TASKS)
+
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
+
+        for at in _numbers(batches):
+            for stretch in stretches[at::tasks]:
+                for records in fetched(stretch):
+                    yield _hits(_read(log.side, records), records, stretch, wanted, unreadable=unreadable)
+
+    return _tasks(spark, tasks).mapInArrow(look, PLACES)
+
+
+def _where(log: Log, wanted: Ints, chunks: Ints, *, unreadable: bool) -> list[Stretch]:
+    """Pick the fetches in which numbers may stand, neighbours joined."""
+    inside = np.searchsorted(wanted, chunks[:, 3], side="left") < np.searchsorted(wanted, chunks[:, 4], side="right")
+    if unreadable:
+        inside[np.flatnonzero(chunks[:, 5])[:NAMELESS_CHUNKS]] = True
+    by_partition = {stretch.partition: stretch for stretch in log.stretches}
+    found: list[Stretch] = []
+    for partition, first, end in sorted(chunks[inside, :3].tolist()):
+        if found and (found[-1].partition, found[-1].end) == (partition, first):
+            found[-1] = found[-1]._replace(end=end)
+        else:
+            found.append(by_partition[partition]._replace(first=first, end=end))
+    return found
+
+
+def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *, unreadable: bool) -> pa.RecordBatch:
+    hit = pc.is_in(columns.numbers, pa.array(wanted)).to_numpy(zero_copy_only=False)
+    if unreadable:
+        hit = hit | columns.numbers.is_null().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(hit)
+    keys = pa.nulls(len(rows), pa.string()) if columns.keys is None else columns.keys.take(pa.array(rows))
+    places = [f"{stretch.topic}/{stretch.partition}/{offset}" for offset in records.offsets[rows].tolist()]
+    return pa.record_batch([keys, columns.numbers.take(pa.array(rows)), pa.array(places, pa.string())], schema=PLACES_ARROW)
+
+
+def _rows(side: Rows, stretch: Stretch, chunks: list[Ints]) -> Iterator[pa.RecordBatch]:
+    """Read a stretch: key and number of each record; and note what stands in each fetch."""
+    from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
+
+    at = stretch.first
+    for records in fetched(stretch):
+        keys, numbers = _read(side, records)
+        if not len(numbers):
+            continue
+        bounds, end = pc.min_max(numbers), int(records.offsets[-1]) + 1
+        low, high = (-1, -2) if bounds["min"].as_py() is None else (bounds["min"].as_py(), bounds["max"].as_py())
+        chunks.append(np.array([stretch.partition, at, end, low, high, numbers.null_count], dtype=np.int64))
+        at = end
+        yield pa.record_batch({"number": numbers} if keys is None else {"key": keys, "number": numbers})
+
+
+_readers: dict[str, Any] = {}
+
+
+def _read(side: Rows, records: Records) -> Columns:
+    """Read the ids; what reads them is made once in a process."""
+    if side.text not in _readers:
+        _readers[side.text] = reader_of(side)
+    columns: Columns = _readers[side.text](records)
+    return columns
+
+
+def _tasks(spark: SparkSession, count: int) -> DataFrame:
+    """Return one row, and one task, per number below ``count``."""
+    return spark.range(0, max(count, 1), 1, max(count, 1)).where(f"id < {count}")
+
+
+def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
