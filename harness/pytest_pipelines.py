@@ -13,7 +13,10 @@ is skipped, with the reason, where it shows that the pipeline makes no such requ
 
 from __future__ import annotations
 
+import logging
 import sys
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +108,25 @@ class Deliveries:
 
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
-            with capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
+            with _quiet_client(), capture.global_and_fixture_disabled(), make_progress(sys.stderr) as progress:
                 return act(progress)
         except (EnvironmentFailure, HistoryError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
+
+
+@contextmanager
+def _quiet_client() -> Iterator[None]:
+    """Keep what our own Kafka client logs and warns of, brokers being killed, out of the project's test report."""
+    logger, nothing = logging.getLogger("kafka"), logging.NullHandler()
+    before, logger.propagate = logger.propagate, False
+    logger.addHandler(nothing)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(read|open)_text is deprecated", DeprecationWarning)
+            yield
+    finally:
+        logger.removeHandler(nothing)
+        logger.propagate = before
 
 
 @pytest.fixture(scope="session")

@@ -350,7 +350,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     'did you mean command?'
     """
     names = list(names)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
 
 

@@ -149,7 +149,7 @@ def _flag(where: str) -> Callable[[Any], Any]:
 
 
 def _texts(where: str) -> Callable[[Any], Any]:
-    return lambda value: tuple(_text(where)(each) for each in _typed(where, "list", list)(value))
+    return lambda value: tuple(_text(where)(each) for each in _typed(where, 'list: write it in brackets, ["…"]', list)(value))
 
 
 def _command(where: str) -> Callable[[Any], Any]:
@@ -165,4 +165,7 @@ def _command(where: str) -> Callable[[Any], Any]:
 
 
 def _mapping(where: str) -> Callable[[Any], Any]:
-    return lambda value: {name: _text(f"{where}: {name}")(each) for name, each in _typed(where, "table", dict)(value).items()}
+    return lambda value: {
+        name: _text(f"{where}: {name}")(each)
+        for name, each in _typed(where, 'table: write { NAME = "value" }', dict)(value).items()
+    }

@@ -117,11 +117,13 @@ class CommandNode:
         try:
             wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
         except WaitTimeoutError as error:
-            wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else "it never fetched from its topic"
-            raise self._error(f"was not ready within {within_s:g} s: {wanted}") from error
+            wanted = (
+                f"its output never showed {self.stage.ready!r}" if self.stage.ready else "it never fetched any topic of the run"
+            )
+            raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
         if end is not None and not (end.status == 0 and self.role not in CONSUMING):
-            raise self._error(f"ended with {end} before it was ready")
+            raise self.error(f"ended with {end} before it was ready")
         self._say("ready", pid=self._alive().pid)
 
     def _is_ready(self) -> bool:
@@ -129,7 +131,8 @@ class CommandNode:
             return re.search(self.stage.ready, self._alive().log_tail(1000)) is not None
         return self.role not in CONSUMING or self.fetches(self._since)
 
-    def _error(self, what: str) -> StageError:
+    def error(self, what: str) -> StageError:
+        """Return what is to be raised about it: what the wire saw that may be the reason, and what it said last."""
         tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
@@ -137,7 +140,7 @@ class CommandNode:
 
     def failure(self) -> str:
         """Say how it ended, with the last lines of its log."""
-        return str(self._error(f"ended with {self.ended()}"))
+        return str(self.error(f"ended with {self.ended()}"))
 
     def ended(self) -> Exit | None:
         """How this incarnation ended, if it has; written down once."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from harness.pipelines.declaration import Output
 
 COMMAND_S = 60.0
+LAST = 3
+"""Lines of what a command says that are shown where it fails."""
 
 
 class OutputError(CellFailure):
@@ -145,8 +147,8 @@ class Command:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise OutputError(f"the output's command {self._argv[0]!r} did not run: {error}") from error
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-            raise OutputError(f"the output's command {self._argv[0]!r} ended with status {done.returncode}: {' '.join(said)}")
+            said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()][-LAST:]
+            raise OutputError(f"the output's command {self._argv[0]!r} ended with status {done.returncode}: {' | '.join(said)}")
         return done.stdout.splitlines()
 
 

@@ -57,6 +57,10 @@ REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 IMAGES_PYTHON = "python3"
 """What ``{python}`` is in the command of a container."""
+UNREADABLE_S = 10.0
+"""How long an output must have been unreadable, with everything else at rest, to be given up."""
+OUTPUT = "output"
+"""The stage of the drain that comes last."""
 SASL_HANDSHAKE = "api-17"
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
@@ -239,7 +243,12 @@ class DeclaredRun:
         waiting = _Drain(self)
         try:
             wait_until(waiting.at_rest, within_s=self._pipeline.drain_s, because="the drain", poll_s=0.1)
-        except WaitTimeoutError:
+        except WaitTimeoutError as error:
+            producer = self._nodes.get(Role.PRODUCER)
+            if producer is not None and not self._asked(Role.PRODUCER, Api.PRODUCE):
+                raise producer.error(f"has sent nothing to {self._pipeline.topic} in {self._pipeline.drain_s:g} s") from error
+            if waiting.stage == OUTPUT and isinstance(self._fault, NoFault):  # nothing has happened that it could come from
+                raise StageError(f"{waiting.because} for {self._pipeline.drain_s:g} s, without any fault") from error
             self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=waiting.because)
         except StageError as error:
             self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=str(error))
@@ -262,6 +271,8 @@ class DeclaredRun:
             rows = self._rows()
             found = [(self._id_in(row), order) for order, row in enumerate(rows, start=1)]
             self._check_ids("row of the output", found, rows)
+        if isinstance(self._fault, NoFault) and copies and not any(record in self._known for record, _ in found):
+            raise StageError(self._nothing_arrived())
         self._observe_results(found, copies)
 
     def close(self) -> None:
@@ -422,6 +433,10 @@ class DeclaredRun:
             for e in self._events() if e["event"] == kinds.FRAME
         )  # fmt: skip
 
+    def _asked(self, role: Role, api: Api) -> bool:
+        """Whether a stage was seen to make such a request."""
+        return any(e["event"] == kinds.FRAME and e["role"] == role and e["api"] == api.label for e in self._events())
+
     def _hint(self, role: Role) -> str:
         """Say what the wire saw that may keep a stage from its work."""
         seen = [e for e in self._events() if e.get("role") == role]
@@ -430,7 +445,12 @@ class DeclaredRun:
         if any(e["event"] == kinds.FRAME and e["api"] == SASL_HANDSHAKE for e in seen):
             return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
         if not any(e["event"] in {kinds.FRAME, kinds.CONN} for e in seen):
-            return f"it never sent a request to {self.deployed.bootstrap(role)}: give it {{bootstrap}} by argument or environment"
+            at = self.deployed.bootstrap(role)
+            if self._nodes[role].ended() is not None:
+                return f"it had not sent a request to {at} yet"
+            return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
+        if not self._asked(role, Api.PRODUCE) and not self._fetched(role, 0):
+            return f"it is connected; does it ask for another topic than {' and '.join(self._pipeline.topics)}?"
         return ""
 
     def _expel(self, role: Role) -> None:
@@ -512,6 +532,13 @@ class DeclaredRun:
             f"{f' at {identity.json}' if identity.json else ''} in {identity.where} finds {found[0][0]!r} in {seen[0][:120]!r}, "
             f"and what was offered is {first.id!r}; say in [id] where it is"
         )
+
+    def _nothing_arrived(self) -> str:
+        """Say that not one record is in the output although nothing was done to any, and what is there instead."""
+        output, rows = self._pipeline.output, self._results.rows() if self._results else ()
+        where = output.topic or fill(output.file, self._values(self._pipeline.stages[-1].role)) or " ".join(output.command)
+        held = f"of its {len(rows)} lines none has an id, as {rows[-1][:120]!r}" if rows else "it holds nothing"
+        return f"not one record is in the output ({output.kind}{f' {where}' if where else ''}), without any fault: {held}"
 
     def _check_input(self, found: Sequence[str | None]) -> None:
         """Raise StageError where, without any fault, the input is not what the declaration says: nothing can be told of it.
@@ -620,11 +647,16 @@ class _Drain:
             if trouble:
                 self.because, self._since = trouble, time.monotonic()
                 return False
-        self.stage, self.because = "output", "the output is not quiet"
+        output = self._run.cell.declared.output
+        self.stage, quiet_s = OUTPUT, output.quiet_s
+        self.because = (
+            f"the output ({output.kind}) is not quiet: what it gives changes, though nothing comes in (a time in it? an order "
+            "that is not fixed? who else writes there?)"
+        )
         try:
             size = self._run.size()
         except OutputError as error:
-            self.because, size = str(error), None
-        if size != self._size or size is None:
+            size, quiet_s = str(error), max(quiet_s, UNREADABLE_S)  # who reads it in the end says so, if it stays like that
+        if size != self._size:
             self._size, self._since = size, time.monotonic()
-        return time.monotonic() - self._since >= self._run.cell.declared.output.quiet_s
+        return time.monotonic() - self._since >= quiet_s
