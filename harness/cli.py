@@ -35,7 +35,7 @@ from harness.report.summary import ExitCode, rerun_line, summarise
 from harness.runner import RunBrokenError, RunPlan
 from harness.runner import run as run_cells
 from harness.saved import SavedRunError, load_run
-from harness.selection import MOST_SEEDS, SelectionError, choose, matches, select
+from harness.selection import MOST_SEEDS, SelectionError, choose, matches, select, systems_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,8 +225,9 @@ def regressions(
     names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
     bugs = [bug for bug in CORPUS if not names or bug.id in names]
     numbers = range(seed, seed + seeds)
+    cells = cells_of(bugs, numbers)
     plan = RunPlan(
-        systems=(registry.system("kafka"),), cells=cells_of(bugs, numbers), not_applicable=(), reports=reports, jobs=jobs,
+        systems=systems_of(cells), cells=cells, not_applicable=(), reports=reports, jobs=jobs,
         command=shlex.join(["lostack", *sys.argv[1:]]), seeds=tuple(numbers), records=DEFAULT_RECORDS,
     )  # fmt: skip
     with make_progress(sys.stdout) as progress:

@@ -34,7 +34,7 @@ class Ruling:
         """Return one line."""
         word = "convicted" if self.convicts else "acquitted"
         head = "✔" if self.agreed == self.runs else "✘ not"
-        line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.client:<24} {self.trial.cell}"
+        line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.programs:<24} {self.trial.cell}"
         return f"{line}: {self.differs}" if self.differs else line
 
 
@@ -44,7 +44,7 @@ def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, 
     found: dict[str, Cell] = {}
     for bug in bugs:
         for trial in bug.trials:
-            meant = choose(scenarios, only=[f"{trial.cell}/*"], seeds=seeds, system="kafka", clients=[trial.client])
+            meant = choose(scenarios, only=[f"{trial.cell}/*"], seeds=seeds, system=trial.system, clients=[trial.client])
             found |= {cell.id: cell for cell in meant}
     return tuple(found.values())
 
@@ -66,7 +66,7 @@ def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -
 
 
 def _is_of(result: CellResult, trial: Trial) -> bool:
-    return f"/{trial.client}/{trial.cell}/" in f"/{result.plan.id}/"
+    return f"/{trial.system}/{trial.client}/{trial.cell}/" in f"/{result.plan.id}/"
 
 
 def _agrees(result: CellResult, trial: Trial) -> bool:

@@ -104,10 +104,11 @@ def _baseline(config: pytest.Config) -> tuple[Known, ...]:
 def _param(cell: Cell) -> Any:
     """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
     from harness import registry  # noqa: PLC0415
+    from harness.core.cell import system_name  # noqa: PLC0415
     from harness.core.scenario import Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
-    needs = dict.fromkeys(("kafka", cell.system))  # whatever is between them, the records come through a topic
+    needs = dict.fromkeys(("kafka", system_name(cell.system)))  # whatever is between them, the records come through a topic
     marks = [*(getattr(pytest.mark, name) for name in needs), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
     if because := registry.inapplicable(cell):
         marks.append(pytest.mark.skip(reason=f"n/a: {because}"))
@@ -137,17 +138,16 @@ class Results:
         return self._found[cell.id]
 
     def _run(self, cells: list[Cell]) -> None:
-        from harness import registry  # noqa: PLC0415
         from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
         from harness.runner import RunPlan, run  # noqa: PLC0415
-        from harness.selection import not_run  # noqa: PLC0415
+        from harness.selection import not_run, systems_of  # noqa: PLC0415
 
         plan = RunPlan(
-            systems=tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells)),
+            systems=systems_of(cells),
             cells=tuple(cells),
             not_applicable=tuple(not_run(cell) for cell in self._others),
             reports=self._config.getoption("--lostack-reports"), jobs=self._config.getoption("--lostack-jobs"),

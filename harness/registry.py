@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from packaging.version import InvalidVersion, Version
 
-from harness.core.cell import client_name
+from harness.core.cell import client_name, system_name
 from harness.core.scenario import Deployment, NotApplicable
+from harness.setup.kafka import kafka_versions
 from harness.setup.postgres import why_no_postgres
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ T = TypeVar("T")
 
 def runs(system: str, scenario: Scenario) -> bool:
     """Whether a system can run a scenario's pipeline, on what it needs under it."""
+    system = system_name(system)
     if scenario.deployment.clustered and system != "kafka":
         return False
     if system == "memory" and (scenario.group == "transactions" or scenario.pipeline.on_server):
@@ -67,7 +69,7 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
         name = known(client_name(client), CLIENTS, "client")
         if client != name and not _is_version(client.partition("==")[2]):
             raise UnknownNameError(f"{client} names no version: write {name}==2.3.0, or {name} for the one that is installed")
-    mine = [name for name, systems in CLIENTS.items() if system in systems] or list(CLIENTS)[:1]
+    mine = [name for name, systems in CLIENTS.items() if system_name(system) in systems] or list(CLIENTS)[:1]
     return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
 
 
@@ -105,24 +107,41 @@ def baseline() -> Path:
 
 
 def system(name: str, runtime: str = "process") -> System:
-    """Return a system by its name, in a runtime. Raises :class:`UnknownNameError`."""
-    module, _, attribute = SYSTEMS[known(name, SYSTEMS, "system")].partition(":")
+    """Return a system by its name (``name``, or ``name==version``), in a runtime. Raises :class:`UnknownNameError`."""
+    module, _, attribute = SYSTEMS[known(system_name(name), SYSTEMS, "system")].partition(":")
     make = getattr(importlib.import_module(module), attribute)
-    found: System = make() if runtime == "process" else make(runtime)
-    return found
+    if name != system_name(name):
+        return cast("System", make(runtime, version=name.partition("==")[2]))
+    return cast("System", make() if runtime == "process" else make(runtime))
 
 
 def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
     """Return the systems that are meant in a runtime: the named one, or the default ones that run there.
 
     Raises :class:`UnknownNameError` where the named one does not.
+
+    >>> systems("process", "kafka==4.2.0"), systems("docker")
+    (('kafka==4.2.0',), ('kafka', 'spark'))
     """
     there = tuple(SYSTEMS) if known(runtime, RUNTIMES, "runtime") == "process" else IN_CONTAINERS
     if name is None:
         return tuple(each for each in DEFAULT_SYSTEMS if each in there)
-    if known(name, SYSTEMS, "system") not in there:
+    if known(system_name(name), SYSTEMS, "system") not in there:
         raise UnknownNameError(f"{name} does not run in runtime {runtime}; what does: {', '.join(there)}")
+    if name != system_name(name):
+        _check_version(name, runtime)
     return (name,)
+
+
+def _check_version(name: str, runtime: str) -> None:
+    """Refuse a version of a system that cannot be had. Raises :class:`UnknownNameError`."""
+    system, _, version = name.partition("==")
+    if system != "kafka":
+        raise UnknownNameError(f"{name}: only kafka has versions to choose from here")
+    if version not in kafka_versions():
+        raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(kafka_versions())}")
+    if runtime != "process":
+        raise UnknownNameError(f"{name} runs in runtime process only; in {runtime} it is the image's (LOSTACK_IMAGE_KAFKA)")
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:

@@ -36,7 +36,12 @@ class Selection:
 
     def systems(self) -> tuple[System, ...]:
         """Return the systems of the cells, in their order."""
-        return tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in self.cells))
+        return systems_of(self.cells)
+
+
+def systems_of(cells: Iterable[Cell]) -> tuple[System, ...]:
+    """Return the systems of cells, in their order."""
+    return tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells))
 
 
 def select(

@@ -12,7 +12,7 @@ from harness.core.verdict import Kind
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A cell (``pipeline/scenario/semantic``) with a client, and what must come out.
+    """A cell (``pipeline/scenario/semantic``) with a client and a system, and what must come out.
 
     ``reason`` is a regular expression that the verdict's reason must fit: a cell can stand still for more than one.
     """
@@ -21,6 +21,12 @@ class Trial:
     client: str
     verdict: Kind
     reason: str = ""
+    system: str = "kafka"
+
+    @property
+    def programs(self) -> str:
+        """The client, and the system where that is pinned to a version."""
+        return self.client if self.system == "kafka" else f"{self.client}, {self.system}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,7 @@ OFFSETS = "topic-to-topic/ack-lost/exactly-once"
 BASELINE = "plain/none/at-least-once"
 ABSENT = "plain/absent-while-others-work/at-most-once"
 ABSENT_PROCESSOR = "topic-to-topic/absent-while-others-work/exactly-once"
+UNMARKED = "plain/leader-crash-before-markers/exactly-once"
 STILL = r"^no progress until the deadline: position: [^;]*$"
 """The reader has not come to the end, and no program has ended."""
 
@@ -75,6 +82,12 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://github.com/dpkp/kafka-python/issues/3131",
         convicts=(Trial(BASELINE, "kafka-python==3.0.7", Kind.STUCK, STILL),),
         acquits=(Trial(BASELINE, "kafka-python==3.0.12", Kind.KEPT),),
+    ),
+    PublishedBug(
+        "KAFKA-20734", "a partition without a leader counts as deleted: a transaction is complete without its marker, and lost",
+        "https://github.com/apache/kafka/pull/22680",
+        convicts=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.BROKEN, system="kafka==4.3.0"),),
+        acquits=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.KEPT, system="kafka==4.2.0"),),
     ),
     PublishedBug(
         "kafka-python rejoin", "put out while it joins, a consumer goes on from its old position: the others' work is done again",

@@ -31,6 +31,7 @@ class Cell:
     scenario: Scenario
     semantic: Semantic
     system: str
+    """``name``, or ``name==version``."""
     client: str
     """``name``, or ``name==version``."""
     runtime: str
@@ -66,12 +67,12 @@ class Cell:
         """What theory says about this cell."""
         if self.runtime == "process" and self.scenario.only_in_containers is not None:
             return NotApplicable(self.scenario.only_in_containers)
-        return self.scenario.expectation(self.semantic, self.client)
+        return self.scenario.expectation(self.semantic, self.client, self.system)
 
     @property
     def settings(self) -> Settings:
         """The settings that make up the semantic here."""
-        return self.scenario.settings(self.semantic, self.client)
+        return self.scenario.settings(self.semantic, self.client, self.system)
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
@@ -87,6 +88,15 @@ def client_name(client: str) -> str:
     ('confluent-kafka', 'kafka-python')
     """
     return client.partition("==")[0]
+
+
+def system_name(system: str) -> str:
+    """Return a system's name without the version that it may be pinned to.
+
+    >>> system_name("kafka==4.2.0"), system_name("spark")
+    ('kafka', 'spark')
+    """
+    return system.partition("==")[0]
 
 
 @dataclass(frozen=True, slots=True)

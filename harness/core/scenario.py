@@ -196,13 +196,16 @@ class Scenario:
     A client is a name, or a name with versions (``java<4``), which means only those that are pinned to one; the first that
     fits counts.
     """
+    by_system: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
+    """The same of one version of a system (``kafka<4.3``). What is said of a client comes first."""
 
     def __post_init__(self) -> None:
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
-        declared += [(client, *each) for client, own in self.by_client.items() for each in own.items()]
-        for client, semantic, expectation in declared:
+        by_version = (*self.by_client.items(), *self.by_system.items())
+        declared += [(whose, *each) for whose, own in by_version for each in own.items()]
+        for whose, semantic, expectation in declared:
             if semantic not in self.expect:
-                raise SettingsError(f"{self.id}, {semantic}: {client} cannot differ from what nobody else is expected to do")
+                raise SettingsError(f"{self.id}, {semantic}: {whose} cannot differ from what nobody else is expected to do")
             if isinstance(expectation, NotApplicable):
                 continue
             settings = self._settings(semantic, expectation)
@@ -218,25 +221,28 @@ class Scenario:
                     "use SavePosition.WITH_RESULT or an idempotent consumer"
                 )
 
-    def expectation(self, semantic: Semantic, client: str = "") -> Expectation:
-        """Return what theory says under a semantic, with a client (``name``, or ``name==version``)."""
-        own = (each[semantic] for meant, each in self.by_client.items() if semantic in each and _means(meant, client))
-        return next(own, self.expect[semantic])
+    def expectation(self, semantic: Semantic, client: str = "", system: str = "") -> Expectation:
+        """Return what theory says under a semantic, with a client and a system (``name``, or ``name==version``)."""
+        for whose, by_version in ((client, self.by_client), (system, self.by_system)):
+            for meant, own in by_version.items():
+                if semantic in own and _means(meant, whose):
+                    return own[semantic]
+        return self.expect[semantic]
 
-    def settings(self, semantic: Semantic, client: str = "") -> Settings:
-        """Return the settings of this scenario under a semantic, with a client."""
-        return self._settings(semantic, self.expectation(semantic, client))
+    def settings(self, semantic: Semantic, client: str = "", system: str = "") -> Settings:
+        """Return the settings of this scenario under a semantic, with a client and a system."""
+        return self._settings(semantic, self.expectation(semantic, client, system))
 
     def _settings(self, semantic: Semantic, expectation: Expectation) -> Settings:
         own: Settings | None = getattr(expectation, "settings", None)
         return own if own is not None else recipe(self.pipeline, semantic)
 
 
-def _means(meant: str, client: str) -> bool:
-    """Whether a client is meant by a name, or by a name with versions.
+def _means(meant: str, whose: str) -> bool:
+    """Whether a client or a system is meant by a name, or by a name with versions.
 
     >>> _means("java", "java==3.9.1"), _means("java<4", "java==3.9.1"), _means("java<4", "java")
     (True, True, False)
     """
-    requirement, (name, _, version) = Requirement(meant), client.partition("==")
+    requirement, (name, _, version) = Requirement(meant), whose.partition("==")
     return requirement.name == name and (not requirement.specifier or (bool(version) and version in requirement.specifier))

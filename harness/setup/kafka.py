@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from packaging.version import Version
+
 from harness.setup.archive import ensure_archive
 from harness.setup.cache import cache_root
-from harness.setup.jars import ensure_jars, read_jar_set
+from harness.setup.jars import LISTS, ensure_jars, read_jar_set
 from harness.setup.java import find_java
 
 if TYPE_CHECKING:
@@ -26,6 +28,12 @@ class KafkaInstall:
     jvm_flags: tuple[str, ...]
     version: str
     java_version: str
+
+
+def kafka_versions() -> tuple[str, ...]:
+    """Return the versions whose sums are known."""
+    found = (file.stem.removeprefix("kafka-") for file in LISTS.glob("kafka-[0-9]*.sha256"))
+    return tuple(sorted(found, key=Version))
 
 
 def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> KafkaInstall:

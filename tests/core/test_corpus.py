@@ -33,7 +33,7 @@ class Result:
 def result(bug: PublishedBug, number: int, verdict: Verdict, seed: int = 1) -> Any:
     """Return a result of the bug's trial of that number."""
     trial = bug.trials[number]
-    return Result(Plan(f"kafka/{trial.client}/{trial.cell}/process/s{seed}"), verdict)
+    return Result(Plan(f"{trial.system}/{trial.client}/{trial.cell}/process/s{seed}"), verdict)
 
 
 def as_stated(bug: PublishedBug) -> list[Any]:
@@ -48,9 +48,9 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
     assert len(cells) == 2 * len(bug.trials)
     assert bug.convicts
     assert bug.acquits
-    controls = {f"{cell.client} {cell.pipeline}/{cell.scenario.id}/{cell.semantic}": cell.expectation for cell in cells}
+    controls = {cell.id: cell.expectation for cell in cells}
     for trial in bug.trials:
-        expectation = controls[f"{trial.client} {trial.cell}"]
+        expectation = controls[f"{trial.system}/{trial.client}/{trial.cell}/process/s1"]
         assert isinstance(expectation, Predicted)
         assert expectation.control is (trial.verdict is Kind.BROKEN)
 

@@ -13,7 +13,7 @@ from harness.postgres.program import InstalledPostgres, PostgresImage
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
-from harness.setup.kafka import ensure_kafka
+from harness.setup.kafka import VERSION, ensure_kafka
 from harness.setup.postgres import ensure_postgres
 from harness.setup.toxiproxy import ensure_toxiproxy
 
@@ -177,10 +177,10 @@ class DockerGround:
         return named.rpartition(":")[2] if named in {OFFICIAL[name], stand_in_reference(name)} else f"as in {named}"
 
 
-def make_ground(runtime: str, say: Callable[[str], None]) -> Ground:
+def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION) -> Ground:
     """Fetch or build what Kafka needs in a runtime. Raises EnvironmentFailure where that cannot be."""
     if runtime == "process":
-        return ProcessGround(ensure_kafka(say))
+        return ProcessGround(ensure_kafka(say, version))
     from harness.runtimes.docker.engine import connect, same_kernel  # noqa: PLC0415
     from harness.setup.images import ensure_image  # noqa: PLC0415
 

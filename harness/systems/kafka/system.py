@@ -16,6 +16,7 @@ from harness.programs.clients import ADAPTERS, JAVA, PRELOADS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.clients import ClientSetup, prepare_client
+from harness.setup.kafka import VERSION
 from harness.setup.toxiproxy import VERSION as TOXIPROXY
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
 from harness.systems.kafka.cluster import ClusterCellRun
@@ -47,8 +48,12 @@ class KafkaSystem:
 
     name = "kafka"
 
-    def __init__(self, runtime: str = "process") -> None:
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        """``version``: another one than the default, of those whose sums are known."""
         self._runtime = runtime
+        self._version = version
+        if version is not None:
+            self.name = f"{self.name}=={version}"
         self._ground: Ground | None = None
         self._toxiproxy: ToxiproxyProgram | None = None
         self._clients: dict[str, ClientSetup] = {}
@@ -56,7 +61,7 @@ class KafkaSystem:
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Java, the jars and the class-data archive, or the images, where they are not there yet."""
-        self._ground = make_ground(self._runtime, say)
+        self._ground = make_ground(self._runtime, say, self._version or VERSION)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch or build the Toxiproxy server, and find PostgreSQL, where one of the cells needs it."""
@@ -105,6 +110,8 @@ class KafkaSystem:
         found |= {KAFKA_CLIENTS if client == JAVA else client: setup.version for client, setup in self._clients.items()}
         if self._ground is not None:
             found |= self._ground.versions()
+        if self._version is not None:
+            found[self.name] = found.pop("kafka")
         if self._toxiproxy is not None:
             found["toxiproxy"] = TOXIPROXY
         if self._postgres is not None:
