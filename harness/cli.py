@@ -154,7 +154,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
-    from harness.checking import Check, advice, explanation, last_words, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.checking import Check, advice, explanation, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
@@ -173,17 +173,13 @@ def check(
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             progress.say("dry run: no fault")
             dry = asked.dry_run(progress)
-            if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
-                _complain(f"the dry run without a fault proves nothing: {dry.verdict.reason}")
-                for line in last_words(dry):
-                    _complain(line)
-                raise typer.Exit(ExitCode.VOID)
+            alone = _tell_dry_run(dry)
             seen = seen_in(dry)
             cells, rest = asked.plan(seen, only or ())
             for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
                 progress.say(line)
         if explain:
-            raise typer.Exit
+            raise typer.Exit(alone)
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             saved = asked.faults(cells, rest, progress)
     finally:
@@ -194,7 +190,20 @@ def check(
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
     _warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
-    raise typer.Exit(code)
+    raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
+
+
+def _tell_dry_run(dry: CellResult) -> ExitCode:
+    """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
+    from harness.checking import advice, last_words  # noqa: PLC0415 - as above
+
+    if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
+        _warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry))
+        raise typer.Exit(ExitCode.VOID)
+    if dry.verdict.kind is Kind.BROKEN:
+        _warn(f"without any fault the promise is broken: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)))
+        return ExitCode.BROKEN
+    return ExitCode.KEPT
 
 
 @app.command("list")

@@ -63,5 +63,5 @@ def fix_of(result: CellResult) -> str | None:
     if not parts:
         return None
     row = _ROWS.get(plan.failure_point, plan.failure_point)
-    shown = "" if row == NO_FAULT else f". It works: lostack run --only {row}/{plan.semantic}"
+    shown = "" if row == NO_FAULT or _DELETED in parts else f". It works: lostack run --only {row}/{plan.semantic}"
     return f"{'; and '.join(parts)}{shown}"

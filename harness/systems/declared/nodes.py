@@ -123,7 +123,8 @@ class CommandNode:
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
         if end is not None and not (end.status == 0 and self.role not in CONSUMING):
-            raise self.error(f"ended with {end} before it was ready")
+            stays = ", and a stage has to stay, in the foreground" if end.status == 0 else ""
+            raise self.error(f"ended with {end} before it was ready{stays}")
         self._say("ready", pid=self._alive().pid)
 
     def _is_ready(self) -> bool:

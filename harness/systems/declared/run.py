@@ -212,6 +212,7 @@ class DeclaredRun:
         """Topics, wire, and the consuming stages, ready; then the fault, armed."""
         for folder in (self._work, self._log, self.directory / "failpoints"):
             folder.mkdir(parents=True, exist_ok=True)
+        self._check_output_is_fresh()
         self.deployed.clean(self._pipeline.topics)
         self.deployed.create(dict.fromkeys(self._pipeline.topics, self._pipeline.partitions))
         routes = [route.name for route in self.deployed.routes(*map(str, self._nodes))]
@@ -344,6 +345,11 @@ class DeclaredRun:
             return self._elsewhere_trouble()
         saved = self._positions()
         last = self.deployed.observer.visible(self._pipeline.topic, {p: max(o - 1, 0) for p, o in saved.items()})
+        if last and all(offset < 0 for offset in saved.values()):
+            return (
+                f"no consumer group has ever saved a position in {self._pipeline.topic}; a program that keeps it "
+                'anywhere else, or nowhere, is declared so by position = "elsewhere" in its stage'
+            )
         for partition, offset in last.items():
             if saved.get(partition, -1) <= offset:
                 return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
@@ -533,6 +539,15 @@ class DeclaredRun:
             f"and what was offered is {first.id!r}; say in [id] where it is"
         )
 
+    def _check_output_is_fresh(self) -> None:
+        """Raise StageError where the output has results before anything was started: they would count as duplicates."""
+        with contextlib.suppress(OutputError):  # it is not there yet
+            if left := next((row for row in self._rows() if self._id_in(row) in self._known), None):
+                raise StageError(
+                    f"the output ({self._pipeline.output.kind}) has records of this run before it has begun, as "
+                    f"{left[:120]!r}: let it be a place below {{work}}, which is new for every run, or empty it before each"
+                )
+
     def _nothing_arrived(self) -> str:
         """Say that not one record is in the output although nothing was done to any, and what is there instead."""
         output, rows = self._pipeline.output, self._results.rows() if self._results else ()
@@ -587,10 +602,26 @@ class DeclaredRun:
                 key=(copy.key or b"").decode("utf-8", "replace"), intact=record is not None, visible=copy.visible, attempt=None,
             )  # fmt: skip
         for partition, ends in self.deployed.observer.ends(topic).items():
+            if ends.start and topic == self._pipeline.topic:
+                self._observe_deleted(partition, ends.start)
             last = max((c.offset for c in copies if c.partition == partition and c.visible), default=-1)
             self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
                                end=ends.end, last_data=last)  # fmt: skip
         return copies
+
+    def _observe_deleted(self, partition: int, start: int) -> None:
+        """Write the copies that the wire saw below the start of a log: retention, or somebody, has taken them since."""
+        events, topic = self._events(), self._pipeline.topic
+        requests = {(e["request"], e["record"]) for e in events if e["event"] == kinds.SENT and e["topic"] == topic
+                    and e["partition"] == partition}  # fmt: skip
+        answers = {(e["record"], e["offset"]) for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] == 0
+                   and (e["request"], e["record"]) in requests}  # fmt: skip
+        fetched = {(e["record"], e["offset"]) for e in events if e["event"] == kinds.FETCHED and e["topic"] == topic
+                   and e["partition"] == partition}  # fmt: skip
+        for record, offset in sorted(answers | fetched, key=lambda seen: seen[1]):
+            if 0 <= offset < start:
+                self.history.write(kinds.DELETED, topic=topic, partition=partition, epoch=-1, offset=offset, record=record,
+                                   visible=True)  # fmt: skip
 
     def _observe_positions(self) -> None:
         if self._keeps_position():

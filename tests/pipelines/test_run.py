@@ -1,0 +1,87 @@
+"""What a run of a declared pipeline says of an input, an output and a log that are not what they should be; without a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.cells import cells_of
+from harness.systems.declared.nodes import StageError, last_lines
+from harness.systems.declared.run import DeclaredRun
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class Told:
+    """A history that is only listened to."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Take a line."""
+        self.lines.append({"event": event, **fields})
+
+
+def run_of(example: str, **parts: Any) -> DeclaredRun:
+    """Return a run of an example that was never prepared: just what the checks look at."""
+    pipeline = read_pipeline(EXAMPLES / example / "pipeline.toml")
+    [cell] = cells_of(pipeline, failure_points(pipeline)[:1])
+    run: Any = object.__new__(DeclaredRun)
+    run.cell, run._pipeline, run._load, run.history = cell, pipeline, cell.load(), Told()
+    run._known = {record.id: record for record in run._load.records}
+    for name, part in parts.items():
+        setattr(run, f"_{name}", part)
+    found: DeclaredRun = run
+    return found
+
+
+@pytest.mark.parametrize(("example", "ids", "said"), [
+    ("readings", ["r-1", "r-2"], None),
+    ("readings", ["r-1", "r-2", "r-1"], "the input has the id 'r-1' 2 times"),
+    ("readings", ["r-0", "r-1"], "the producer made a record 'r-0', and what the input's line says are 'r-1' to 'r-48'"),
+    ("orders", ["k3-1", "k3-1"], None),  # offered once: that its producer has sent it twice is a finding
+    ("orders", ["x", "x"], "the input has the id 'x' 2 times"),
+    ("orders", [None, None], None),
+])  # fmt: skip
+def test_an_input_that_is_not_what_was_declared(example: str, ids: list[str | None], said: str | None) -> None:
+    """Of what a producer makes itself, the topic tells; what lostack has offered, it knows."""
+    run = run_of(example)
+    if said is None:
+        run._check_input(ids)
+        return
+    with pytest.raises(StageError, match=said):
+        run._check_input(ids)
+
+
+def test_results_of_an_earlier_run_are_not_this_ones() -> None:
+    """They would be duplicates that nobody has made; what an output holds of other things is nobody's business."""
+    rows = ["something else"]
+    run = run_of("readings", results=SimpleNamespace(rows=lambda: rows))
+    run._check_output_is_fresh()
+    rows.append("r-7 21")
+    with pytest.raises(StageError, match=r"has records of this run before it has begun, as 'r-7 21': .*\{work\}"):
+        run._check_output_is_fresh()
+
+
+def test_what_was_deleted_from_a_topic_was_seen_there() -> None:
+    """The wire knows at which offsets records were; below the start of the log they are no more."""
+    sent = [{"event": "sent", "topic": "orders", "partition": 1, "request": f"1:{n}", "record": f"k-{n}"} for n in (1, 2, 3)]
+    answers = [{"event": "produce_answer", "request": f"1:{n}", "record": f"k-{n}", "error": 0, "offset": n} for n in (1, 2, 3)]
+    fetched = [{"event": "fetched", "topic": "orders", "partition": 1, "offset": 0, "record": "k-0"},
+               {"event": "fetched", "topic": "priced", "partition": 1, "offset": 0, "record": "p-0"}]  # fmt: skip
+    run = run_of("orders")
+    run._events = lambda: (*sent, *answers, *fetched)  # type: ignore[method-assign]
+    run._observe_deleted(1, 3)
+    told: Any = run.history
+    assert [(line["record"], line["offset"]) for line in told.lines] == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
+
+
+def test_what_a_log_says_again_and_again_is_shown_once() -> None:
+    """And does not push out what it said before."""
+    assert last_lines("Traceback\n" + "boom\n" * 40 + "\nbye\n") == ["Traceback", "boom (40 times)", "bye"]
+    assert last_lines("") == []
