@@ -27,6 +27,9 @@ FETCH_VERSION: Final = 11
 """The first that knows every compression (10) and the last that Kafka 2.3 knows."""
 METADATA_VERSION: Final = 5
 FETCH_BYTES: Final = 8 << 20
+ROOM_BESIDE: Final = 1 << 16
+CORRELATION: Final = 4
+"""Bytes of an answer's header, in the versions that are spoken here."""
 WAIT_MS: Final = 500
 PATIENCE_S: Final = 30.0
 """How long a partition may give nothing before it counts as not readable: longer than the election of a leader."""
@@ -62,6 +65,7 @@ class _Link:
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), timeout=PATIENCE_S)
         self._sent = 0
+        self._room = bytearray(FETCH_BYTES + ROOM_BESIDE)  # new room for each answer would cost more than to read it
 
     def close(self) -> None:
         self._socket.close()
@@ -72,22 +76,24 @@ class _Link:
         self._socket.sendall(request.encode(header=True, framed=True))
 
     def receive(self, kind: Any, version: int) -> Any:
-        size = int.from_bytes(self._exactly(4), "big")
-        return kind.decode(self._exactly(size), version=version, header=True)
+        """Return the answer to the oldest request; what it holds is its own, for the room is used again."""
+        answer = self._exactly(int.from_bytes(self._exactly(4), "big"))
+        return kind.decode(answer[CORRELATION:], version=version)
 
     def ask(self, request: Any, kind: Any, version: int) -> Any:
         self.send(request)
         return self.receive(kind, version)
 
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray(size)
-        view, at = memoryview(data), 0
+    def _exactly(self, size: int) -> memoryview:
+        if size > len(self._room):
+            self._room = bytearray(size)
+        view, at = memoryview(self._room)[:size], 0
         while at < size:
             got = self._socket.recv_into(view[at:])
             if not got:
                 raise ConnectionError("the broker closed the connection")
             at += got
-        return bytes(data)
+        return view
 
 
 def fetched(stretch: Stretch) -> Iterator[Records]:

@@ -77,6 +77,14 @@ def server_of(runtime: ProcessRuntime) -> psutil.Process:
     return next(p for p in psutil.Process(runtime.guardian_pid).children() if "fork_server" in " ".join(p.cmdline()))
 
 
+def test_whoever_imports_a_part_of_it_is_forked_too_and_numpy_starts_no_thread(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    """As the programs of a Spark cell are: a producer, and a front, of one fork server with NumPy in it."""
+    runtime.expect(("numpy", *PRELOAD))
+    assert told(runtime.start(spec(tmp_path, "part", "0")))["heavy"] == server_of(runtime).pid
+    other = runtime.start(spec(tmp_path, "more", "0", (*PRELOAD, "argparse")))
+    assert told(other)["heavy"] == other.pid
+
+
 def test_a_forked_program_has_its_own_of_everything(runtime: ProcessRuntime, tmp_path: Path) -> None:
     """Group, session, folder, words, environment, descriptors, dice, ``__main__``: as if started afresh; imports apart."""
     first, second = (runtime.start(spec(tmp_path, name, "0")) for name in "ab")

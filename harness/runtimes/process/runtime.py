@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
+ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
+"""NumPy's library starts its threads when it is imported, and a fork takes none of them along."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 ANSWER_WITHIN_S: Final = 20.0
 """The guardian answers within milliseconds; more than this means that it hangs."""
@@ -259,7 +261,8 @@ class ProcessRuntime:
             self._preload, self._preload_cwd = preload, Path.cwd()
         command = [self.python, str(FORK_SERVER), str(self._guardian.pid), str(self.directory.absolute()), *preload]
         log = str(self.directory.absolute() / "guardian.log")
-        message = {"do": "preload", "argv": command, "env": dict(os.environ), "cwd": str(self._preload_cwd), "log": log}
+        env = {**os.environ, **ONE_THREAD}
+        message = {"do": "preload", "argv": command, "env": env, "cwd": str(self._preload_cwd), "log": log}
         self._ask(message, lambda _: None)
 
     def start(self, spec: NodeSpec) -> ProcessNode:
@@ -345,7 +348,8 @@ class ProcessRuntime:
         """Return what a program is forked by, which is so where what it imports has been imported, in its folder."""
         python, *words = spec.argv
         here = spec.cwd is not None and spec.cwd.absolute() == self._preload_cwd
-        if not spec.preload or spec.preload != self._preload or not here or python != self.python or words[:1] != ["-m"]:
+        known = set(spec.preload) <= set(self._preload)
+        if not spec.preload or not known or not here or python != self.python or words[:1] != ["-m"]:
             return {}
         return {"module": words[1], "words": words[2:]}
 

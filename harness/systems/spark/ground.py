@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import psutil
 
 from harness.interfaces import EnvironmentFailure
+from harness.programs.clients import PRELOADS
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.gateway import LOOPBACK, start_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.setup.spark import SparkInstall
@@ -24,6 +25,7 @@ MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)
 """A driver of a cell lives for seconds: the second compiler would only cost."""
 DAEMON = ("-Xmx256m", "-XX:+UseSerialGC")
+STREAMING = "harness.programs.streaming"
 CORES = "2"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SIGKILL, SIGKILLED = 9, 128 + 9
@@ -81,6 +83,10 @@ class SparkGround(Protocol):
         """The release."""
 
     @property
+    def preload(self) -> tuple[str, ...]:
+        """What the programs of a cell import, and may be forked with."""
+
+    @property
     def killed_alone(self) -> bool:
         """Whether an executor dies alone, its worker reporting how; else the engine says how it died, its worker with it."""
 
@@ -110,6 +116,11 @@ class ProcessSparkGround:
         """The release of the jars."""
         return self.install.version
 
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """The front's program, which is forked; another release brings a PySpark of its own, and is started afresh."""
+        return (STREAMING, *PRELOADS["kafka-python"]) if self.install.site is None else ()
+
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Start the JVM, then its front."""
         name = f"{job.key}-{job.name}"
@@ -118,7 +129,8 @@ class ProcessSparkGround:
                                 jars=(self.failpoint_jar,), log=job.logs / f"{job.name}.log")  # fmt: skip
         front = runtime.start(NodeSpec(
             name=f"{name}-front", role="front", argv=(sys.executable, "-m", job.module),
-            log=job.logs / f"{job.name}-front.log", env={**self.install.env, **gateway.env, **job.env},
+            log=job.logs / f"{job.name}-front.log", env={**self.install.env, **gateway.env, **job.env}, cwd=Path.cwd(),
+            preload=(job.module,) if job.module in self.preload else (),
         ))  # fmt: skip
         return Launched(gateway.node, front)
 
@@ -157,6 +169,7 @@ class DockerSparkGround:
     jars: tuple[str, ...]
     """Names of the connector's jars, and the failpoints'."""
     killed_alone: ClassVar[bool] = False
+    preload: ClassVar[tuple[str, ...]] = ()
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Submit the program in a container of its own: JVM and Python die with it."""

@@ -74,6 +74,11 @@ class SparkDeployed(KafkaDeployed):
         super().__init__(ground, directory)
         self.spark = spark
 
+    def start(self) -> None:
+        """Start wire and broker, and meanwhile import once what the programs of every cell import."""
+        self.runtime.expect(self.spark.preload)
+        super().start()
+
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SparkCellRun:
         """Return the run of one cell."""
         return SparkCellRun(self, cell, directory, history)
