@@ -132,7 +132,8 @@ def _quiet_client() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def lostack_kafka() -> DeclaredSystem:
     """Where pipelines run: on a broker of our own. A project's ``conftest.py`` may say otherwise, by a fixture of this name."""
-    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
+    with _quiet_client():
+        from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415 - only for those who use it
 
     return DeclaredSystem(keep=True)
 

@@ -267,6 +267,8 @@ class Pipeline:
         }
         if "input" in named and self.input.kind is not InputKind.FILE:
             raise DeclarationError(f"{{input}} is the file of kind file: the input is of kind {self.input.kind}")
+        if self.input.kind is InputKind.FILE and not named & {"input", "work"}:
+            raise DeclarationError("input: kind file, and no command or environment has {input}: the producer has to be told it")
         if "{port}" in self.input.url and "port" not in named:
             raise DeclarationError("input: url has {port}, and no command or environment has: the producer has to be told it")
 

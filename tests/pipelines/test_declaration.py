@@ -88,6 +88,7 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (('file = "{work}', 'file = "{wokr}'), "output: file: nothing is put in for {wokr}; did you mean work?"),
         (("[output]", "[input]\nline = '{id} of {postion}'\n[output]"), "did you mean position?"),
         (('command = "cat"', 'command = "cat {input}"'), "{input} is the file of kind file: the input is of kind stdin"),
+        (("[output]", '[input]\nkind = "file"\n[output]'), "kind file, and no command or environment has {input}"),
         (("[output]", '[input]\nkind = "http"\nurl = "http://127.0.0.1:{port}/"\n[output]'), "the producer has to be told it"),
         (('command = "cat"', "command = 7"), 'is no command: write text ("python run.py --fast") or a list of words'),
         (('command = "cat"', 'command = ["cat", 7]'), "command: 7 is no text"),

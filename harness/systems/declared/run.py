@@ -245,15 +245,14 @@ class DeclaredRun:
         try:
             wait_until(waiting.at_rest, within_s=self._pipeline.drain_s, because="the drain", poll_s=0.1)
         except WaitTimeoutError as error:
-            producer = self._nodes.get(Role.PRODUCER)
-            if producer is not None and not self._asked(Role.PRODUCER, Api.PRODUCE):
-                raise producer.error(f"has sent nothing to {self._pipeline.topic} in {self._pipeline.drain_s:g} s") from error
+            self._check_anything_sent(f"in {self._pipeline.drain_s:g} s")
             if waiting.stage == OUTPUT and isinstance(self._fault, NoFault):  # nothing has happened that it could come from
                 raise StageError(f"{waiting.because} for {self._pipeline.drain_s:g} s, without any fault") from error
             self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=waiting.because)
         except StageError as error:
             self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=str(error))
         else:
+            self._check_anything_sent("before it ended")
             self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None)
 
     def observe(self) -> None:
@@ -547,6 +546,12 @@ class DeclaredRun:
                     f"the output ({self._pipeline.output.kind}) has records of this run before it has begun, as "
                     f"{left[:120]!r}: let it be a place below {{work}}, which is new for every run, or empty it before each"
                 )
+
+    def _check_anything_sent(self, when: str) -> None:
+        """Raise StageError where the producer has not sent one record."""
+        producer = self._nodes.get(Role.PRODUCER)
+        if producer is not None and not self._asked(Role.PRODUCER, Api.PRODUCE):
+            raise producer.error(f"has sent nothing to {self._pipeline.topic} {when}")
 
     def _nothing_arrived(self) -> str:
         """Say that not one record is in the output although nothing was done to any, and what is there instead."""
