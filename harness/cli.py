@@ -197,11 +197,12 @@ def _tell_dry_run(dry: CellResult) -> ExitCode:
     """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
     from harness.checking import advice, last_words  # noqa: PLC0415 - as above
 
+    saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
-        _warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry))
+        _warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry), saved)
         raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind is Kind.BROKEN:
-        _warn(f"without any fault the promise is broken: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)))
+        _warn(f"without any fault the promise is broken: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
         return ExitCode.BROKEN
     return ExitCode.KEPT
 

@@ -455,7 +455,8 @@ class DeclaredRun:
                 return f"it had not sent a request to {at} yet"
             return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
         if not self._asked(role, Api.PRODUCE) and not self._fetched(role, 0):
-            return f"it is connected; does it ask for another topic than {' and '.join(self._pipeline.topics)}?"
+            way = "" if role in CONSUMING else f"does it read its input ({self._pipeline.input.kind}), or "
+            return f"it is connected; {way}does it ask for another topic than {' and '.join(self._pipeline.topics)}?"
         return ""
 
     def _expel(self, role: Role) -> None:
