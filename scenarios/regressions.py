@@ -86,7 +86,10 @@ CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
         "KAFKA-20734", "a partition without a leader counts as deleted: a transaction is complete without its marker, and lost",
         "https://github.com/apache/kafka/pull/22680",
-        convicts=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.BROKEN, system="kafka==4.3.0"),),
+        convicts=tuple(
+            Trial(UNMARKED, client, Kind.BROKEN, system="kafka==4.3.0")
+            for client in ("kafka-python==3.0.12", "confluent-kafka==2.16.1", "java==4.3.0")
+        ),
         acquits=(Trial(UNMARKED, "kafka-python==3.0.12", Kind.KEPT, system="kafka==4.2.0"),),
     ),
     PublishedBug(

@@ -155,18 +155,24 @@ class Tracker:
                 return Insight(asked.subject, content=content, because="its request could not be read")
 
     def _markers(self, markers: codec.Markers) -> Insight:
-        """The transaction that is ending, or has ended last: the client may have gone on to the next already."""
+        """The transaction that is ending, or has ended last: the client may have gone on to the next already.
+
+        Version 2 of the protocol (KIP-890) ends it with the next epoch, and so does a coordinator that ends it unasked.
+        """
         records: set[str] = set()
         again: list[Line] = []
         for producer_id, epoch, what in markers.markers:
-            key = (producer_id, epoch)
-            begun = self._open.get(key)
-            transaction = begun if begun is not None and begun.ending else self._ended.get(key)
+            transaction = self._ending(producer_id, epoch) or self._ending(producer_id, epoch - 1)
             if transaction is not None:
                 transaction.calls["marker", what] += 1
                 records |= transaction.records
                 again += _again(kinds.MARKED_AGAIN, transaction, "marker", what)
         return Insight(Subject(frozenset(records)), content=markers, lines=tuple(again))
+
+    def _ending(self, producer_id: int, epoch: int) -> _Transaction | None:
+        key = (producer_id, epoch)
+        begun = self._open.get(key)
+        return begun if begun is not None and begun.ending else self._ended.get(key)
 
     def _record(self, item: codec.Item) -> str | None:
         if self._identity is None:

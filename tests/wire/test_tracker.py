@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -170,13 +171,13 @@ def asked_again(talk: Talk, kind: str = kinds.ASKED_AGAIN) -> list[tuple[str, st
     return said
 
 
-def one_transaction(talk: Talk, record: str, *, calls: int = 1, answered: bool = True) -> None:
+def one_transaction(talk: Talk, record: str, *, calls: int = 1, answered: bool = True, writer: kf.Writer = TX) -> None:
     """Add a partition and the group, send a record, end the transaction; each call so often."""
     for _ in range(calls):
-        talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, TX, 0), reached=False)
-        talk.request(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets(2, CLIENT, TX))
-    talk.request(Api.PRODUCE, kf.produce(3, CLIENT, kf.batch([kf.payload(record)], TX), writer=TX))
-    end = talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, TX))
+        talk.request(Api.ADD_PARTITIONS_TO_TXN, kf.add_partitions(1, CLIENT, writer, 0), reached=False)
+        talk.request(Api.ADD_OFFSETS_TO_TXN, kf.add_offsets(2, CLIENT, writer))
+    talk.request(Api.PRODUCE, kf.produce(3, CLIENT, kf.batch([kf.payload(record)], writer), writer=writer))
+    end = talk.request(Api.END_TXN, kf.end_txn(4, CLIENT, writer))
     if answered:
         talk.response(Api.END_TXN, kf.end_txn_answer(4), end, 3)
 
@@ -254,6 +255,19 @@ def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
     assert asked_again(talk, kinds.MARKED_AGAIN) == []
     talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", TX, 0))
     assert asked_again(talk, kinds.MARKED_AGAIN) == [("a-1", "marker", f"{kf.TOPIC}/0", 2)]
+
+
+def test_markers_may_carry_the_next_epoch() -> None:
+    """Version 2 of the protocol raises it at the end; the transaction of that epoch comes first, where there is one."""
+    talk = Talk()
+    one_transaction(talk, "a-1")
+    following = replace(TX, epoch=TX.epoch + 1)
+    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", following, 0)).subject.records == {"a-1"}
+    one_transaction(talk, "a-2", writer=following)
+    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", following, 0)).subject.records == {"a-2"}
+    later = replace(TX, epoch=TX.epoch + 2)
+    assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(8, "broker-1", later, 0)).subject.records == {"a-2"}
+    assert not talk.request(Api.WRITE_TXN_MARKERS, kf.markers(9, "broker-1", replace(TX, epoch=9), 0)).subject.records
 
 
 def test_an_aborted_transaction_saves_no_position() -> None:
