@@ -21,6 +21,7 @@ ADAPTERS = {
 PRELOADS = {
     "kafka-python": (
         "harness.programs.producer", "harness.programs.consumer", "harness.programs.processor", ADAPTERS["kafka-python"],
+        "encodings.idna",  # what the first look-up of a host's name brings
     ),
 }  # fmt: skip
 """What the stage programs import, of clients that start nothing when they are imported: it may be there when they begin."""

@@ -39,16 +39,6 @@ POLL_S = 0.0005
 CHUNK = 1 << 16
 
 
-def load(modules: list[str]) -> None:
-    """Import what the programs import. A program itself is forgotten again: it runs as ``__main__``, once in each process."""
-    for module in modules:
-        importlib.import_module(module)
-        parent, _, name = module.rpartition(".")
-        del sys.modules[module]
-        if parent:
-            delattr(sys.modules[parent], name)
-
-
 def serve(guardian: socket.socket, guardian_pid: int) -> dict[str, Any] | None:
     """Fork programs until the guardian is gone. Returns in each program, with its request; in the server, with ``None``."""
     buffer = b""
@@ -116,7 +106,8 @@ def main() -> None:
     guardian_pid, modules = int(sys.argv[1]), sys.argv[3:]
     sys.path[0] = str(Path.cwd())
     guardian = socket.socket(fileno=os.dup(0))
-    load(modules)
+    for module in modules:
+        importlib.import_module(module)
     if len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 - counted, not used
         sys.stderr.write(f"fork server: one of {', '.join(modules)} starts a thread when it is imported\n")
         sys.stderr.flush()
@@ -127,6 +118,7 @@ def main() -> None:
     message = serve(guardian, guardian_pid)
     guardian.close()
     if message is not None:
+        sys.modules.pop(message["module"], None)  # a program itself runs as ``__main__``, once in its process
         sys.argv = [message["module"], *message["words"]]
         runpy.run_module(message["module"], run_name="__main__", alter_sys=True)
 

@@ -70,7 +70,10 @@ def properties(
         "advertised.listeners": ",".join([f"DIRECT://127.0.0.1:{ports.direct}", *advertised]),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", "DIRECT", *names)),
         "log.dirs": str((directory / "data").absolute()),
-        "num.network.threads": "2",
+        # one per listener, and few others: each costs a start of the broker
+        "num.network.threads": "1",
+        "background.threads": "2",
+        "group.coordinator.threads": "1",
         "num.io.threads": "4",
         "num.partitions": "3",
         "auto.create.topics.enable": "false",
