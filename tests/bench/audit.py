@@ -277,7 +277,10 @@ def main() -> None:
         print(json.dumps([lost, twice, count, *spent]))  # noqa: T201
         return
     counts = [int(float(word)) for word in given.sizes.split(",") if word]
-    figures = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "ids": sizes(counts, given.engines.split(","))}
+    figures = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "ids": sizes(counts, [word for word in given.engines.split(",") if word]),
+    }
     if given.workers:
         figures["standalone"] = workers(counts, [int(word) for word in given.workers.split(",")])
     if given.topic:
