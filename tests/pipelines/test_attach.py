@@ -134,9 +134,9 @@ def _settings(number: int, direct: int, controller: int, others: Sequence[int]) 
 
 
 def _brokers(at: str) -> int:
-    """Return how many brokers the cluster has, as it says itself; none while it does not answer."""
+    """Return how many brokers the cluster has, as it says itself; none while one of them, registered or not, does not answer."""
     try:
-        return len(_admin(at, lambda admin: admin.describe_cluster())["brokers"])
+        return len(_admin(at, lambda admin: (admin.list_groups(), admin.describe_cluster())[1])["brokers"])  # of each: its groups
     except (KafkaError, OSError):
         return 0
 
