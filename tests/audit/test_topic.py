@@ -12,6 +12,7 @@ from kafka import KafkaProducer
 
 from harness import registry
 from harness.audit import on_spark
+from harness.audit.fetching import Stretch, UnreadableError, fetched
 from harness.audit.findings import Findings, Span, rule
 from harness.audit.local import AuditError
 from harness.audit.on_spark import audit_on_spark
@@ -172,3 +173,5 @@ def test_what_retention_has_taken_is_not_called_lost(spark: SparkSession, kafka:
     assert (found.lost, found.arrived) == (4, 6)
     assert rule(found, Semantic.AT_LEAST_ONCE).kind is Kind.VOID
     assert "what stood before is gone" in rule(found, Semantic.AT_LEAST_ONCE).reason
+    with pytest.raises(UnreadableError, match=r"partition 0 of short cannot be read at offset 0: it is gone"):
+        list(fetched(Stretch(servers, "short", 0, 0, 10)))  # as where retention overtakes an audit
