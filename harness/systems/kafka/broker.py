@@ -92,6 +92,7 @@ def properties(
         "group.min.session.timeout.ms": "500",
         # a follower that the wire keeps waiting is soon out of the set in sync
         "replica.lag.time.max.ms": "30000" if alone else "3000",
+        "replica.fetch.backoff.ms": "100",
         "initial.broker.registration.timeout.ms": "60000",
         # how far each log is flushed is written down soon, so that a power loss knows what it may take
         "log.flush.offset.checkpoint.interval.ms": "100",

@@ -87,8 +87,9 @@ class KafkaCellRun:
         self._fault.arm(self._bench)
 
     def prepare_ground(self) -> None:
-        """Topics, outbox, sink, wire."""
+        """Wire, topics, outbox, sink."""
         (self.directory / LOGS).mkdir(parents=True, exist_ok=True)
+        self._open_on_wire()
         self._make_topics()
         if self.cell.settings.consumer.reset != "earliest":
             beginning = dict.fromkeys(range(self.cell.settings.topic.partitions), 0)
@@ -98,6 +99,9 @@ class KafkaCellRun:
             server.create(self.cell.key)
         create_sink(self._sink_address)
         self._db = open_sink(self._sink_address, name="observer")
+
+    def _open_on_wire(self) -> None:
+        """Begin to record: before there are topics, for a follower may ask for the first record of one at once, and wait."""
         # broker to broker: no client id tells whose that is, so the cell that has the brokers to itself claims the routes
         claimed = () if self.cell.scenario.deployment is Deployment.SHARED else self.deployed.routes(INTER_BROKER)
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl",
