@@ -113,9 +113,44 @@ def fetched(stretch: Stretch) -> Iterator[Records]:
                     yield records
         except (_Moved, OSError) as error:
             why = str(error)
-            time.sleep(ASK_AGAIN_S)  # between two questions, until the deadline
+            _await_answer(stretch, at)
         if at < stretch.end and time.monotonic() > deadline:
-            raise UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: {why}")
+            raise _given_up(stretch, at, why)
+
+
+def _await_answer(stretch: Stretch, at: int) -> None:
+    """Wait until a leader answers without refusing: an election is known here sooner than there. Raises UnreadableError."""
+    said = "nobody leads it"
+
+    def answers() -> bool:
+        nonlocal said
+        try:
+            with contextlib.closing(_leader(stretch)) as link:
+                link.send(_request(stretch, at))
+                _part(link.receive(FetchResponse, FETCH_VERSION), stretch, at)
+        except (_Moved, OSError) as error:
+            said = str(error)
+            return False
+        return True
+
+    try:
+        wait_until(answers, within_s=PATIENCE_S, because="a leader that answers", poll_s=ASK_AGAIN_S)
+    except WaitTimeoutError:
+        raise _given_up(stretch, at, said) from None
+
+
+def _given_up(stretch: Stretch, at: int, why: str) -> UnreadableError:
+    return UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: {why}")
+
+
+def _part(answer: Any, stretch: Stretch, at: int) -> Any:
+    """Return what a fetch brought of the partition; raise what its error means."""
+    if answer.error_code or not answer.responses:
+        _refused(answer.error_code, stretch, at)
+    part = answer.responses[0].partitions[0]
+    if part.error_code:
+        _refused(part.error_code, stretch, at)
+    return part
 
 
 def _from_leader(link: _Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
@@ -123,12 +158,7 @@ def _from_leader(link: _Link, stretch: Stretch, at: int) -> Iterator[tuple[Recor
     link.send(_request(stretch, at))
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        answer = link.receive(FetchResponse, FETCH_VERSION)
-        if answer.error_code or not answer.responses:
-            _refused(answer.error_code, stretch, at)
-        part = answer.responses[0].partitions[0]
-        if part.error_code:
-            _refused(part.error_code, stretch, at)
+        part = _part(link.receive(FetchResponse, FETCH_VERSION), stretch, at)
         data = bytes(part.records or b"")
         behind = next_offset(data)
         if behind is None:

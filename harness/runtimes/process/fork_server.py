@@ -36,6 +36,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 READY = b"ready\n"
 POLL_S = 0.0005
+ORPHANED_WITHIN_S = 5.0
+"""How long the kernel may take to give the guardian the child of one that has ended; it takes less than a millisecond."""
 CHUNK = 1 << 16
 
 
@@ -67,11 +69,12 @@ def fork_twice(guardian_pid: int) -> bool:
     between = os.getpid()
     if os.fork():
         os._exit(0)
-    while (parent := os.getppid()) == between:
+    deadline = time.monotonic() + ORPHANED_WITHIN_S
+    while (parent := os.getppid()) == between and time.monotonic() < deadline:
         time.sleep(POLL_S)
     libc = ctypes.CDLL(None, use_errno=True)
     if parent != guardian_pid or libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) or os.getppid() != guardian_pid:
-        os._exit(127)  # the guardian has died meanwhile
+        os._exit(127)  # the guardian has died meanwhile, or did not get it: it starts the program afresh then
     return True
 
 
