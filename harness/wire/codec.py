@@ -30,6 +30,7 @@ from kafka.protocol.producer.transaction import (
 from kafka.record.memory_records import MemoryRecords
 
 from harness.core.record import ATTEMPT_HEADER
+from harness.wire.inflating import Room
 from harness.wire.rules import Api, Direction, api_label
 
 _ID_PREFIX: Final = "id:"
@@ -245,10 +246,14 @@ def decodable(api: int, direction: Direction) -> bool:
     return (api, direction) in _READERS
 
 
-def read_batches(data: Any) -> tuple[Batch, ...]:
-    """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do."""
+def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
+    """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do.
+
+    ``room`` is what the batches of its frame may still come to, decompressed; raises :class:`inflating.NotReadError` beyond it.
+    """
     if not data:
         return ()
+    (room or Room()).take(data)
     return tuple(_batch(batch) for batch in MemoryRecords(data))
 
 
@@ -288,11 +293,12 @@ def _topic(entry: Any, *, by_id: bool, attribute: str = "name") -> str:
 
 def _read_produce(message: Any, version: int) -> Produce:
     by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    room = Room()
     return Produce(
         message.transactional_id,
         message.acks,
         tuple(
-            (_topic(topic, by_id=by_id), part.index, read_batches(part.records))
+            (_topic(topic, by_id=by_id), part.index, read_batches(part.records, room))
             for topic in message.topic_data
             for part in topic.partition_data
         ),
@@ -329,6 +335,7 @@ def _read_fetch(message: Any, version: int) -> Fetch:
 
 def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
     by_id = version >= 13  # noqa: PLR2004 - KIP-516
+    room = Room()
     return FetchAnswer(
         message.error_code if version >= 7 else 0,  # noqa: PLR2004 - KIP-227
         tuple(
@@ -337,7 +344,7 @@ def _read_fetch_answer(message: Any, version: int) -> FetchAnswer:
                 part.partition_index,
                 part.error_code,
                 tuple((gone.producer_id, gone.first_offset) for gone in part.aborted_transactions or ()),
-                read_batches(part.records),
+                read_batches(part.records, room),
             )
             for topic in message.responses
             for part in topic.partitions

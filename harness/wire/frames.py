@@ -128,7 +128,7 @@ def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> 
     try:
         if head.version >= FLEXIBLE_PRODUCE:
             at = _skip_tags(payload, at)
-            length, at = _varint(payload, at)
+            length, at = varint(payload, at)
             at += max(length - 1, 0)
         elif head.version >= FIRST_TRANSACTIONAL_PRODUCE:
             length = int.from_bytes(payload[at : at + 2], "big", signed=True)
@@ -139,7 +139,8 @@ def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> 
     return int.from_bytes(acks, "big", signed=True) if len(acks) == 2 else None  # noqa: PLR2004 - an int16
 
 
-def _varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+def varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    """Return the unsigned number at this place, and where it ends; raises IndexError where it does not."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -153,9 +154,9 @@ def _varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
 
 
 def _skip_tags(data: bytes | bytearray | memoryview, at: int) -> int:
-    count, at = _varint(data, at)
+    count, at = varint(data, at)
     for _ in range(min(count, len(data))):
-        _, at = _varint(data, at)
-        length, at = _varint(data, at)
+        _, at = varint(data, at)
+        length, at = varint(data, at)
         at += length
     return at

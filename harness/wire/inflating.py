@@ -1,0 +1,104 @@
+"""How large compressed record batches are inside, found out in small pieces: a few kB of a frame may stand for gigabytes.
+
+kafka-python decompresses a batch whole, and has no limit. So nothing is handed to it that would not fit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import lz4.frame
+import zstandard
+
+from harness.wire.frames import varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MOST_BYTES: Final = 64 << 20
+"""What all batches of one frame may come to; four times what is read of a frame that is not compressed."""
+PIECE_BYTES: Final = 1 << 20
+HEADER: Final = struct.Struct(">qiibIh")
+"""Base offset, length of the rest, leader epoch, magic, CRC, attributes."""
+LENGTH_ENDS: Final = 12
+"""Bytes of a batch that its length does not count."""
+RECORDS_AT: Final = 61
+NEW_FORMAT: Final = 2
+OLD_ATTRIBUTES_AT: Final = 17
+CODEC: Final = 0x07
+XERIAL: Final = b"\x82SNAPPY\x00"
+XERIAL_HEADER_BYTES: Final = 16
+
+
+class NotReadError(Exception):
+    """Batches that are larger inside than what is read, or of a format that has no limit; the message is one line."""
+
+
+class Room:
+    """What the batches of one frame may still come to."""
+
+    def __init__(self) -> None:
+        self._left = MOST_BYTES
+
+    def take(self, data: bytes | bytearray | memoryview) -> None:
+        """Make room for the record batches of one partition. Raises :class:`NotReadError` where there is none."""
+        for codec, body in _compressed(memoryview(data)):
+            for size in _SIZES[codec](body):
+                self._left -= size
+                if self._left < 0:
+                    raise NotReadError(f"record batches of more than {MOST_BYTES} bytes, decompressed")
+
+
+def _compressed(data: memoryview) -> Iterator[tuple[int, bytes]]:
+    """Yield codec and compressed records of each whole batch that has any. A codec that nobody knows is its reader's trouble."""
+    at = 0
+    while at + HEADER.size <= len(data):
+        _, length, _, magic, _, attributes = HEADER.unpack_from(data, at)
+        end = at + LENGTH_ENDS + length
+        if length < 0 or end > len(data):
+            return
+        codec = attributes & CODEC
+        if magic < NEW_FORMAT:
+            if data[at + OLD_ATTRIBUTES_AT] & CODEC:
+                raise NotReadError("compressed records of a format that Kafka 4 has no longer")
+        elif codec in _SIZES:
+            yield codec, bytes(data[at + RECORDS_AT : end])
+        at = end
+
+
+def _pieces(stream: Any) -> Iterator[int]:
+    while piece := stream.read(PIECE_BYTES):
+        yield len(piece)
+
+
+def _gzip(body: bytes) -> Iterator[int]:
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as stream:
+        yield from _pieces(stream)
+
+
+def _snappy(body: bytes) -> Iterator[int]:
+    """A block says first how large it is; the Java client writes several, each with its length, behind a header."""
+    if not body.startswith(XERIAL):
+        yield varint(body, 0)[0]
+        return
+    at = XERIAL_HEADER_BYTES
+    while at + 4 < len(body):
+        length = int.from_bytes(body[at : at + 4], "big", signed=True)
+        yield varint(body, at + 4)[0]
+        at += 4 + max(length, 0)
+
+
+def _lz4(body: bytes) -> Iterator[int]:
+    with lz4.frame.LZ4FrameFile(io.BytesIO(body)) as stream:
+        yield from _pieces(stream)
+
+
+def _zstd(body: bytes) -> Iterator[int]:
+    with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True) as stream:
+        yield from _pieces(stream)
+
+
+_SIZES: Final[dict[int, Callable[[bytes], Iterator[int]]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
