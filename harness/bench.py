@@ -159,6 +159,9 @@ class Bench(Protocol):
     def await_session_expired(self, role: Role) -> None:
         """Wait until the group has put out the paused, or cut off, member of a role."""
 
+    def outlast_session(self) -> None:
+        """Wait for as long as a consumer's session lasts by its own clock, of which nobody else is told."""
+
     def await_put_out(self, node: Target) -> None:
         """Wait until a process that was paused on the wire, and woken, has been told that the group has put it out."""
 

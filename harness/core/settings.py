@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from harness.core.semantics import Semantic
 
@@ -132,6 +132,9 @@ class ProducerSettings:
             raise SettingsError("a delivery takes at least one request: delivery_timeout_ms must exceed request_timeout_ms")
 
 
+SESSION_MS: Final = 6000
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
     """How records are consumed. ``unit`` is records per poll."""
@@ -145,7 +148,8 @@ class ConsumerSettings:
     count: int = 1
     """How many consumers share the group."""
     members: Members = Members.STATIC
-    session_timeout_ms: int = 6000
+    session_timeout_ms: int | None = None
+    """None: :data:`SESSION_MS`, or what a client needs so that a static member outlives a broker's death."""
     group_metadata: GroupMetadata = GroupMetadata.AT_POLL
     auto_commit_interval_ms: int = 5000
     reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -169,6 +173,11 @@ class ConsumerSettings:
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
             raise SettingsError("unit and count count from 1")
+
+    @property
+    def session_ms(self) -> int:
+        """The session time-out, for a client that needs no other one."""
+        return self.session_timeout_ms or SESSION_MS
 
 
 @dataclass(frozen=True, slots=True)

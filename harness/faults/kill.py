@@ -50,6 +50,8 @@ class Kill:
     """What is held goes on only when the cluster no longer counts the victims as in sync."""
     stalled: bool = False
     """From the target on no follower gets a copy, until the victims are dead."""
+    outlasting: bool = False
+    """The victims are away for longer than the session of a consumer lasts by its own clock."""
 
     def __post_init__(self) -> None:
         if not self.victims:
@@ -99,6 +101,8 @@ class Kill:
         bench.say("applied", node=victims[0].name)
         self._dispose(bench, fired.hold)
         self._forget(bench)
+        if self.outlasting:
+            bench.outlast_session()
         for victim in victims:
             if victim.role is self.late:
                 bench.await_exhausted()

@@ -132,9 +132,9 @@ def make_consumer(stage: Stage) -> Consumer:
         "max.partition.fetch.bytes": most_bytes,
         "fetch.max.bytes": most_bytes,
         "fetch.max.wait.ms": 100,
-        "session.timeout.ms": settings.session_timeout_ms,
-        "heartbeat.interval.ms": max(100, settings.session_timeout_ms // 10),
-        "request.timeout.ms": settings.request_timeout_ms or max(15_000, settings.session_timeout_ms + 1000),
+        "session.timeout.ms": settings.session_ms,
+        "heartbeat.interval.ms": max(100, settings.session_ms // 10),
+        "request.timeout.ms": settings.request_timeout_ms or max(15_000, settings.session_ms + 1000),
     }
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"

@@ -43,6 +43,8 @@ IDLE_S = 1.5
 UNSETTLED_S = 25.0
 """Likewise while a position is still to come: its program may be starved, or have slow work to do."""
 EXPULSION_S = 30.0
+LOOK_S = 2.0
+"""How late a client may notice that its session is over."""
 JOIN_S = 30.0
 
 
@@ -299,6 +301,12 @@ class KafkaBench:
         want = sum(stage.role is role for stage in self.stages) - 1
         wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
+
+    def outlast_session(self) -> None:
+        """Wait until a consumer that began to count now is at its end; clients look once a second."""
+        session_s = self.cell.settings.consumer.session_ms / 1000
+        over = time.monotonic() + session_s + LOOK_S
+        wait_until(lambda: time.monotonic() >= over, within_s=session_s + FIRE_S, because="a session to be over", poll_s=0.05)
 
     def await_put_out(self, node: Target) -> None:
         """Nobody waits for this here: our own programs say what they know."""
