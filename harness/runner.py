@@ -174,7 +174,8 @@ class _Run:
         """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
         lanes = (
             ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), OWN_LANES, 1),
-            ((Deployment.CLUSTER, Deployment.APART), 1, 1),  # one after the other: three or four brokers are enough at once
+            # one after the other: three or four brokers are enough at once
+            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip
         for needs, deployments, workers in lanes:
             waiting = {need: self._waiting(system, need) for need in needs}

@@ -1,4 +1,4 @@
-"""What only containers can suffer: a new one on the old volume, a volume lost, a limit of memory, a network that is gone."""
+"""What only containers can suffer: a new one on the old volume, a volume lost or full, a limit of memory, no network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Set
 from harness.core.sign import Sign
 from harness.faults import Blow, Strike
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, DUPLICATES, EOS, RESPONSE, holds
+from scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from scenarios.power_loss import NEXT
 
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
@@ -71,4 +71,28 @@ DISCONNECTED = Scenario(
     },
 )  # fmt: skip
 
-CONTAINERS = (REPLACED, OUT_OF_MEMORY, VOLUME_LOST, DISCONNECTED)
+NO_SMALL_DISK = "all processes share this machine's disk; a small one of its own is a container's"
+
+DISK_FULL_BEFORE_APPEND = Scenario(
+    id="disk-full-before-append", failure_point="disk-full-before-append", group="containers", deployment=Deployment.SMALL,
+    only_in_containers=NO_SMALL_DISK,
+    fault=Strike(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Blow.DISK, Role.BROKER),
+    because="A broker that cannot write into its only log directory gives it up and halts, without closing anything in order; "
+    "the request has not been seen. A producer without retries has lost the record, and goes on losing while the broker is away; "
+    "one with retries sends it again when there is room. What was acknowledged was written, and is there.",
+    expect={
+        AMO: Predicted(lost=AtLeast()), ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST),
+    },
+)  # fmt: skip
+
+DISK_FULL_BEFORE_ACK = replace(
+    DISK_FULL_BEFORE_APPEND, id="disk-full-before-ack", failure_point="disk-full-before-ack",
+    fault=Strike(ANSWER, Blow.DISK, Role.BROKER),
+    because="The record is stored; then the broker halts for want of room, before its producer is told. The copy is in the log "
+    "after the restart, as after any crash: a retry is stored again, unless the recovered log knows its number.",
+    expect={
+        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST),
+    },
+)  # fmt: skip
+
+CONTAINERS = (REPLACED, OUT_OF_MEMORY, VOLUME_LOST, DISCONNECTED, DISK_FULL_BEFORE_APPEND, DISK_FULL_BEFORE_ACK)

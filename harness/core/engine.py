@@ -25,6 +25,12 @@ class Said(StrEnum):
     CONNECTED = "connected"
     """``address``: it has one again, which may be the same."""
 
+    DISK_FULL = "disk-full"
+    """``volume, size, free`` (bytes), ``status, because``: nothing more fitted on the container's disk, says its file system,
+    and then it ended by itself, with this status; ``because``: what it said of that, where its image writes a log."""
+    DISK_EMPTIED = "disk-emptied"
+    """``volume, size, free``: the disk has room again."""
+
 
 def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
     """Say what the ``engine`` events do not show, or ``None``.
@@ -35,6 +41,8 @@ def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
     'the same container came back: a'
     >>> trouble(["new-container"], [{"said": "new-container", "before": "a", "after": "b"}]) is None
     True
+    >>> trouble(["disk-full"], [{"said": "disk-full", "volume": "v", "size": 4096, "free": 512}])
+    'the disk v was not full: 512 of 4096 bytes were free'
     """
     seen = {str(event.get("said")): event for event in events}
     for word in wanted:
@@ -43,6 +51,8 @@ def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:
         event = seen[word]
         if word == Said.NEW_CONTAINER and event.get("before") == event.get("after"):
             return f"the same container came back: {event.get('after')}"
+        if word == Said.DISK_FULL and (event.get("free") != 0 or not event.get("size")):
+            return f"the disk {event.get('volume')} was not full: {event.get('free')} of {event.get('size')} bytes were free"
         if word == Said.VOLUME_EMPTIED and not event.get("bytes"):
             return f"the volume held nothing that could be lost: {event.get('volume')}"
     return None

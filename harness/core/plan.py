@@ -85,6 +85,7 @@ class Plan:
             "evidence": Evidence(**evidence | {
                 "killed": tuple(Role(role) for role in evidence["killed"]),
                 "paused": tuple(Role(role) for role in evidence["paused"]),
+                "ended": tuple(Role(role) for role in evidence.get("ended", ())),
                 "network": _network_from_json(evidence.get("network")),
                 "engine": tuple(evidence.get("engine", ())),
             }),

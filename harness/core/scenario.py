@@ -56,6 +56,8 @@ class Evidence:
     trigger: str
     killed: tuple[Role, ...] = ()
     paused: tuple[Role, ...] = ()
+    ended: tuple[Role, ...] = ()
+    """The roles whose node must have ended by itself after it, with an error: nobody killed it."""
     forgotten: bool = False
     at_target: bool = True
     network: NetworkEvidence | None = None
@@ -140,10 +142,17 @@ class Deployment(StrEnum):
     """The broker lives through the cell, which may therefore share it with others."""
     OWN = "own"
     """The broker dies in the cell, which therefore has it to itself."""
+    SMALL = "small"
+    """The same, and what the broker keeps is on a small disk, which may be full: a container's."""
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
     APART = "apart"
     """The same, and their controller is a process of its own."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one broker, for one cell at a time."""
+        return self in {Deployment.OWN, Deployment.SMALL}
 
     @property
     def clustered(self) -> bool:

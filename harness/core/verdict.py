@@ -242,6 +242,8 @@ class Proof:
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
                 if event.get("status") == 0 or self._supervised(event) or self._replaced(event) or _ended_in_order(event):
                     continue
+                if event in self._meant(event.get("role")):
+                    continue
                 return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
 
@@ -315,6 +317,7 @@ class Proof:
             or wrong_part(self.history, self.plan.target, killed)
             or (unmoved(self.history, self.plan.target) if self.plan.evidence.moved else None)
             or (not_elected(self.history, self.plan.target, self.fired_at) if self.plan.evidence.elected else None)
+            or self._lived_on()
             or (not_rolled(self.history, self.plan.target, rolled) if (rolled := self.plan.evidence.restarted) else None)
             or (ungrown(self.history, self.plan.target) if self.plan.evidence.grown else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")
@@ -324,6 +327,18 @@ class Proof:
         if asleep := sorted({str(e.get("node")) for e in paused} - awake):
             return f"{asleep[0]} was paused and never woke up"
         return spared(self.history, killed) if self.plan.evidence.forgotten else None
+
+    def _lived_on(self) -> str | None:
+        """Say who was to end by itself, and did not."""
+        alive = [role for role in self.plan.evidence.ended if not self._meant(role)]
+        return f"the fault fired, but the {alive[0]} did not end by itself" if alive else None
+
+    def _meant(self, role: object) -> list[Event]:
+        """The one end of a role by itself, with an error, that the fault was to bring about."""
+        if role not in self.plan.evidence.ended or self.fired_at is None:
+            return []
+        ends = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("role") == role)
+        return [e for e in ends if e["t"] >= (self.fired_at or 0) and e.get("status") and not e.get("asked")][:1]
 
     def _network(self) -> str | None:
         need = self.plan.evidence.network

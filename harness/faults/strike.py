@@ -27,6 +27,8 @@ class Blow(StrEnum):
     """SIGKILL; its volume is lost; another container begins with an empty one, and an operator makes the topics again."""
     NETWORK = "network"
     """It is taken from the network, until it has given up its connections; then it is given back."""
+    DISK = "disk"
+    """Its disk is full: it ends by itself, and is started again when there is room. (``Deployment.SMALL``)"""
 
 
 _SAID = {
@@ -34,7 +36,9 @@ _SAID = {
     Blow.CONTAINER: (Said.NEW_CONTAINER,),
     Blow.VOLUME: (Said.VOLUME_EMPTIED, Said.NEW_CONTAINER),
     Blow.NETWORK: (Said.DISCONNECTED, Said.CONNECTED),
+    Blow.DISK: (Said.DISK_FULL, Said.DISK_EMPTIED),
 }
+_NOT_KILLED = {Blow.NETWORK, Blow.DISK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,11 @@ class Strike:
             raise ValueError("only a client of the broker is disconnected: the one whose request is held")
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, those who die died by SIGKILL, and the engine said what it did."""
-        dies = () if self.blow is Blow.NETWORK else (self.role,)
-        return Evidence("rule", killed=(*dies, *self.besides), forgotten=self.blow is Blow.VOLUME, at_target=not self.at.offset,
-                        engine=tuple(map(str, _SAID[self.blow])))  # fmt: skip
+        """The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did."""
+        dies = () if self.blow in _NOT_KILLED else (self.role,)
+        ended = (self.role,) if self.blow is Blow.DISK else ()
+        return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=self.blow is Blow.VOLUME,
+                        at_target=not self.at.offset, engine=tuple(map(str, _SAID[self.blow])))  # fmt: skip
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger: what dies stands still from then on."""

@@ -32,6 +32,24 @@ class NodeStateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SmallDisk:
+    """A disk of a container's own: it lives as long as the run, whatever becomes of the container, and then it is gone."""
+
+    folder: Path
+    """Where it is seen inside."""
+    size: int
+    """Bytes. They are taken from the machine's memory, as far as they are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a disk's file system says of it, in bytes."""
+
+    size: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerSpec:
     """What a node needs where it is a container; a runtime of processes has no use for it."""
 
@@ -43,6 +61,10 @@ class ContainerSpec:
     """Folders of the host, seen at the same place inside."""
     elsewhere: tuple[tuple[Path, str], ...] = ()
     """Folders of the host, each with where it is seen inside."""
+    volumes: tuple[tuple[str, Path], ...] = ()
+    """The engine's volumes by their names, each with where it is seen inside."""
+    disk: SmallDisk | None = None
+    """A small disk of its own, for what it keeps."""
     host_pids: bool = True
     """Whether it sees the host's process ids: a program's failpoint names the id that the engine will see die."""
     keep: bool = False
@@ -171,6 +193,12 @@ class Contained(Protocol):
 
     def discard(self) -> None:
         """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
+
+    def fill_disk(self) -> Room:
+        """Fill the small disk it has, and wait until it has ended by itself. Return what the disk said once it was full."""
+
+    def empty_disk(self) -> Room:
+        """Give the disk its room back; return what it says then."""
 
     def disconnect(self) -> str:
         """Take it from the network; return the address that it had there."""

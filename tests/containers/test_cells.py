@@ -27,6 +27,7 @@ SMOKE = (
     "stream-to-database/driver-crash-mid-batch/exactly-once/docker/s1",
     "to-postgres/database-crash-after-commit/exactly-once/docker/s1",
     "plain/broker-out-of-memory/at-least-once/docker/s1", "plain/broker-volume-lost/exactly-once/docker/s1",
+    "plain/disk-full-before-ack/at-least-once/docker/s1",
 )  # fmt: skip
 """One for each way of dying, over the three semantics; ``lostack run --runtime docker`` runs them all."""
 

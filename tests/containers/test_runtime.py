@@ -6,22 +6,22 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import docker
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.docker.engine import RUN, connect
 from harness.runtimes.docker.runtime import DockerRuntime
-from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, StartError
+from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, SmallDisk, StartError
 from harness.runtimes.ports import PortLease
 from harness.setup.images import ensure_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from harness.setup.images import Image
 
@@ -166,6 +166,47 @@ def test_a_node_that_has_hit_its_limit_of_memory_comes_back(runtime: DockerRunti
     assert not again.oom_killed
     again.discard()
     assert again.restart().container_id != node.container_id
+
+
+WRITER = """
+import pathlib, time
+log = pathlib.Path("/disk/log")
+print("found", log.read_text() if log.exists() else "nothing", flush=True)
+log.write_text("kept")
+while True:
+    pathlib.Path("/disk/new").write_bytes(bytes(5000))
+    pathlib.Path("/disk/new").unlink()
+    time.sleep(0.01)
+"""
+
+
+def test_a_program_ends_by_itself_on_a_full_disk_and_finds_what_it_had_when_there_is_room(runtime: DockerRuntime) -> None:
+    """Not one byte is free, nobody kills it, and what it had written outlives it; the disk goes with the run."""
+    spec = ContainerSpec(disk=SmallDisk(Path("/disk"), 1 << 20), host_pids=False, keep=True)
+    node = runtime.start(NodeSpec("a", "broker", ("python3", "-c", WRITER), container=spec))
+    wait_until(lambda: "found nothing" in node.log_tail(), within_s=GONE_S, because="the program to be up")
+    full = node.fill_disk()
+    assert (full.size, full.free) == (1 << 20, 0)
+    assert node.exit is not None
+    assert (node.exit.status, node.exit.signal) == (1, None)
+    assert "No space left on device" in node.log_tail()
+    assert node.empty_disk().free > 900_000
+    again = node.restart()
+    wait_until(lambda: "found kept" in again.log_tail(), within_s=GONE_S, because="the program to find what it had written")
+    assert again.alive
+    assert docker.from_env().volumes.list(filters={"label": f"{RUN}={runtime.run}"})
+    runtime.close()
+    assert not docker.from_env().volumes.list(filters={"label": f"{RUN}={runtime.run}"})
+
+
+def test_a_disk_with_room_ends_nobody(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody learns that the disk is full there is no fault, and it says so; without such a disk there is none to fill."""
+    monkeypatch.setattr("harness.runtimes.docker.disks.ENDED_WITHIN_S", 1.0)
+    spec = ContainerSpec(disk=SmallDisk(Path("/disk"), 1 << 20))
+    with pytest.raises(WaitTimeoutError, match="node a to end by itself, with 0 bytes of its disk free"):
+        runtime.start(NodeSpec("a", "broker", SLEEPER, container=spec)).fill_disk()
+    with pytest.raises(NodeStateError, match="node b has no small disk"):
+        runtime.start(NodeSpec("b", "broker", SLEEPER)).fill_disk()
 
 
 def test_a_user_whom_the_image_does_not_know_has_a_name(runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -339,6 +339,27 @@ def only_the_target_after(story: Story) -> None:
 PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
 STRUCK = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), engine=("new-container",))}
+FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,), engine=("disk-full",))}
+
+
+def by_itself(story: Story, **more: object) -> None:
+    """The producer's disk was full, and it ended of it, with an error."""
+    first(story, "node", phase="exited", signal=9).update(signal=None, status=1)
+    said = {"volume": "data", "size": 4096, "free": 0, "status": 1, "because": None}
+    story.tell("engine", node="producer", **said | {"said": "disk-full"} | more)
+
+
+def test_a_node_that_ended_because_its_disk_was_full_is_what_was_wanted() -> None:
+    """Its end with an error is neither a bad health nor a kill."""
+    story = run()
+    by_itself(story)
+    assert judged(story, **FILLED).verdict.kind is Kind.KEPT
+
+
+def twice_by_itself(story: Story) -> None:
+    """Let it end so once more, when it has room again: that was not wanted."""
+    by_itself(story)
+    exit_of(story, "producer", 2, status=1)["t"] = first(story, "fault", phase="healed")["t"] + 5
 
 
 def same_container(story: Story, *, early: bool = False) -> None:
@@ -397,6 +418,10 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     ),
     "the engine is silent": (nothing, STRUCK, "the container engine did not say: new-container"),
     "the same container": (same_container, STRUCK, "the same container came back: a"),
+    "killed, and was to end by itself": (nothing, FILLED, "the wrong process was killed|the producer did not end by itself"),
+    "a disk with room": (lambda s: by_itself(s, free=512), FILLED, "the disk data was not full: 512 of 4096 bytes were free"),
+    "no word of a full disk": (lambda s: by_itself(s, said="disk-emptied"), FILLED, "engine did not say: disk-full"),
+    "ended again by itself": (twice_by_itself, FILLED, "producer was not healthy after the fault"),
     "the engine spoke before the fault": (lambda s: same_container(s, early=True), STRUCK, "the container engine did not say"),
     "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
                           "no file was reverted"),

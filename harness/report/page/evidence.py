@@ -82,7 +82,7 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-SAID_OF = ("limit", "before", "after", "volume", "bytes", "address")
+SAID_OF = ("limit", "before", "after", "volume", "bytes", "address", "size", "free", "status", "because")
 
 
 def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:

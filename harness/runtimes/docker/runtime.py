@@ -20,6 +20,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.network import Network
 
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.docker.disks import Disks
 from harness.runtimes.docker.engine import HARNESS, RUN, EngineError, connect, explained, me, remove, remove_leftovers, telling
 from harness.runtimes.interface import Exit, NodeStateError, StartError
 from harness.runtimes.logs import tail
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from harness.runtimes.interface import EventKind, NodeSpec, OnEvent
+    from harness.runtimes.interface import EventKind, NodeSpec, OnEvent, Room
     from harness.setup.images import Image
 
 GONE_WITHIN_S: Final = 30.0
@@ -149,6 +150,14 @@ class DockerNode:
             self.container.remove(v=True)
         self.discarded = True
 
+    def fill_disk(self) -> Room:
+        """Fill its small disk, and wait until it has ended by itself. Return what the disk said once it was full."""
+        return self._runtime.disks.fill(self)
+
+    def empty_disk(self) -> Room:
+        """Give the disk its room back; return what it says then."""
+        return self._runtime.disks.act(self, "empty")
+
     def disconnect(self) -> str:
         """Take it from the network of the run; return the address that it had there."""
         return self._runtime.disconnect(self)
@@ -196,6 +205,7 @@ class DockerRuntime:
         self._client = connect()
         self.run = secrets.token_hex(4)
         self._labels = {RUN: self.run, HARNESS: me()}
+        self.disks = Disks(self)
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -322,6 +332,15 @@ class DockerRuntime:
             node.container.update(mem_limit=plenty, memswap_limit=plenty)
         return limit
 
+    def named(self, name: str) -> str:
+        """Return what something of this run is called in the engine, where names are everybody's."""
+        return f"lostack-{self.run}-{name}"
+
+    def make_volume(self, name: str, options: Mapping[str, str]) -> None:
+        """Make a volume of this run."""
+        with telling(f"making the volume {name}"):
+            self._client.volumes.create(name, driver="local", driver_opts=dict(options), labels=self._labels)
+
     def disconnect(self, node: DockerNode) -> str:
         """Take a container from the network; return the address that it had."""
         self.check()
@@ -427,7 +446,7 @@ class DockerRuntime:
         described.env = dict(spec.env)
         if spec.argv:
             described.with_command(list(spec.argv))
-        described.with_name(f"lostack-{self.run}-{spec.name}-{node.incarnation}")
+        described.with_name(self.named(f"{spec.name}-{node.incarnation}"))
         if not wants.host_network:
             described.with_network(self._network).with_network_aliases(spec.name)
         ports: dict[str, Any] = {f"{port}/tcp": ("127.0.0.1", port) for port in wants.ports}  # a pair is docker-py's own form
@@ -435,6 +454,10 @@ class DockerRuntime:
         for folder, inside in (*((each, str(each.absolute())) for each in wants.folders), *wants.elsewhere):
             folder.mkdir(parents=True, exist_ok=True)
             described.with_volume_mapping(str(folder.absolute()), inside, "rw")
+        for volume, seen in wants.volumes:
+            described.with_volume_mapping(volume, str(seen), "rw")
+        if wants.disk is not None and (small := self.disks.volume(spec)):
+            described.with_volume_mapping(small, str(wants.disk.folder), "rw")
         described.with_kwargs(
             labels={**self._labels, "lostack.node": spec.name}, user=f"{os.getuid()}:{os.getgid()}",
             stdin_open=spec.stdin_pipe, working_dir=None if spec.cwd is None else str(spec.cwd.absolute()), detach=True,

@@ -125,12 +125,12 @@ def _quorum(voters: Iterable[str], *, alone: bool) -> dict[str, str]:
 class Broker:
     """Node ``number`` of a quorum (1: of one), with its data in ``directory``. Ports and data outlive a restart.
 
-    With controllers ``apart`` a number above those of the brokers is a controller's.
+    With controllers ``apart`` a number above those of the brokers is a controller's. ``disk``: how many bytes it may keep.
     """
 
     def __init__(
         self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1,
-        *, apart: Sequence[Ports] = (),
+        *, apart: Sequence[Ports] = (), disk: int | None = None,
     ) -> None:  # fmt: skip
         self.name = name_of(number, len(quorum))
         self.number = number
@@ -141,6 +141,7 @@ class Broker:
         self._runtime = runtime
         self._ground = ground
         self._directory = directory
+        self._disk = disk
         directory.mkdir(parents=True, exist_ok=True)
         self._settings = properties(directory, quorum, number, runtime, apart)
         self.node: Node | None = None
@@ -179,7 +180,7 @@ class Broker:
 
     def launch(self) -> None:
         """Start the process."""
-        spec = self._ground.broker(self.name, self._settings, self._directory, [self.ports.direct])
+        spec = self._ground.broker(self.name, self._settings, self._directory, [self.ports.direct], self._disk)
         self.node = self._runtime.start(spec)
 
     def await_listening(self) -> None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 GIVEN_UP_S = 60.0
 ESTABLISHED = "01"
 """As the kernel's table of connections writes it."""
+NO_SPACE = "No space left on device"
+LAST_WORDS = 400
+"""How many lines of a log are looked through for the reason of an end."""
 
 
 @dataclass
@@ -39,31 +42,53 @@ class Containers:
 
     def strike(self, blow: Blow, node: ServerNode | StageNode) -> None:
         """Do it."""
-        if blow is Blow.NETWORK:
-            self._cut_off(node)
-        elif blow is Blow.MEMORY:
-            self._starve(node)
-        else:
-            node.kill()
-            if blow is Blow.VOLUME:
+        match blow:
+            case Blow.MEMORY:
+                self._starve(node)
+            case Blow.CONTAINER:
+                node.kill()
+            case Blow.VOLUME:
+                node.kill()
                 self._lose_volume(node)
+            case Blow.NETWORK:
+                self._cut_off(node)
+            case Blow.DISK:
+                self._fill(node)
 
     def mend(self, blow: Blow, node: ServerNode | StageNode) -> None:
         """Heal it."""
-        if blow is Blow.NETWORK:
-            self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
-            return
+        match blow:
+            case Blow.MEMORY:
+                node.restart()
+            case Blow.CONTAINER:
+                self._replace(node)
+            case Blow.VOLUME:
+                self._replace(node)
+                self.make_topics()
+            case Blow.NETWORK:
+                self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
+            case Blow.DISK:
+                self._empty(node)
+                node.restart()
+
+    def _fill(self, node: ServerNode | StageNode) -> None:
+        contained, ended = self._contained(node), _node(node)
+        full = contained.fill_disk()
+        node.kill()  # it is dead: this writes down how it ended, and lets the wire refuse connections
+        words = (line.strip() for line in ended.log_tail(LAST_WORDS).splitlines() if NO_SPACE in line)
+        self._say(Said.DISK_FULL, node.name, volume=self._volume.name, size=full.size, free=full.free,
+                  status=ended.exit and ended.exit.status, because=next(words, None))  # fmt: skip
+
+    def _empty(self, node: ServerNode | StageNode) -> None:
+        room = self._contained(node).empty_disk()
+        self._say(Said.DISK_EMPTIED, node.name, volume=self._volume.name, size=room.size, free=room.free)
+
+    def _replace(self, node: ServerNode | StageNode) -> None:
         before = self._contained(node)
-        if blow is not Blow.MEMORY:
-            before.discard()
+        before.discard()
         node.restart()
         after = self._contained(node)
-        if blow is not Blow.MEMORY:
-            self._say(
-                Said.NEW_CONTAINER, node.name, before=before.container_id, after=after.container_id, volume=self._volume.name
-            )
-        if blow is Blow.VOLUME:
-            self.make_topics()
+        self._say(Said.NEW_CONTAINER, node.name, before=before.container_id, after=after.container_id, volume=self._volume.name)
 
     def _starve(self, node: ServerNode | StageNode) -> None:
         contained = self._contained(node)

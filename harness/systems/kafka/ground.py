@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.interfaces import EnvironmentFailure
 from harness.postgres.program import InstalledPostgres, PostgresImage
-from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec, SmallDisk
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
 from harness.setup.kafka import VERSION, ensure_kafka
@@ -46,8 +46,14 @@ class Ground(Protocol):
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> NodeSpec | None:
         """Return the node that formats a broker's folder ``directory/data``; ``None`` where the broker does it itself."""
 
-    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
-        """Return the broker as a node. ``settings``: those of ``server.properties``; ``ports``: those the harness connects to."""
+    def broker(
+        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+    ) -> NodeSpec:
+        """Return the broker as a node.
+
+        ``settings``: those of ``server.properties``; ``ports``: those the harness connects to; ``disk``: how many bytes it may
+        keep, on a disk of its own (where a ground has such).
+        """
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
         """Fetch or build the Toxiproxy server; return what it is started by."""
@@ -85,9 +91,11 @@ class ProcessGround:
             argv=self._command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(config)),
         )  # fmt: skip
 
-    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
-        """A plain ``java``."""
-        del ports
+    def broker(
+        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+    ) -> NodeSpec:
+        """A plain ``java``, on the disk of this machine."""
+        del ports, disk
         config = _properties(name, settings, directory)
         return NodeSpec(
             name=name, role="broker", log=directory / f"{name}.log", env={"KAFKA_OPTS": ""},
@@ -132,13 +140,17 @@ class DockerGround:
     def format(self, name: str, settings: Mapping[str, str], directory: Path, cluster: str) -> None:
         """Leave it to the image, which formats an empty volume."""
 
-    def broker(self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int]) -> NodeSpec:
+    def broker(
+        self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
+    ) -> NodeSpec:
         """The image's own command."""
+        data = (directory / "data").absolute()
         variables = {f"KAFKA_{key.upper().replace('.', '_')}": value for key, value in settings.items()}
         jvm = {"KAFKA_HEAP_OPTS": HEAP, "KAFKA_JVM_PERFORMANCE_OPTS": " ".join(JVM), "CLUSTER_ID": self.cluster}
         return NodeSpec(
             name=name, role="broker", argv=(), env={**variables, **jvm}, log=directory / f"{name}.log",
-            container=ContainerSpec("kafka", ports=tuple(ports), folders=((directory / "data").absolute(),),
+            container=ContainerSpec("kafka", ports=tuple(ports), folders=() if disk else (data,),
+                                    disk=SmallDisk(data, disk) if disk else None,
                                     elsewhere=((directory / "config", "/opt/kafka/config"),), host_pids=False, keep=True),
         )  # fmt: skip
 

@@ -15,8 +15,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.errors import (
     InvalidPartitionsError,
+    InvalidReplicationFactorError,
     KafkaConfigurationError,
     KafkaError,
+    KafkaTimeoutError,
     MetadataEmptyBrokerList,
     NotEnoughReplicasError,
     RetriableError,
@@ -38,6 +40,8 @@ _Seen = TypeVar("_Seen")
 PROBE_TOPIC = "lostack.probe"
 CREATED_S = 10.0
 READY_S = 60.0
+PROBE_S = 8
+"""How long one probe of a broker may take: on a starved machine a broker that is there takes seconds."""
 _CLIENT = {"request_timeout_ms": 15_000, "bootstrap_timeout_ms": 5000, "reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50,
            "retry_backoff_ms": 20}  # fmt: skip
 _QUIET = {"metrics_enabled": False}
@@ -78,14 +82,14 @@ class LogEnds:
 
 
 def _registered(look: Callable[_Asked, _Seen]) -> Callable[_Asked, _Seen]:
-    """Look again while the cluster has no broker: on a starved machine one that lives is late with its heartbeat and put out."""
+    """Ask again while the cluster has no broker: on a starved machine one that lives is late with its heartbeat and put out."""
 
     @functools.wraps(look)
     def patient(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Seen:
         seen: list[_Seen] = []
 
         def once() -> bool:
-            with contextlib.suppress(MetadataEmptyBrokerList):
+            with contextlib.suppress(MetadataEmptyBrokerList, InvalidReplicationFactorError):  # of no broker there are no copies
                 seen.append(look(*args, **kwargs))
             return bool(seen)
 
@@ -109,6 +113,7 @@ class Observer:
         """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
+    @_registered
     def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
                       replicas: int = 1) -> None:  # fmt: skip
         """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on any.
@@ -126,10 +131,14 @@ class Observer:
                 where = {"num_partitions": -1, "replication_factor": -1,
                          "assignments": {p: list(placement(p)) for p in range(partitions)}}  # fmt: skip
             wanted[name] = {**where, "configs": dict(config)}
-        with contextlib.suppress(TopicAlreadyExistsError), self._lock:
-            self._admin_client().create_topics(wanted, wait_for_metadata=True)
+        with contextlib.suppress(TopicAlreadyExistsError, KafkaTimeoutError):  # made, and perhaps not to be seen in time
+            self._make(wanted)
             return
         wait_until(lambda: all(self.has(name) for name in wanted), within_s=CREATED_S, because=f"{', '.join(wanted)} to be there")
+
+    def _make(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
+        with self._lock:
+            self._admin_client().create_topics(topics, wait_for_metadata=True)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions, as an administrator does, and wait until each of them has a leader."""
@@ -310,16 +319,17 @@ class Observer:
 
     def _acks(self) -> bool:
         try:
-            self.create_topics({PROBE_TOPIC: (1, {})})
+            with contextlib.suppress(TopicAlreadyExistsError):
+                self._make({PROBE_TOPIC: {"num_partitions": 1, "replication_factor": 1}})
             producer = KafkaProducer(**_CLIENT | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
-                                     acks="all", max_block_ms=2000, enable_idempotence=False)  # fmt: skip
+                                     acks="all", max_block_ms=1000 * PROBE_S, enable_idempotence=False)  # fmt: skip
         except KafkaConfigurationError:
             raise
         except KafkaError:
             self.close()
             return False
         try:
-            producer.send(PROBE_TOPIC, b"probe").get(timeout=2)
+            producer.send(PROBE_TOPIC, b"probe").get(timeout=PROBE_S)
         except KafkaError:
             return False
         else:

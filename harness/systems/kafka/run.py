@@ -287,7 +287,7 @@ class KafkaCellRun:
         return stage
 
     def _broker_node(self) -> ServerNode | None:
-        if self.cell.scenario.deployment is not Deployment.OWN:
+        if not self.cell.scenario.deployment.alone:
             return None
         return ServerNode(self.history, self.deployed.broker_process, self.deployed.kill_broker, self.deployed.restart_broker)
 

@@ -79,9 +79,10 @@ class KafkaSystem:
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
         # shared or not, one broker is the same; the runner decides who may share it
-        if need.clustered:
-            cluster = KafkaApart if need is Deployment.APART else KafkaCluster
-            deployed: KafkaDeployed = cluster(self._prepared(), directory)
+        special = {Deployment.CLUSTER: KafkaCluster, Deployment.APART: KafkaApart, Deployment.SMALL: KafkaOnSmallDisk}
+        deployed: KafkaDeployed
+        if need in special:
+            deployed = special[need](self._prepared(), directory)
         else:
             deployed = self._deployment(self._prepared(), directory)
         deployed.clients = self._clients
@@ -126,6 +127,8 @@ class KafkaDeployed:
     """How many brokers."""
     apart: ClassVar[int] = 0
     """How many controllers that are no brokers; none: the brokers are the controllers too."""
+    disk: ClassVar[int | None] = None
+    """How many bytes a broker may keep, on a disk of its own."""
     reader: ClassVar[str] = Role.CONSUMER
     """Who writes into a database."""
 
@@ -139,7 +142,9 @@ class KafkaDeployed:
         apart = [Ports(port, port, {}, {}) for port in others[self.size * each :]]
         numbers = range(1, self.size + self.apart + 1)
         folders = [directory / name_of(n, self.size) if self.size > 1 else directory for n in numbers]
-        self.servers = tuple(Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart) for n in numbers)
+        self.servers = tuple(
+            Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.disk) for n in numbers
+        )
         """The brokers, and the controllers apart, in the order of their numbers."""
         self.brokers = self.servers[: self.size]
         self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
@@ -295,6 +300,12 @@ class KafkaDeployed:
                 server.await_ready()
                 self._toxiproxy = server
             return self._toxiproxy
+
+
+class KafkaOnSmallDisk(KafkaDeployed):
+    """One broker, for one cell at a time, on a disk that a fault can fill."""
+
+    disk = 64 << 20
 
 
 class KafkaCluster(KafkaDeployed):

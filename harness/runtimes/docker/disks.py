@@ -1,0 +1,67 @@
+"""Small disks of containers: each a volume in memory, kept mounted by a container beside the one whose disk it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Literal
+
+from harness.core.waiting import wait_until
+from harness.runtimes.docker.engine import EngineError, telling
+from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, Room
+
+if TYPE_CHECKING:
+    from harness.runtimes.docker.runtime import DockerNode, DockerRuntime
+
+ENDED_WITHIN_S = 60.0
+"""How long a program may live on a full disk. One that writes nothing never learns that it is full."""
+
+
+class Disks:
+    """The small disks of one runtime, by the names of the nodes that have them."""
+
+    def __init__(self, runtime: DockerRuntime) -> None:
+        self._runtime = runtime
+        self._holders: dict[str, DockerNode] = {}
+
+    def volume(self, spec: NodeSpec) -> str | None:
+        """Return the name of the volume that a node's disk is, made and held at its first start; ``None`` where it has none."""
+        disk = spec.container.disk
+        if disk is None:
+            return None
+        name = self._runtime.named(spec.name)
+        if spec.name not in self._holders:
+            owner = f"uid={os.getuid()},gid={os.getgid()},mode=0700"
+            self._runtime.make_volume(name, {"type": "tmpfs", "device": "tmpfs", "o": f"size={disk.size},{owner}"})
+            holder = ContainerSpec(volumes=((name, disk.folder),))
+            self._holders[spec.name] = self._runtime.start(
+                NodeSpec(f"{spec.name}-disk", "disk", ("sleep", "infinity"), container=holder)
+            )
+        return name
+
+    def fill(self, node: DockerNode) -> Room:
+        """Fill a node's disk, and go on taking what becomes free, until the node has ended by itself."""
+        full = self.act(node, "fill")
+
+        def ended() -> bool:
+            if node.alive:
+                self.act(node, "fill")
+            return not node.alive
+
+        wait_until(ended, within_s=ENDED_WITHIN_S, poll_s=0.05,
+                   because=f"node {node.name} to end by itself, with {full.free} bytes of its disk free")  # fmt: skip
+        return full
+
+    def act(self, node: DockerNode, verb: Literal["fill", "empty"]) -> Room:
+        """Fill a node's disk or make room again, from beside it; return what the disk says then."""
+        disk = node.spec.container.disk
+        if disk is None:
+            raise NodeStateError(f"node {node.name} has no small disk of its own")
+        with telling(f"writing on the disk of node {node.name}"):
+            words = [self._runtime.python, "-m", "harness.runtimes.disk", verb, str(disk.folder)]
+            done = self._holders[node.name].container.exec_run(words)
+        said = done.output.decode(errors="replace").strip()
+        if done.exit_code != 0:
+            why = said.splitlines()[-1] if said else f"status {done.exit_code}"
+            raise EngineError(f"the disk of node {node.name} cannot be written on: {why}")
+        return Room(**json.loads(said))
