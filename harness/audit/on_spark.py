@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -46,6 +47,9 @@ PAIRS: Final = pa.list_(pa.list_(pa.int64()))
 SPECIAL: Final = {"key": pa.string(), "side": pa.int32(), "phantom_page": pa.binary()}
 FOUND_ARROW: Final = pa.schema([(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES])
 SUMMED: Final = {"reordered", "unreadable"}
+SQLITE: Final = "jdbc:sqlite:"
+URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|:|$")
+"""Also SQLite's own words for what is no file, and nothing."""
 NUMBER: Final = "^[0-9]{1,13}$"
 PAGES_OF_A_TASK: Final = 4096
 """Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
@@ -195,6 +199,19 @@ def _met(key: str, page: int, parts: list[tuple[int, bytes, int, int]]) -> dict[
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
+def from_here(at: str) -> str:
+    """Make a path absolute, for Spark's JVM stands elsewhere. What is no relative path stays as it is.
+
+    >>> from_here("hdfs://host/out"), from_here("/data/*"), from_here("jdbc:sqlite::memory:"), from_here("jdbc:postgresql://h/d")
+    ('hdfs://host/out', '/data/*', 'jdbc:sqlite::memory:', 'jdbc:postgresql://h/d')
+    >>> from_here("jdbc:sqlite:results.db") == f"jdbc:sqlite:{Path.cwd()}/results.db"
+    True
+    """
+    given = SQLITE if at.startswith(SQLITE) else ""
+    path = at.removeprefix(given)
+    return at if URI.match(path) else f"{given}{Path.cwd() / path}"
+
+
 def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> DataFrame:
     """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``."""
     frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
@@ -213,12 +230,11 @@ def _topic(spark: SparkSession, side: Rows, extent: Extent | None) -> DataFrame:
 
 
 def _parquet(spark: SparkSession, side: Rows) -> DataFrame:
-    return spark.read.parquet(side.at)
+    return spark.read.parquet(from_here(side.at))
 
 
 def _table(spark: SparkSession, side: Rows) -> DataFrame:
-    reader = spark.read.format("jdbc").option("url", side.at).option("dbtable", side.table).option("fetchsize", "10000")
-    reader = reader.options(**dict(side.more))
+    reader = spark.read.format("jdbc").options(url=from_here(side.at), dbtable=side.table, fetchsize="10000", **dict(side.more))
     if side.readers > 1:
         low, high = reader.load().agg(f.min(side.id), f.max(side.id)).first() or (None, None)
         if not isinstance(low, int) or not isinstance(high, int):

@@ -128,6 +128,7 @@ or exited.
 ``asked`` is true where one was told to end (SIGTERM), and did so in order.
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
 ``replaced``: another process has taken its place while it was paused.
+``stood_by`` is true where the process was there before, with nothing begun, and was told that its turn has come.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """
 OWNER: Final = "owner"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VARIABLE = "LOSTACK_STAGE"
+TURN = "LOSTACK_TURN"
+"""Names a file: until it is there, a program that can stand by does. It has begun nothing, and read no position."""
 SETTINGS_REFUSED = 78
 """Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
 
@@ -80,7 +82,12 @@ class Stage:
     @staticmethod
     def from_environment() -> Stage:
         """Read the stage of this process."""
-        data = json.loads(os.environ[VARIABLE])
+        return Stage.from_json(os.environ[VARIABLE])
+
+    @staticmethod
+    def from_json(text: str) -> Stage:
+        """Read what :meth:`environment` has written."""
+        data = json.loads(text)
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
         return Stage(**data | {
@@ -99,17 +106,24 @@ class Stage:
         })  # fmt: skip
 
 
-def run_stage(main: Callable[[Stage, HistoryWriter], None]) -> None:
+def run_stage(main: Callable[[Stage, HistoryWriter], str | None]) -> None:
     """Run a stage program: its ledger is opened, and its end is written down with the reason."""
-    stage = Stage.from_environment()
-    ledger = HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer)
-    try:
-        main(stage, ledger)
-    except SettingsRefusedError as error:
-        ledger.write(kinds.STOPPED, kind="settings", because=str(error))
-        sys.exit(SETTINGS_REFUSED)
-    except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
-        ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
-        traceback.print_exc()
-        sys.exit(1)
-    ledger.write(kinds.STOPPED, kind="done", because="the source is exhausted")
+    status = conduct(Stage.from_environment(), main)
+    if status:
+        sys.exit(status)
+
+
+def conduct(stage: Stage, main: Callable[[Stage, HistoryWriter], str | None]) -> int:
+    """Run a stage with a ledger of its own; return the exit status it deserves. ``main`` may say why it came to its end."""
+    with HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer) as ledger:
+        try:
+            because = main(stage, ledger) or "the source is exhausted"
+        except SettingsRefusedError as error:
+            ledger.write(kinds.STOPPED, kind="settings", because=str(error))
+            return SETTINGS_REFUSED
+        except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
+            ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
+            traceback.print_exc()
+            return 1
+        ledger.write(kinds.STOPPED, kind="done", because=because)
+    return 0

@@ -7,6 +7,7 @@ back into this process; everything else, the other sinks included, happens in th
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from harness.core import events as kinds
+from harness.core.history import SUFFIX
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
 from harness.core.settings import BY_FOREACH_BATCH, PipelineKind, SavePosition
-from harness.failpoint import failpoint
-from harness.programs.stage import Stage, run_stage
+from harness.core.waiting import wait_until
+from harness.failpoint import VARIABLE, failpoint
+from harness.programs.stage import TURN, Stage, run_stage
 from harness.sinks.checkpoint import Checkpoint
 from harness.sinks.interface import Copy
 from harness.sinks.opening import open_sink
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
     from harness.sinks.interface import Sink
 
+TURN_S = 600.0
+"""Longer than a cell lasts."""
 UNKNOWN_EPOCH = -1
 """Spark hands out no leader epochs."""
 
@@ -39,7 +44,7 @@ class Query:
         self._spark = spark
         self._settings = stage.settings.consumer
         self._outside = self._settings.position is SavePosition.BEFORE_WORK
-        self._folder = Path(stage.outbox).parent
+        self._folder = Path(stage.outbox).absolute().parent  # for the JVM, which stands elsewhere
         self._checkpoint = Checkpoint(self._folder / "checkpoint")
         self._begun: dict[int, int] = {}
         self._sink = open_sink(stage.sink, name=stage.client_id) if stage.pipeline in BY_FOREACH_BATCH else None
@@ -52,10 +57,22 @@ class Query:
         rows = self._source(begins)
         if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
             self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
-            self._spark._jvm.System.setProperty("lostack.begins", _json(begins))  # noqa: SLF001 - PySpark's own way in
+        self._tell_failpoints(_json(begins) if self._outside else "")
         query = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory)).start()
         self._ledger.write(kinds.READY, role="driver")
         return query
+
+    def _tell_failpoints(self, begins: str) -> None:
+        """Tell the failpoints in the JVM, by the folder of the cell, whose query this is (``CheckpointFailpoints.java``)."""
+        marks = {
+            "cell": self._stage.cell,
+            "by": f"{self._stage.writer}-jvm",
+            "history": str(Path(self._stage.history, f"{self._stage.writer}-jvm{SUFFIX}").absolute()),
+            "failpoints": str(Path(os.environ[VARIABLE]).absolute()) if VARIABLE in os.environ else "",
+            "begins": begins,
+        }
+        for name, value in marks.items():
+            self._spark._jvm.System.setProperty(f"lostack.{name}:{self._folder}", value)  # noqa: SLF001 - PySpark's own way in
 
     def _begins(self) -> dict[int, int]:
         partitions = range(self._stage.settings.topic.partitions)
@@ -221,8 +238,10 @@ def _json(begins: dict[int, int]) -> str:
 
 
 def stream(stage: Stage, ledger: HistoryWriter) -> None:
-    """Run the stage until it is ended."""
+    """Run the stage until it is ended. Where it is told to stand by, the session is there before its turn comes."""
     spark = SparkSession.builder.getOrCreate()
+    if turn := os.environ.get(TURN):
+        wait_until(Path(turn).exists, within_s=TURN_S, because="its turn")
     Query(stage, ledger, spark).start().awaitTermination()
 
 

@@ -50,6 +50,7 @@ def start_gateway(
     runtime: Runtime,
     install: SparkInstall,
     *,
+    work: Path,
     name: str = "spark-driver",
     conf: Mapping[str, str] | None = None,
     memory_mb: int = 1024,
@@ -59,20 +60,23 @@ def start_gateway(
 ) -> Gateway:
     """Start a driver JVM and return when it listens (0.7 s). Raises EnvironmentFailure where it does not come up.
 
-    ``conf`` are Spark's settings, laid over :data:`LOOPBACK`; ``jars`` come behind the class path of ``install``.
-    The JVM ends in order when its standard input is closed.
+    ``work`` is a folder of its own: there it is started, and there, and nowhere else, Spark puts what it needs for a while (a
+    JVM that is killed leaves that behind). So paths that Spark is given are absolute. ``conf`` are Spark's settings, laid over
+    :data:`LOOPBACK`; ``jars`` come behind the class path of ``install``. The JVM ends in order when its standard input is closed.
     """
+    work = work.absolute()
+    work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         info = Path(folder) / "info"
-        settings = {**LOOPBACK, **(conf or {})}
+        settings = {**LOOPBACK, "spark.local.dir": str(work), **(conf or {})}
         argv = (
             str(install.java), *flags, f"-Xmx{memory_mb}m", "-XX:+UseSerialGC", *install.jvm_flags,
-            f"-Dlog4j2.configurationFile={QUIET_LOGS}", f"-Djava.io.tmpdir={tempfile.gettempdir()}",
-            "-cp", ":".join((install.classpath, *(str(jar) for jar in jars))), "org.apache.spark.deploy.SparkSubmit",
+            f"-Dlog4j2.configurationFile={QUIET_LOGS}", f"-Djava.io.tmpdir={work}",
+            "-cp", ":".join((install.classpath, *(str(jar.absolute()) for jar in jars))), "org.apache.spark.deploy.SparkSubmit",
             *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")), "pyspark-shell",
         )  # fmt: skip
         env = {**install.env, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)}
-        node = runtime.start(NodeSpec(name, "driver", argv, env, stdin_pipe=True, log=log))
+        node = runtime.start(NodeSpec(name, "driver", argv, env, stdin_pipe=True, log=log, cwd=work))
 
         def said() -> bytes | None:
             if info.exists():  # it is renamed into its place, whole

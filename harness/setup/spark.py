@@ -168,7 +168,7 @@ def _make_archive(install: SparkInstall, directory: Path) -> None:
     work = directory / "work"
     work.mkdir()
     with ProcessRuntime(directory=work) as runtime:
-        gateway = start_gateway(runtime, install, name="archive", flags=(f"-XX:ArchiveClassesAtExit={archive}",))
+        gateway = start_gateway(runtime, install, work=work, name="archive", flags=(f"-XX:ArchiveClassesAtExit={archive}",))
         argv = (sys.executable, str(EXERCISE), str(work))
         node = runtime.start(NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env}))
         end = node.wait(EXERCISE_WITHIN_S)

@@ -3,12 +3,17 @@
     python spark_exercise.py <a folder to work in>
 
 It runs a small batch (Parquet, JSON lines, groupBy, bitmaps, applyInPandas) and streaming queries with a checkpoint, the way
-an audit runs and the way a cell does, and lets Kafka's clients try a place where nobody listens.
+an audit runs and the way a cell does, lets Kafka's clients try a place where nobody listens, and loads by name what they
+would need if somebody answered.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+import time
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +32,14 @@ ROWS = 1000
 AS_IN_A_CELL = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 NOBODY = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.request.timeout.ms": "300", "kafka.default.api.timeout.ms": "300"}
 ENDED_WITHIN_S = 60
+CONNECTOR = ("spark-sql-kafka-", "spark-token-provider-kafka-", "kafka-clients-", "commons-pool2-")
+SPOKEN = re.compile(
+    r"org/apache/(spark/.*|commons/pool2/\w|commons/pool2/impl/.*|kafka/clients/(?!.*(Share|Streams|Group|Acl|Quota|Token|Mock)).*"
+    r"|kafka/common/(?!message/|security/|telemetry/|errors/)(?!.*(Share|Streams|Acl|Quota|Token|Raft|Vote|Scram)).*"
+    r"|kafka/common/message/(ApiVersions|Metadata|Fetch|ListOffsets|Produce|InitProducerId|DescribeTopicPart|DescribeCluster"
+    r"|RequestHeader|ResponseHeader|LeaderAndIsr)(Request|Response|Data).*)\.class"
+)
+"""What a query on Kafka uses of these, by their names: the protocol's requests that it sends, and all around them."""
 
 
 def main(folder: Path) -> None:
@@ -39,7 +52,9 @@ def main(folder: Path) -> None:
         spark.conf.set(name, value)
     stateful(spark, folder)
     files(spark, folder)
+    micro_batches(spark, folder)
     clients(spark)
+    load(spark)
     spark.stop()
 
 
@@ -90,6 +105,34 @@ def files(spark: SparkSession, folder: Path) -> None:
     """Run one batch of a query that writes files."""
     lines = spark.readStream.schema("id long, key string").json(str(folder / "lines"))
     run(lines.writeStream.format("parquet").option("path", str(folder / "files")), folder / "checkpoint-files")
+
+
+def micro_batches(spark: SparkSession, folder: Path) -> None:
+    """Run batches of a source of the newer kind, as Kafka's is, each handed to a function; the next goes on where it ended."""
+    source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=5, numPartitions=3)
+
+    def take(rows: DataFrame, _: int) -> None:
+        rows.collect()
+
+    for _ in range(2):
+        query = source.load().writeStream.foreachBatch(take).option("checkpointLocation", str(folder / "checkpoint-rate")).start()
+        begun = time.monotonic()
+        while query.lastProgress is None and query.isActive and time.monotonic() - begun < ENDED_WITHIN_S:
+            query.awaitTermination(1)
+        query.stop()
+
+
+def load(spark: SparkSession) -> None:
+    """Load the classes of the connector and its clients that only a broker's answers would bring."""
+    java = spark._jvm.java.lang  # type: ignore[union-attr]  # noqa: SLF001 - PySpark's own way in
+    loader = java.Thread.currentThread().getContextClassLoader()
+    for jar in java.System.getProperty("java.class.path").split(os.pathsep):
+        if Path(jar).name.startswith(CONNECTOR):
+            with zipfile.ZipFile(jar) as classes:
+                names = [name.removesuffix(".class").replace("/", ".") for name in classes.namelist() if SPOKEN.match(name)]
+            for name in names:
+                with suppress(Py4JJavaError):  # one that needs what is not there
+                    java.Class.forName(name, False, loader)  # noqa: FBT003 - of Java
 
 
 def run(writer: DataStreamWriter, checkpoint: Path) -> None:

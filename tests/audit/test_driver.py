@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from cluster import standalone
 
+from harness.audit.session import _own_folder
 from harness.core.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
@@ -43,12 +44,21 @@ def begun() -> tuple[subprocess.Popen[str], int, Path]:
 
 
 def test_the_driver_dies_with_a_killed_harness() -> None:
-    """SIGKILL, so that nothing of ours can tidy up."""
-    program, jvm, _ = begun()
+    """SIGKILL, so that nothing of ours can tidy up: the next session does, and lets the one alone that is open."""
+    program, jvm, left = begun()
     try:
         assert psutil.pid_exists(jvm)
         os.kill(program.pid, signal.SIGKILL)
         wait_until(lambda: not psutil.pid_exists(jvm), within_s=20, because="the driver to be gone")
+        program.wait()
+        assert left.exists()
+        folder, lock = _own_folder()
+        assert not left.exists()
+        other, other_lock = _own_folder()
+        assert folder.exists()
+        for one, held in ((folder, lock), (other, other_lock)):
+            one.rmdir()
+            held.release()
     finally:
         program.kill()
         program.wait()
@@ -56,8 +66,10 @@ def test_the_driver_dies_with_a_killed_harness() -> None:
 
 def test_a_session_leaves_nothing_and_another_can_follow() -> None:
     """JVM and folder are gone, the environment is as before, and a second session starts in the same process."""
+    here = set(Path.cwd().iterdir())
     program, jvm, folder = begun()
     out, _ = program.communicate("", timeout=300)
+    assert set(Path.cwd().iterdir()) == here  # Spark 4 makes a folder "artifacts" where its JVM is started
     assert out == "left in order\n"
     assert program.returncode == 0
     assert not psutil.pid_exists(jvm)

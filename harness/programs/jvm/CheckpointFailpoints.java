@@ -8,6 +8,8 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -25,18 +27,48 @@ import org.apache.spark.sql.execution.streaming.FileContextBasedCheckpointFileMa
 public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager {
     private static final Pattern FIELD = Pattern.compile("\"(partition|offset|record|history|cell|action)\": ?(\"([^\"]*)\"|-?[0-9]+)");
     private static final Pattern END = Pattern.compile("\"([0-9]+)\":([0-9]+)");
-    /** The offsets at which the batch in hand ends, and those at which it begins: partition and offset, by text. */
-    private static String ends = "";
-    private static String begins = "";
-    private static String batch = "-1";
-    private static Path offsets;
+    private static final Map QUERIES = new ConcurrentHashMap();
+
+    /** What the logs of one query share: all that is known of the batch in hand. */
+    private static class Query {
+        /** The folder of its cell. */
+        String folder;
+        /** The offsets at which the batch in hand ends, and those at which it begins: partition and offset, by text. */
+        String ends = "";
+        String begins = "";
+        String batch = "-1";
+        Path offsets;
+
+        /** What this program was told about the query, as a property of the JVM; empty where it was told nothing. */
+        String told(String name) {
+            return System.getProperty("lostack." + name + ":" + folder, "");
+        }
+    }
+
+    private final Query query;
 
     /** One manager is made for each log of the query; where the offset log is, the others are told by it. */
     public CheckpointFailpoints(Path path, Configuration conf) {
         super(path, conf);
+        query = queryOf(path);
         if (path.getName().equals("offsets")) {
-            offsets = path;
+            query.offsets = path;
         }
+    }
+
+    /** Find the query that a log is of: that of the folder above it which the JVM was told of. */
+    private static Query queryOf(Path log) {
+        String folder = "";
+        for (Path above = log; above != null; above = above.getParent()) {
+            if (System.getProperty("lostack.cell:" + above.toUri().getPath()) != null) {
+                folder = above.toUri().getPath();
+                break;
+            }
+        }
+        Query made = new Query();
+        made.folder = folder;
+        Query known = (Query) QUERIES.putIfAbsent(folder, made);
+        return known != null ? known : made;
     }
 
     public void renameTempFile(Path source, Path target, boolean overwrite) {
@@ -48,11 +80,11 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
             return;
         }
         try {
-            if (!entry.equals(batch)) {
-                batch = entry;
-                ends = lastLine(log.equals("offsets") ? source : new Path(offsets, entry));
-                begins = entry.equals("0") ? System.getProperty("lostack.begins", "")
-                    : lastLine(new Path(offsets, "" + (Integer.parseInt(entry) - 1)));
+            if (!entry.equals(query.batch)) {
+                query.batch = entry;
+                query.ends = lastLine(log.equals("offsets") ? source : new Path(query.offsets, entry));
+                query.begins = entry.equals("0") ? query.told("begins")
+                    : lastLine(new Path(query.offsets, "" + (Integer.parseInt(entry) - 1)));
             }
             String name = log.equals("offsets") ? "offset-log" : log.equals("commits") ? "commit-log" : "sink-log";
             pass("before-" + name);
@@ -69,14 +101,14 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
     }
 
     /** Tell the history that this batch is here; where its armed record is in it, say so and stand still until released. */
-    private static void pass(String name) throws IOException {
-        Matcher each = END.matcher(ends);
+    private void pass(String name) throws IOException {
+        Matcher each = END.matcher(query.ends);
         while (each.find()) {
-            tell("\"event\":\"batch\",\"phase\":\"" + name + "\",\"batch\":" + batch + ",\"partition\":" + each.group(1)
-                + ",\"offset\":" + offsetOf(begins, each.group(1)) + ",\"position\":" + each.group(2));
+            tell("\"event\":\"batch\",\"phase\":\"" + name + "\",\"batch\":" + query.batch + ",\"partition\":" + each.group(1)
+                + ",\"offset\":" + offsetOf(query.begins, each.group(1)) + ",\"position\":" + each.group(2));
         }
-        String folder = System.getProperty("lostack.failpoints");
-        if (folder == null) {
+        String folder = query.told("failpoints");
+        if (folder.isEmpty()) {
             return;
         }
         java.nio.file.Path armed = Paths.get(folder, new String[] {name + ".json"});
@@ -88,12 +120,12 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
         }
         long offset = Long.parseLong(field(order, "offset"));
         String partition = field(order, "partition");
-        if (offset < offsetOf(begins, partition) || offset >= offsetOf(ends, partition)) {
+        if (offset < offsetOf(query.begins, partition) || offset >= offsetOf(query.ends, partition)) {
             return;
         }
         Files.move(armed, Paths.get(folder, new String[] {name + ".fired"}), new java.nio.file.CopyOption[0]);
         tell("\"event\":\"failpoint\",\"name\":\"" + name + "\",\"record\":\"" + field(order, "record") + "\",\"hit\":1,\"action\":\""
-            + field(order, "action") + "\",\"pid\":" + ManagementFactory.getRuntimeMXBean().getName().split("@")[0] + ",\"batch\":" + batch);
+            + field(order, "action") + "\",\"pid\":" + ManagementFactory.getRuntimeMXBean().getName().split("@")[0] + ",\"batch\":" + query.batch);
         java.nio.file.Path go = Paths.get(folder, new String[] {name + ".go"});
         while (!Files.exists(go, new java.nio.file.LinkOption[0])) {
             try {
@@ -125,14 +157,14 @@ public class CheckpointFailpoints extends FileContextBasedCheckpointFileManager 
     }
 
     /** Append one line to the history, whole or not at all, as harness.core.history does. */
-    private static void tell(String fields) throws IOException {
-        String file = System.getProperty("lostack.history");
-        if (file == null) {
+    private void tell(String fields) throws IOException {
+        String file = query.told("history");
+        if (file.isEmpty()) {
             return;
         }
         long wall = System.currentTimeMillis() * 1000000L;
-        String line = "{\"t\":" + System.nanoTime() + ",\"w\":" + wall + ",\"cell\":\"" + System.getProperty("lostack.cell")
-            + "\",\"by\":\"" + System.getProperty("lostack.by") + "\"," + fields + "}\n";
+        String line = "{\"t\":" + System.nanoTime() + ",\"w\":" + wall + ",\"cell\":\"" + query.told("cell")
+            + "\",\"by\":\"" + query.told("by") + "\"," + fields + "}\n";
         Files.write(Paths.get(file, new String[0]), line.getBytes(StandardCharsets.UTF_8),
             new java.nio.file.OpenOption[] {StandardOpenOption.CREATE, StandardOpenOption.APPEND, StandardOpenOption.WRITE});
     }

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import failpoint
+from harness.core import events
 from harness.core.history import SUFFIX
 from harness.core.waiting import wait_until
+from harness.programs.stage import TURN
 from harness.setup.failpoints import CHECKPOINT_CLASS
 from harness.systems.kafka.nodes import StageNode
 from harness.systems.spark.ground import Job, Launched
 
 if TYPE_CHECKING:
+    from harness.programs.stage import Stage
     from harness.runtimes.interface import Exit, Node
     from harness.systems.spark.cluster import Cluster
     from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.session import SharedSession
 
 READY_S = 120.0
 """A session and a query: five seconds on a quiet machine."""
@@ -40,28 +44,51 @@ class DriverNode(StageNode):
     ground: SparkGround | None = None
     front: Node | None = None
     cluster: Cluster | None = None
+    session: SharedSession | None = None
+    """What runs its query, where that is not a driver of its own."""
     ready_within_s: float = READY_S
     _joined: bool = False
+    _ahead: Launched | None = None
+    """The next incarnation, which stands by."""
+
+    def stand_by(self) -> None:
+        """Start the JVM and the session of the next incarnation ahead; its query begins when it is started."""
+        if self.session is not None:
+            self.session.stand_by()
+        elif self.ground is not None and self.ground.at_hand:
+            self._ahead = self._launch(self._next())
+
+    def dismiss(self) -> None:
+        """End what stands by."""
+        for node in (self._ahead.node, self._ahead.front) if self._ahead else ():
+            if node is not None and node.alive:
+                node.kill()
 
     def start(self) -> None:
-        """Start the next incarnation: the JVM and its program."""
-        if self.ground is None:
-            raise RuntimeError("a driver needs a Spark")
-        self.stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
-        marks = {
-            "lostack.failpoints": str(self.failpoints),
-            "lostack.history": f"{self.stage.history}/{self.stage.writer}-jvm{SUFFIX}",
-            "lostack.cell": self.stage.cell,
-            "lostack.by": f"{self.stage.writer}-jvm",
-        }
-        conf = CONF | (self.cluster.conf if self.cluster else {})
-        env = {**self.stage.environment(), failpoint.VARIABLE: str(self.failpoints)}
-        launched = self.ground.launch(self.runtime, Job(self.stage.key, self.name, self.module, conf, marks, env,
-                                                        self.failpoints.parent, self.logs))  # fmt: skip
+        """Start the next incarnation: the JVM and its program; or let it begin, where it stands by."""
+        self.stage = self._next()
+        ahead, self._ahead = self._ahead, None
+        launched = self.session.begin(self.stage) if self.session else ahead or self._launch(self.stage)
         self.node, self.front = launched.node, launched.front
         self._told = self._joined = False
-        self._say("started", pid=self.node.pid)
+        self._say("started", pid=self.node.pid, stood_by=ahead is not None)
         self._join()
+        self._turn(self.stage).touch()
+
+    def _next(self) -> Stage:
+        return replace(self.stage, incarnation=self.stage.incarnation + 1)
+
+    def _turn(self, stage: Stage) -> Path:
+        """Return the file that tells a program that its turn has come."""
+        return self.failpoints.parent / f".turn-{stage.writer}"
+
+    def _launch(self, stage: Stage) -> Launched:
+        if self.ground is None:
+            raise RuntimeError("a driver needs a Spark")
+        conf = CONF | (self.cluster.conf if self.cluster else {})
+        env = {**stage.environment(), failpoint.VARIABLE: str(self.failpoints), TURN: str(self._turn(stage))}
+        job = Job(stage.key, stage.writer, self.module, conf, env, self.failpoints.parent, self.logs)
+        return self.ground.launch(self.runtime, job)
 
     def await_ready(self) -> None:
         """Wait until the program says that its query runs; returns where it has ended."""
@@ -78,10 +105,22 @@ class DriverNode(StageNode):
         return super().ended()
 
     def kill(self) -> None:
-        """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before."""
+        """SIGKILL the JVM, and wait until it is reaped; then end the front, which has nothing to stand before.
+
+        Of a session that is shared only the query ends.
+        """
+        if self.session is not None:
+            self.session.end(self.stage, self._over)
+            return
         super().kill()
         if self.front is not None and self.front.alive:
             self.front.kill()
+
+    def pause(self) -> None:
+        """Stop it. One that is shared is not there to be stopped: raises RuntimeError."""
+        if self.session is not None:
+            raise RuntimeError(f"the {self.name} runs the queries of other cells, too")
+        super().pause()
 
     def resume(self) -> None:
         """Let it go on, past the failpoint that holds it."""
@@ -91,9 +130,8 @@ class DriverNode(StageNode):
 
     def stand_in(self, name: str) -> DriverNode:
         """Return another driver of the same query."""
-        return replace(
-            self, stage=replace(self.stage, name=name, incarnation=0), node=None, front=None, _told=False, _joined=False
-        )
+        stage = replace(self.stage, name=name, incarnation=0)
+        return replace(self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None)
 
     def moves(self) -> int:
         """How much its JVM and its program have written down so far, in bytes."""
@@ -106,10 +144,16 @@ class DriverNode(StageNode):
 
     def trouble(self) -> str | None:
         """Why the program in front has ended, if it has."""
+        if self.session is not None and self._over():
+            return f"its query ended: {self._last_words()}"
         end = (self.front or self._alive()).exit
         if self.front is None and end is not None and end.signal is not None:
             return None
         return None if end is None else f"its program ended with {end}: {self._last_words()}"
+
+    def _over(self) -> bool:
+        """Whether the program has come to its end, by its own word."""
+        return self.ledger_says(events.STOPPED)
 
     def _join(self) -> None:
         """Write down, once, which process the program is."""

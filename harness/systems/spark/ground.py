@@ -30,6 +30,8 @@ CORES = "2"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 SIGKILL, SIGKILLED = 9, 128 + 9
 """How the worker, its parent, reports an executor that died by SIGKILL."""
+SCRATCH = "scratch"
+"""Where Spark puts what it needs for a while: a folder of the cell's, removed when that is over."""
 HOME = "/opt/spark"
 OURS = "/opt/lostack"
 """Where the driver's image has what is ours: the programs, and ``jars``."""
@@ -37,17 +39,18 @@ OURS = "/opt/lostack"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a driver is to run: a module, Spark's settings, system properties of the JVM, the environment of the program."""
+    """What a driver is to run: a module, Spark's settings, the environment of the program."""
 
     key: str
     name: str
     module: str
     conf: Mapping[str, str]
-    marks: Mapping[str, str]
     env: Mapping[str, str]
     folder: Path
     """The cell's."""
     logs: Path
+    told: bool = False
+    """The program is told what to do on its standard input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,10 @@ class SparkGround(Protocol):
     def killed_alone(self) -> bool:
         """Whether an executor dies alone, its worker reporting how; else the engine says how it died, its worker with it."""
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether a driver can be told what to do: one may run the queries of many cells, and another stand by."""
+
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Start a driver with its program."""
 
@@ -110,6 +117,7 @@ class ProcessSparkGround:
     install: SparkInstall
     failpoint_jar: Path
     killed_alone: ClassVar[bool] = True
+    at_hand: ClassVar[bool] = True
 
     @property
     def spark(self) -> str:
@@ -124,13 +132,13 @@ class ProcessSparkGround:
     def launch(self, runtime: Runtime, job: Job) -> Launched:
         """Start the JVM, then its front."""
         name = f"{job.key}-{job.name}"
-        flags = (*FLAGS, *(f"-D{key}={value}" for key, value in job.marks.items()))
-        gateway = start_gateway(runtime, self.install, name=name, conf=job.conf, memory_mb=MEMORY_MB, flags=flags,
+        work = job.folder / SCRATCH / job.name
+        gateway = start_gateway(runtime, self.install, work=work, name=name, conf=job.conf, memory_mb=MEMORY_MB, flags=FLAGS,
                                 jars=(self.failpoint_jar,), log=job.logs / f"{job.name}.log")  # fmt: skip
         front = runtime.start(NodeSpec(
             name=f"{name}-front", role="front", argv=(sys.executable, "-m", job.module),
             log=job.logs / f"{job.name}-front.log", env={**self.install.env, **gateway.env, **job.env}, cwd=Path.cwd(),
-            preload=(job.module,) if job.module in self.preload else (),
+            preload=(job.module,) if job.module in self.preload else (), stdin_pipe=job.told,
         ))  # fmt: skip
         return Launched(gateway.node, front)
 
@@ -147,7 +155,8 @@ class ProcessSparkGround:
 
         def spec(role: str, main: str, *words: str) -> NodeSpec:
             argv = (str(self.install.java), *DAEMON, *self.install.jvm_flags, "-cp", self.install.classpath, main, *words)
-            env = {**self.install.env, "SPARK_WORKER_DIR": str(folder / "work")}
+            env = {**self.install.env, "SPARK_WORKER_DIR": str(folder.absolute() / "work"),
+                   "SPARK_LOCAL_DIRS": str(folder.absolute() / SCRATCH)}  # fmt: skip
             return NodeSpec(f"{key}-{role}", role, argv, env, log=logs / f"{role}.log")
 
         return Servers(
@@ -169,6 +178,7 @@ class DockerSparkGround:
     jars: tuple[str, ...]
     """Names of the connector's jars, and the failpoints'."""
     killed_alone: ClassVar[bool] = False
+    at_hand: ClassVar[bool] = False
     preload: ClassVar[tuple[str, ...]] = ()
 
     def launch(self, runtime: Runtime, job: Job) -> Launched:
@@ -180,8 +190,7 @@ class DockerSparkGround:
             **({} if local else {"spark.driver.host": runtime.address(name), "spark.driver.bindAddress": runtime.bind}),
             **job.conf,
         }
-        options = [*FLAGS, "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={OURS}/harness/setup/spark-log4j2.properties",
-                   *(f'"-D{key}={value}"' for key, value in job.marks.items())]  # fmt: skip
+        options = [*FLAGS, "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={OURS}/harness/setup/spark-log4j2.properties"]
         argv = (
             f"{HOME}/bin/spark-submit", "--driver-memory", f"{MEMORY_MB}m", "--driver-java-options", " ".join(options),
             "--jars", ",".join(f"{OURS}/jars/{jar}" for jar in self.jars),

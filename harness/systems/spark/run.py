@@ -19,18 +19,27 @@ from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.run import KafkaCellRun, StageEndedError
 from harness.systems.spark.cluster import Cluster
 from harness.systems.spark.driver import DriverNode
+from harness.systems.spark.ground import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from harness.bench import InProgram, Target
+    from harness.core.cell import Cell
     from harness.core.record import Record
     from harness.systems.spark.system import SparkDeployed
 
 FILL_S = 60.0
 ZOMBIE_S = 60.0
 CHECKPOINT = "checkpoint"
+
+
+def shares_a_session(cell: Cell) -> bool:
+    """Whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
+    need = cell.scenario.fault.evidence()
+    suffers = Role.DRIVER in (*need.killed, *need.paused) or need.network is not None
+    return not suffers and not cell.settings.consumer.executors
 
 
 @dataclass
@@ -132,24 +141,36 @@ class SparkCellRun(KafkaCellRun):
         if goes_on:
             self._fault.arm(self._bench)
         self._producer.start()
+        if self._bench.cluster is None:
+            self._driver.stand_by()
         wait_until(self._producer.stopped_itself, within_s=FILL_S, because="the topic to be filled")
         self._bench.last = self.deployed.observer.visible(self._topics.source, {})
         if not goes_on:
             self._fault.arm(self._bench)
         if self._bench.cluster is not None:
             self._bench.cluster.start()
-        self._start_consumers()
+        self._driver.start()
+        if Role.DRIVER in self._fault.evidence().killed:  # meanwhile its successor gets ready
+            self._driver.stand_by()
+        self._driver.await_ready()
         if self._bench.cluster is not None:
             self._bench.cluster.await_executor()
+
+    @property
+    def _driver(self) -> DriverNode:
+        return next(stage for stage in self._consumers if isinstance(stage, DriverNode))
 
     def close(self) -> None:
         """End the drivers, those that were replaced too, and leave the wire."""
         for stage in (*self._bench.stages, *self._bench.replaced):
             if stage.started:
                 stage.kill()
+            if isinstance(stage, DriverNode):
+                stage.dismiss()
         super().close()
         if self._cluster is not None:
             self._cluster.close()
+        shutil.rmtree(self.directory / SCRATCH, ignore_errors=True)
 
     def _exhausted(self) -> bool:
         """Whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
@@ -203,5 +224,6 @@ class SparkCellRun(KafkaCellRun):
             DriverNode(
                 stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.logs,
                 stage.failpoints, ground=self.deployed.spark, cluster=self._cluster,
+                session=self.deployed.session if self.deployed.spark.at_hand and shares_a_session(self.cell) else None,
             ),
         )  # fmt: skip

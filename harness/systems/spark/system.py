@@ -10,8 +10,10 @@ from harness.setup.failpoints import ensure_failpoints
 from harness.setup.spark import ensure_spark, pyspark_version
 from harness.setup.spark_release import wanted_release
 from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.systems.spark.driver import CONF
 from harness.systems.spark.ground import DockerSparkGround, ProcessSparkGround, refuse_release
 from harness.systems.spark.run import SparkCellRun
+from harness.systems.spark.session import SharedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +75,17 @@ class SparkDeployed(KafkaDeployed):
     def __init__(self, ground: Ground, directory: Path, spark: SparkGround) -> None:
         super().__init__(ground, directory)
         self.spark = spark
+        self.session = SharedSession(self.runtime, spark, CONF, directory)
 
     def start(self) -> None:
         """Start wire and broker, and meanwhile import once what the programs of every cell import."""
         self.runtime.expect(self.spark.preload)
         super().start()
+
+    def close(self) -> None:
+        """End the session, then broker and wire."""
+        self.session.close()
+        super().close()
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SparkCellRun:
         """Return the run of one cell."""
