@@ -64,7 +64,7 @@ def spark_session(
     folder, lock = _own_folder()
     settings = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **(conf or {})}
     if not local:
-        settings["spark.jars"] = ",".join(str(jar) for jar in (*install.connector, *jars))
+        settings["spark.jars"] = ",".join(str(jar.absolute()) for jar in (*install.connector, *jars))
         settings["spark.executorEnv.PYSPARK_PYTHON"] = sys.executable
     before, path_before = dict(os.environ), list(sys.path)
     try:
@@ -133,7 +133,8 @@ def _forget(session: SparkSession | None) -> None:
 def _python_path() -> str:
     """Let Python workers find this very harness."""
     here = str(Path(harness.__file__).parents[1])
-    return os.pathsep.join(dict.fromkeys([here, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+    given = map(os.path.abspath, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    return os.pathsep.join(dict.fromkeys([here, *given]))
 
 
 def _zipped(folder: Path) -> Path:

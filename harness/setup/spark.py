@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXERCISE: Final = Path(__file__).with_name("spark_exercise.py")
 EXERCISE_WITHIN_S: Final = 600.0
 """Twelve seconds on an idle machine; a loaded one has taken minutes."""
-DUMPED_WITHIN_S: Final = 120.0
+DUMPED_WITHIN_S: Final = 300.0
 OPTIONS_WITHIN_S: Final = 30.0
 SCALA: Final = "2.13"
 DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
