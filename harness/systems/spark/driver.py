@@ -80,7 +80,7 @@ class DriverNode(StageNode):
 
     def _turn(self, stage: Stage) -> Path:
         """Return the file that tells a program that its turn has come."""
-        return self.failpoints.parent / f".turn-{stage.writer}"
+        return self.failpoints.parent.absolute() / f".turn-{stage.writer}"
 
     def _launch(self, stage: Stage) -> Launched:
         if self.ground is None:
