@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)
 """A driver of a cell lives for seconds: the second compiler would only cost."""
+HEAP = ("-Xms128m", "-Xmn48m")
+"""Room for what is new from the beginning: growing the heap step by step cost a tenth of a driver's CPU."""
 DAEMON = ("-Xmx256m", "-XX:+UseSerialGC")
 STREAMING = "harness.programs.streaming"
 CORES = "2"
@@ -133,8 +135,10 @@ class ProcessSparkGround:
         """Start the JVM, then its front."""
         name = f"{job.key}-{job.name}"
         work = job.folder / SCRATCH / job.name
-        gateway = start_gateway(runtime, self.install, work=work, name=name, conf=job.conf, memory_mb=MEMORY_MB, flags=FLAGS,
-                                jars=(self.failpoint_jar,), log=job.logs / f"{job.name}.log")  # fmt: skip
+        gateway = start_gateway(
+            runtime, self.install, work=work, name=name, conf=job.conf, memory_mb=MEMORY_MB, flags=(*FLAGS, *HEAP),
+            jars=(self.failpoint_jar,), log=job.logs / f"{job.name}.log",
+        )  # fmt: skip
         front = runtime.start(NodeSpec(
             name=f"{name}-front", role="front", argv=(sys.executable, "-m", job.module),
             log=job.logs / f"{job.name}-front.log", env={**self.install.env, **gateway.env, **job.env}, cwd=Path.cwd(),

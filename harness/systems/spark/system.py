@@ -84,8 +84,10 @@ class SparkDeployed(KafkaDeployed):
 
     def close(self) -> None:
         """End the session, then broker and wire."""
-        self.session.close()
-        super().close()
+        try:
+            self.session.close()
+        finally:
+            super().close()
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SparkCellRun:
         """Return the run of one cell."""
