@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import failpoint
-from harness.core import events
+from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.waiting import wait_until
 from harness.programs.stage import TURN
@@ -153,7 +153,7 @@ class DriverNode(StageNode):
 
     def _over(self) -> bool:
         """Whether the program has come to its end, by its own word."""
-        return self.ledger_says(events.STOPPED)
+        return self.ledger_says(kinds.STOPPED)
 
     def _join(self) -> None:
         """Write down, once, which process the program is."""
