@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -37,6 +37,9 @@ class CellRun(Protocol):
 
 class Deployed(Protocol):
     """A running system: brokers up, wire in place."""
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """These cells come next, all at once, and their fault kills what they share: once, when all are at their trigger."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell, which keeps its files below ``directory``."""

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[Cell]]"
+_Group: TypeAlias = "tuple[Cell, ...]"
+"""Cells that run at once because one death of what they share is the fault of each; mostly one alone."""
+_Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
 """One kind of deployment in a lane: what it is, its name, and the cells that wait for it."""
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
@@ -77,7 +79,8 @@ class RunPlan:
     """What is to be run, and where it goes.
 
     ``systems``: those the cells belong to, by name; where there is one, it runs them all.
-    ``jobs``: how many cells share a broker at once (cells whose broker dies have one to themselves besides).
+    ``jobs``: how many cells share a broker at once. Those whose broker dies have others: to themselves, or with the
+    other semantics of their scenario, for which it dies at the same moment.
     """
 
     systems: tuple[System, ...]
@@ -171,7 +174,7 @@ class _Run:
             raise _cannot_write(self.directory, error) from error
 
     def _run_lanes(self, system: System) -> None:
-        """One lane is one deployment: cells that share a broker overlap on it, cells that kill theirs take turns on a few."""
+        """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
             ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), OWN_LANES, 1),
             # one after the other: three or four brokers are enough at once
@@ -179,9 +182,9 @@ class _Run:
         )  # fmt: skip
         for needs, deployments, workers in lanes:
             waiting = {need: self._waiting(system, need) for need in needs}
-            count = sum(cells.qsize() for cells in waiting.values())
+            count = sum(groups.qsize() for groups in waiting.values())
             for number in range(1, min(deployments, count) + 1):
-                turns = [(need, f"{system.name}-{need}-{number}", cells) for need, cells in waiting.items() if not cells.empty()]
+                turns = [(need, f"{system.name}-{need}-{number}", left) for need, left in waiting.items() if not left.empty()]
                 self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
         try:
             for lane in self._lanes:
@@ -193,12 +196,18 @@ class _Run:
             _join(self._started())
             raise
 
-    def _waiting(self, system: System, need: Deployment) -> queue.SimpleQueue[Cell]:
-        """Return the cells of a system that need such a deployment."""
-        waiting: queue.SimpleQueue[Cell] = queue.SimpleQueue()
+    def _waiting(self, system: System, need: Deployment) -> queue.SimpleQueue[_Group]:
+        """Return the cells of a system that need such a deployment, those together that share a death."""
+        groups: dict[object, list[Cell]] = {}
         for cell in self.plan.cells:
             if cell.scenario.deployment is need and self._belongs(cell, system):
-                waiting.put(cell)
+                # seeds are repetitions: one must not depend on another
+                alike = (cell.scenario.id, cell.pipeline, cell.client, cell.seed) if cell.scenario.together else cell.id
+                groups.setdefault(alike, []).append(cell)
+        waiting, at_once = queue.SimpleQueue[_Group](), max(1, self.plan.jobs)
+        for cells in groups.values():
+            for at in range(0, len(cells), at_once):
+                waiting.put(tuple(cells[at : at + at_once]))
         return waiting
 
     def _belongs(self, cell: Cell, system: System) -> bool:
@@ -223,7 +232,7 @@ class _Run:
             self._failure = self._failure or error
             self._stop.set()
 
-    def _deployment(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[Cell], workers: int) -> None:
+    def _deployment(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int) -> None:
         self._progress.say(f"starting {name}")
         with cancellable(self._stop):
             deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
@@ -248,23 +257,37 @@ class _Run:
             _join(threads)
             raise
 
-    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[Cell], lasting: bool) -> None:  # noqa: FBT001 - of a thread
+    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
         """Run cells until there are none. Unless the deployment is lasting, one that proved nothing is the last on it."""
         while not self._stop.is_set():
             try:
-                cell = waiting.get_nowait()
+                group = waiting.get_nowait()
             except queue.Empty:
                 return
-            try:
-                self._progress.began(cell)
-                result = self._run_cell(deployed, cell)
-                self._results[result.plan.id] = result
-                self._progress.ended(result)
-                if not lasting and result.verdict.kind in UNPROVED:
-                    return
-            except BaseException as error:  # noqa: BLE001 - see _lane
-                self._failure = self._failure or error
-                self._stop.set()
+            if not lasting:
+                deployed.together(group)
+            besides = [_Thread(target=self._one, args=(deployed, cell)) for cell in group[1:]]
+            for thread in besides:
+                thread.start()
+            self._one(deployed, group[0])
+            _join(besides)
+            if not lasting and any(self._unproved(cell) for cell in group):
+                return
+
+    def _unproved(self, cell: Cell) -> bool:
+        result = self._results.get(cell.id)
+        return result is None or result.verdict.kind in UNPROVED
+
+    def _one(self, deployed: Deployed, cell: Cell) -> None:
+        """Run one cell, to its verdict."""
+        try:
+            self._progress.began(cell)
+            result = self._run_cell(deployed, cell)
+            self._results[result.plan.id] = result
+            self._progress.ended(result)
+        except BaseException as error:  # noqa: BLE001 - see _lane
+            self._failure = self._failure or error
+            self._stop.set()
 
     def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
         directory = self.directory / CELLS / cell.slug

@@ -65,7 +65,7 @@ ACK_LOST = Scenario(
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_APPEND = Scenario(
-    id="broker-crash-before-append", failure_point="broker-crash-before-append", deployment=Deployment.OWN,
+    id="broker-crash-before-append", failure_point="broker-crash-before-append", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.BROKER,)),
     because="The broker dies with the request not yet seen. A producer without retries has lost it, and goes on losing "
     "while the broker is away; one with retries sends it again.",
@@ -75,7 +75,7 @@ BROKER_CRASH_BEFORE_APPEND = Scenario(
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_ACK = Scenario(
-    id="broker-crash-before-ack", failure_point="broker-crash-before-ack", deployment=Deployment.OWN,
+    id="broker-crash-before-ack", failure_point="broker-crash-before-ack", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
     because="The broker has stored the record and dies before it answers. SIGKILL keeps the page cache, so the copy is "
     "there after the restart: a retry stores it again, unless the recovered log knows the sequence number.",
@@ -85,7 +85,7 @@ BROKER_CRASH_BEFORE_ACK = Scenario(
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_POSITION = Scenario(
-    id="broker-crash-before-position", failure_point="broker-crash-before-position", deployment=Deployment.OWN,
+    id="broker-crash-before-position", failure_point="broker-crash-before-position", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER, Role.CONSUMER)),
     because="The position is not stored when broker and consumer die. At-most-once has not worked on the record yet; "
     "at-least-once has, and does it again; the idempotent consumer absorbs the second delivery. A record of the producer "

@@ -28,7 +28,8 @@ def flushed(settings: Settings) -> Settings:
 
 
 UNFLUSHED = Scenario(
-    id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, consumer_starts_after_fault=True,
+    id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, together=True,
+    consumer_starts_after_fault=True,
     fault=Kill(NEXT, (Role.BROKER,), forget=Forget.TOPIC),
     because="On one replica an ack without a flush promises nothing about power: all that was acknowledged is gone. "
     "No semantic can keep its word here, and the two that promise no loss must be convicted.",

@@ -43,7 +43,7 @@ TOPIC_TO_TOPIC = (
     ),
     Scenario(
         id="broker-crash-before-append", failure_point="broker-crash-before-append", pipeline=T2T, group="topic-to-topic",
-        deployment=Deployment.OWN, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
+        deployment=Deployment.OWN, together=True, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, REQUEST), (Role.BROKER,)),
         because="The broker dies with the result not yet seen. Where nobody sends again, it is gone, and so is what the "
         "source's producer sends meanwhile.",
         expect={
@@ -52,7 +52,7 @@ TOPIC_TO_TOPIC = (
     ),
     Scenario(
         id="broker-crash-before-ack", failure_point="broker-crash-before-ack", pipeline=T2T, group="topic-to-topic",
-        deployment=Deployment.OWN, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
+        deployment=Deployment.OWN, together=True, fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
         because="The broker has stored the result and dies before it answers: a retry stores it again, unless the "
         "recovered log knows its number.",
         expect={

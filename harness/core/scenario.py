@@ -141,9 +141,9 @@ class Deployment(StrEnum):
     SHARED = "shared"
     """The broker lives through the cell, which may therefore share it with others."""
     OWN = "own"
-    """The broker dies in the cell, which therefore has it to itself."""
+    """The broker dies in the cell, which has it to itself, or with those that it dies for too."""
     SMALL = "small"
-    """The same, and what the broker keeps is on a small disk, which may be full: a container's."""
+    """A broker for one cell, and what it keeps is on a small disk, which may be full: a container's."""
     CLUSTER = "cluster"
     """Three brokers, for one cell at a time."""
     APART = "apart"
@@ -197,6 +197,8 @@ class Scenario:
     """A streaming query starts when its source stands at the target, not when it is exhausted: there are records to come."""
     suite: Suite = Suite.DAY
     """The smallest suite that it belongs to; by its name it runs always."""
+    together: bool = False
+    """Its semantics may share one death of the broker: each is held at its own failure point until all of them are."""
     only_in_containers: str | None = None
     """Why it does not apply to processes; null where it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)
@@ -209,6 +211,8 @@ class Scenario:
     """The same of one version of a system (``kafka<4.3``). What is said of a client comes first."""
 
     def __post_init__(self) -> None:
+        if self.together and (self.deployment is not Deployment.OWN or self.pipeline.streaming):
+            raise SettingsError(f"{self.id}: cells share a death only of a broker of their own, and no cell of a streaming query")
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
         by_version = (*self.by_client.items(), *self.by_system.items())
         declared += [(whose, *each) for whose, own in by_version for each in own.items()]

@@ -26,7 +26,7 @@ from harness.saved import HISTORY
 from harness.systems.planting import Cast, Plant, cast_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -67,6 +67,9 @@ class MemoryDeployed:
 
     plant: Plant
     plants: Mapping[str, Plant]
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share nothing: every play has a broker of its own."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
         """Return the play of one cell."""

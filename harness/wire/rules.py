@@ -95,7 +95,7 @@ class After(StrEnum):
 
 
 class FreezeScope(StrEnum):
-    """What stands still, both ways, from the instant of a hit: one client's connections, or one broker's."""
+    """What stands still, both ways, from the instant of a hit: one client's connections, or the cell's to one broker."""
 
     CLIENT = "client"
     NODE = "node"

@@ -65,16 +65,20 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """What stands still: everything of one client incarnation, or of one broker node."""
+    """What stands still: everything of one client incarnation, or what a cell has to do with one broker node.
+
+    Without a ``cell`` it is everything that anybody has to do with the node.
+    """
 
     id: str
     scope: FreezeScope
     target: str
+    cell: WireCell | None = None
 
     def covers(self, conn: Connection) -> bool:
         """Whether a connection stands still under this."""
         if self.scope is FreezeScope.NODE:
-            return conn.route.node == self.target
+            return conn.route.node == self.target and self.cell in (None, conn.cell)
         return bool(conn.process) and conn.process == self.target
 
 
@@ -200,7 +204,7 @@ class Wire:
         freeze = None
         if rule.freeze is not None:
             target = conn.route.node if rule.freeze is FreezeScope.NODE else conn.process
-            freeze = self._start_freeze(name, rule.freeze, target).id
+            freeze = self._start_freeze(name, rule.freeze, target, cell).id
         hold = Hold(name, frame, cell, rule, conn, freeze)
         self._holds[name] = hold
         return hold
@@ -581,8 +585,8 @@ class Wire:
         self._end_freeze(freeze)
         return Frozen(freeze, count)
 
-    def _start_freeze(self, name: str, scope: FreezeScope, target: str) -> Freeze:
-        freeze = self._freezes[name] = Freeze(name, scope, target)
+    def _start_freeze(self, name: str, scope: FreezeScope, target: str, cell: WireCell | None = None) -> Freeze:
+        freeze = self._freezes[name] = Freeze(name, scope, target, cell)
         for conn in self._conns.values():
             if freeze.covers(conn):
                 conn.freeze(name)

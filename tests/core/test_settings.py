@@ -56,6 +56,10 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "nothing in flight": (lambda: replace(AT_LEAST_ONCE.producer, in_flight=0), "count from 1"),
     "no poll unit": (lambda: replace(AT_LEAST_ONCE.consumer, unit=0), "count from 1"),
     "no consumer": (lambda: replace(AT_LEAST_ONCE.consumer, count=0), "count from 1"),
+    "a death shared of what everybody shares": (
+        lambda: scenario(together=True),
+        "s: cells share a death only of a broker of their own",
+    ),
     "offsets in a transaction into a database": (
         lambda: scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_IN_TRANSACTION)}),
         "s, exactly-once: offsets can be sent in a transaction only from topic to topic; use",

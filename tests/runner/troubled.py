@@ -53,6 +53,9 @@ class _Deployed:
     inner: Deployed
     trouble: Trouble
 
+    def together(self, cells: Sequence[Cell]) -> None:
+        self.inner.together(cells)
+
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> _CellRun:
         self.trouble("cell_run", cell.scenario.id)
         return _CellRun(self.inner.cell_run(cell, directory, history), self.trouble, cell.scenario.id)

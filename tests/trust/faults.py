@@ -6,17 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence, Role
+from harness.systems.kafka.bench import KafkaBench
 
 if TYPE_CHECKING:
     from harness.bench import Bench
+    from harness.core.semantics import Semantic
     from harness.faults import Kill
 
 
 @dataclass(frozen=True)
 class Disarmed:
-    """Promises a kill and arms nothing."""
+    """Promises a kill and arms nothing, under one semantic or under all."""
 
     promise: Kill
+    under: Semantic | None = None
     id: ClassVar[str] = "disarmed"
 
     def evidence(self) -> Evidence:
@@ -24,10 +27,17 @@ class Disarmed:
         return self.promise.evidence()
 
     def arm(self, bench: Bench) -> None:
-        """Arm nothing."""
+        """Arm nothing, or under another semantic what was promised."""
+        if self._keeps_word(bench):
+            self.promise.arm(bench)
 
     def inject(self, bench: Bench) -> None:
-        """Do nothing."""
+        """Do nothing, or under another semantic what was promised."""
+        if self._keeps_word(bench):
+            self.promise.inject(bench)
+
+    def _keeps_word(self, bench: Bench) -> bool:
+        return self.under is not None and isinstance(bench, KafkaBench) and bench.cell.semantic is not self.under
 
 
 @dataclass(frozen=True)

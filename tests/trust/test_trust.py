@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.core import events as kinds
 from harness.core.cell import expand
+from harness.core.history import read_history
 from harness.core.scenario import Role
 from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.core.verdict import SIGKILL, Kind
 from harness.runner import RunPlan, run
+from harness.saved import HISTORY
 from harness.systems.kafka.system import KafkaSystem
-from scenarios.plain import COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
+from scenarios.plain import BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
 from trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -53,11 +56,16 @@ class Silent:
         """Ignore it."""
 
 
+def run_cells(scenarios: Sequence[Scenario], semantics: Iterable[Semantic], reports: Path) -> Sequence[CellResult]:
+    """Run and judge them."""
+    cells = tuple(expand(scenarios, semantics=semantics, seeds=[1]))
+    plan = RunPlan((KafkaSystem(),), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
+    return run(plan, Silent()).results
+
+
 def run_all(scenarios: Sequence[Scenario], reports: Path) -> Mapping[str, CellResult]:
     """Run scenarios at-least-once on one broker; results by scenario id."""
-    cells = tuple(expand(scenarios, semantics=[ALO], seeds=[1]))
-    plan = RunPlan((KafkaSystem(),), cells, (), reports, jobs=3, command="test", seeds=(1,), records=cells[0].records)
-    return {result.plan.scenario: result for result in run(plan, Silent()).results}
+    return {result.plan.scenario: result for result in run_cells(scenarios, [ALO], reports)}
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +122,24 @@ def test_a_drain_cut_short_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert counts["lost"] == 0
     assert counts["left"] > 0
     assert not result.verdict.green
+
+
+def test_cells_that_share_a_death_are_each_held_at_their_own_trigger(tmp_path: Path) -> None:
+    """One SIGKILL for those that are held; whose fault does not fire is void, and keeps nobody from theirs."""
+    lie = replace(
+        BROKER_CRASH_BEFORE_ACK, id="one-disarmed", fault=Disarmed(BROKER_CRASH_BEFORE_ACK.fault, under=Semantic.EXACTLY_ONCE)
+    )
+    found = {result.plan.semantic: result for result in run_cells([lie], Semantic, tmp_path)}
+    void = found.pop(Semantic.EXACTLY_ONCE).verdict
+    assert (void.kind, void.reason) == (Kind.VOID, "the fault did not fire")
+    assert {result.verdict.kind for result in found.values()} == {Kind.KEPT}
+    deaths = set()
+    for result in found.values():
+        history = read_history(result.directory / HISTORY)
+        (hit,) = (event for event in history.of(kinds.RULE) if event["phase"] == "hit")
+        (death,) = (event for event in history.of(kinds.NODE) if (event["node"], event["phase"]) == ("broker-1", "exited"))
+        deaths.add((death["pid"], death["signal"]))
+        assert result.plan.target in hit["records"]
+        assert death["t"] > hit["t"]
+    assert len(deaths) == 1
+    assert {signal for _, signal in deaths} == {SIGKILL}

@@ -56,23 +56,42 @@ def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench
     assert [mine.read(), suffixed.read(), late.read()] == [response(2, b"answer")] * 3
 
 
-def test_a_node_freeze_stops_every_client_of_that_broker_only(make_bench: Callable[..., Bench]) -> None:
-    """All roles' connections to one broker stand still, of other cells too; those to another broker do not."""
+def test_a_node_freeze_stops_all_that_a_cell_has_to_do_with_that_broker_and_nothing_else(
+    make_bench: Callable[..., Bench],
+) -> None:
+    """All processes' connections to one broker stand still; those of another cell, which may yet be held, do not."""
     one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
     elsewhere = make_bench()
-    neighbour, distant = joined(twin, "1"), joined(elsewhere, "1")
+    mine, neighbour, distant = joined(one, "2"), joined(twin, "1"), joined(elsewhere, "1")
     hit = trip(one, FreezeScope.NODE, one.client())
-    newcomer = twin.client()
-    neighbour.send(request(HEARTBEAT, 2, twin.name()))
-    newcomer.send(request(HEARTBEAT, 3, twin.name()))
+    newcomer = one.client()
+    mine.send(request(HEARTBEAT, 2, one.name(incarnation="2")))
+    newcomer.send(request(HEARTBEAT, 3, one.name(incarnation="3")))
     assert distant.ask(request(HEARTBEAT, 4, elsewhere.name())) == response(4, b"answer")
-    assert neighbour.silent()
+    assert neighbour.ask(request(HEARTBEAT, 5, twin.name())) == response(5, b"answer")
+    assert mine.silent()
     assert newcomer.silent()
     one.control.resolve(str(hit.held), How.DISCARD)
-    assert neighbour.ended()
+    assert mine.ended()
     assert newcomer.ended()
-    assert twin.broker.corrs() == [1]
-    assert one.broker.frames == []
+    assert twin.broker.corrs() == [1, 5]
+    assert one.broker.corrs() == [1]
+
+
+def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -> None:
+    """The second comes to its own trigger while the first stands still, and each is disposed of by itself."""
+    one, twin = make_bench(node="shared"), make_bench(node="shared", role="consumer")
+    first, other = trip(one, FreezeScope.NODE, one.client()), trip(twin, FreezeScope.NODE, twin.client())
+    mine, neighbour = one.client(), twin.client()
+    mine.send(request(HEARTBEAT, 2, one.name()))
+    neighbour.send(request(HEARTBEAT, 3, twin.name()))
+    assert mine.silent()
+    assert neighbour.silent()
+    one.control.resolve(str(first.held), How.DISCARD)
+    assert mine.ended()
+    assert neighbour.silent()
+    twin.control.resolve(str(other.held), How.RELEASE)
+    assert neighbour.read() == response(3, b"answer")
 
 
 def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:

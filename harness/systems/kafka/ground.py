@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import uuid
 from base64 import urlsafe_b64encode
@@ -94,12 +95,17 @@ class ProcessGround:
     def broker(
         self, name: str, settings: Mapping[str, str], directory: Path, ports: Iterable[int], disk: int | None = None
     ) -> NodeSpec:
-        """A plain ``java``, on the disk of this machine."""
+        """A plain ``java``, on the disk of this machine.
+
+        What it unpacks for itself, and leaves when it is killed, is cleared away by its next start.
+        """
         del ports, disk
-        config = _properties(name, settings, directory)
+        config, scratch = _properties(name, settings, directory), (directory / "tmp").absolute()
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
         return NodeSpec(
             name=name, role="broker", log=directory / f"{name}.log", env={"KAFKA_OPTS": ""},
-            argv=self._command("kafka.Kafka", str(config)),
+            argv=self._command("kafka.Kafka", str(config), flags=(f"-Djava.io.tmpdir={scratch}",)),
         )  # fmt: skip
 
     def toxiproxy(self, say: Callable[[str], None]) -> ToxiproxyProgram:
@@ -118,9 +124,9 @@ class ProcessGround:
         """Kafka, Java and Python."""
         return {"kafka": self.install.version, "java": self.install.java_version, "python": sys.version.split()[0]}
 
-    def _command(self, main: str, *words: str) -> tuple[str, ...]:
+    def _command(self, main: str, *words: str, flags: tuple[str, ...] = ()) -> tuple[str, ...]:
         # the logging configuration is inside the jars' default: errors to standard output
-        java = (str(self.install.java), *self.install.jvm_flags, HEAP, *JVM)
+        java = (str(self.install.java), *self.install.jvm_flags, HEAP, *JVM, *flags)
         return (*java, "-cp", self.install.classpath, main, *words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
@@ -52,6 +53,7 @@ class KafkaCellRun:
         self.deployed = deployed
         self.cell = cell
         self.history = history
+        self._volley = deployed.volley
         self.directory = directory
         self._fault: Any = cell.scenario.fault
         self._load = cell.load()
@@ -103,7 +105,9 @@ class KafkaCellRun:
     def _open_on_wire(self) -> None:
         """Begin to record: before there are topics, for a follower may ask for the first record of one at once, and wait."""
         # broker to broker: no client id tells whose that is, so the cell that has the brokers to itself claims the routes
-        claimed = () if self.cell.scenario.deployment is Deployment.SHARED else self.deployed.routes(INTER_BROKER)
+        scenario = self.cell.scenario
+        alone = scenario.deployment is not Deployment.SHARED and not scenario.together
+        claimed = self.deployed.routes(INTER_BROKER) if alone else ()
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl",
                                      routes=[route.name for route in claimed])  # fmt: skip
         self._on_wire = True
@@ -116,7 +120,10 @@ class KafkaCellRun:
 
     def inject(self) -> None:
         """Let the fault do its work."""
-        self._fault.inject(self._bench)
+        try:
+            self._fault.inject(self._bench)
+        finally:
+            self._volley.leave(self.cell.id)
         if self.cell.scenario.consumer_starts_after_fault and not self._refused:
             self._start_consumers()
 
@@ -157,6 +164,7 @@ class KafkaCellRun:
         if self._closed:
             return
         self._closed = True
+        self._volley.leave(self.cell.id)
         for stage in (self._producer, *self._consumers, *self._replaced):
             if stage.started:
                 stage.kill()
@@ -289,7 +297,10 @@ class KafkaCellRun:
     def _broker_node(self) -> ServerNode | None:
         if not self.cell.scenario.deployment.alone:
             return None
-        return ServerNode(self.history, self.deployed.broker_process, self.deployed.kill_broker, self.deployed.restart_broker)
+        deployed, cell, volley = self.deployed, self.cell.id, self._volley
+        kill = partial(volley.once, "the broker's death", cell, deployed.kill_broker)
+        restart = partial(volley.once, "the broker's return", cell, deployed.restart_broker)
+        return ServerNode(self.history, deployed.broker_process, kill, restart)
 
     def _database_node(self) -> ServerNode | None:
         server = self._database_server()

@@ -25,6 +25,7 @@ from harness.systems.kafka.ground import make_ground
 from harness.systems.kafka.network import CellNetwork
 from harness.systems.kafka.observer import Observer
 from harness.systems.kafka.run import KafkaCellRun
+from harness.systems.kafka.volley import Volley
 from harness.toxiproxy.server import ToxiproxyServer
 from harness.wire.control import WireControl
 from harness.wire.messages import Route
@@ -156,6 +157,8 @@ class KafkaDeployed:
         self.postgres: PostgresProgram | None = None
         """What a database server is started from, where a cell needs one."""
         self._starting = threading.Lock()
+        self.volley = Volley(())
+        """The cells for which the broker is to die next."""
         self.clients: dict[str, ClientSetup] = {}
         """What the clients need around the stage programs."""
 
@@ -240,6 +243,10 @@ class KafkaDeployed:
     def broker_process(self) -> Node:
         """The broker's process."""
         return self.broker.process()
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Let the broker die once for all of these, and come back once."""
+        self.volley = Volley(cell.id for cell in cells)
 
     def kill_broker(self) -> Exit:
         """SIGKILL the broker; the wire refuses connections until it is back."""

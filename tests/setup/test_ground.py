@@ -1,4 +1,4 @@
-"""Formatting a broker's storage, by Kafka's own tool in a real JVM."""
+"""A broker as a process: formatted by Kafka's own tool in a real JVM, started with a folder of its own."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def test_a_cluster_id_is_no_option(tmp_path: Path) -> None:
         assert end is not None
         assert end.status == 0, node.log_tail(3)
     assert f"cluster.id={DASHED}" in (tmp_path / "data" / "meta.properties").read_text()
+
+
+@pytest.mark.kafka
+def test_what_a_killed_broker_has_unpacked_stays_in_its_own_folder(tmp_path: Path) -> None:
+    """A JVM unpacks a library under a new name at each start, and SIGKILL leaves it: not in /tmp, and one at most."""
+    ground = ProcessGround(ensure_kafka(lambda _: None))
+    specs = []
+    for start in range(2):
+        specs.append(ground.broker("broker-1", {}, tmp_path, ()))
+        assert list((tmp_path / "tmp").iterdir()) == []
+        (tmp_path / "tmp" / f"lib-{start}.so").write_bytes(b"left behind")
+    assert all(f"-Djava.io.tmpdir={tmp_path / 'tmp'}" in spec.argv[: spec.argv.index("-cp")] for spec in specs)
