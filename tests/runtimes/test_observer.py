@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from kafka.errors import KafkaError, MetadataEmptyBrokerList
+from kafka.errors import (
+    InvalidReplicationAssignmentError,
+    InvalidReplicationFactorError,
+    KafkaError,
+    KafkaTimeoutError,
+    MetadataEmptyBrokerList,
+)
 
 from harness.systems.kafka.observer import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Admin:
@@ -21,6 +32,12 @@ class Admin:
             raise answer
         return answer
 
+    def create_topics(self, topics: Mapping[str, object], *, wait_for_metadata: bool) -> list[str]:
+        """Say the next answer."""
+        assert topics
+        assert wait_for_metadata
+        return self.list_topics()
+
 
 def observer_of(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> Observer:
     """Return an observer with this client."""
@@ -33,6 +50,13 @@ def test_a_broker_out_of_the_metadata_is_asked_again(monkeypatch: pytest.MonkeyP
     """A starved broker is late with its heartbeat; what it says when it is back is the answer."""
     admin = Admin(MetadataEmptyBrokerList(), MetadataEmptyBrokerList(), ["mine"])
     assert observer_of(admin, monkeypatch).has("mine")
+    assert admin.answers == []
+
+
+def test_topics_are_made_once_there_are_brokers_for_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is not registered yet, or was put out, comes back; what was made and not seen in time is waited for."""
+    admin = Admin(InvalidReplicationFactorError(), InvalidReplicationAssignmentError(), KafkaTimeoutError(), [], ["mine"])
+    observer_of(admin, monkeypatch).create_topics({"mine": (1, {})})
     assert admin.answers == []
 
 

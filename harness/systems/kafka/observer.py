@@ -15,6 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
 from kafka.errors import (
     InvalidPartitionsError,
+    InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     KafkaConfigurationError,
     KafkaError,
@@ -81,6 +82,10 @@ class LogEnds:
     end: int
 
 
+PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
+"""What is said where a broker is not registered yet, or not any more: there is none, or there are not as many as copies."""
+
+
 def _registered(look: Callable[_Asked, _Seen]) -> Callable[_Asked, _Seen]:
     """Ask again while the cluster has no broker: on a starved machine one that lives is late with its heartbeat and put out."""
 
@@ -89,7 +94,7 @@ def _registered(look: Callable[_Asked, _Seen]) -> Callable[_Asked, _Seen]:
         seen: list[_Seen] = []
 
         def once() -> bool:
-            with contextlib.suppress(MetadataEmptyBrokerList, InvalidReplicationFactorError):  # of no broker there are no copies
+            with contextlib.suppress(*PUT_OUT):
                 seen.append(look(*args, **kwargs))
             return bool(seen)
 

@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from kafka.errors import KafkaError
+
 from harness.core.cell import client_name
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
@@ -90,7 +92,7 @@ class KafkaSystem:
         deployed.postgres = self._postgres
         try:
             deployed.start()
-        except WaitTimeoutError as error:
+        except (WaitTimeoutError, KafkaError) as error:
             deployed.close()
             raise EnvironmentFailure(f"Kafka did not come up: {error}; its logs: {directory}") from error
         except BaseException:
