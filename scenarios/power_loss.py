@@ -27,6 +27,8 @@ def flushed(settings: Settings) -> Settings:
     return replace(settings, topic=TopicSettings(flush_messages=1))
 
 
+IN_STEP = replace(EXACTLY_ONCE, producer=replace(EXACTLY_ONCE.producer, in_step=True))
+
 UNFLUSHED = Scenario(
     id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, together=True,
     consumer_starts_after_fault=True,
@@ -38,10 +40,15 @@ UNFLUSHED = Scenario(
         ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
         EOS: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
     },
+    # with record and cursor on their way together librdkafka may find its cursor's sequence numbers out of order and give itself
+    # up for good; who takes its place reads the cursor, which the power cut took as well, and all is sent again
+    by_client={"confluent-kafka": {
+        EOS: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True, settings=IN_STEP),
+    }},
 )  # fmt: skip
 
 FLUSHED = replace(
-    UNFLUSHED, id="power-loss-flushed",
+    UNFLUSHED, id="power-loss-flushed", by_client={},
     because="flush.messages=1 makes every append durable before it is acknowledged: nothing acknowledged is lost. What "
     "an at-most-once producer has in flight, or sends while the broker is away, may be.",
     expect={
@@ -54,6 +61,7 @@ FLUSHED = replace(
 EVERYTHING = replace(
     UNFLUSHED,
     id="power-loss-everything",
+    by_client={},
     fault=Kill(NEXT, (Role.BROKER, Role.PRODUCER), forget=Forget.ALL),
     because="Positions and transactions are kept in topics like any other, and go with them; the producer dies too. A "
     "cursor that is kept outside stays past what was forgotten, and that is lost. A cursor written in the same "
@@ -62,7 +70,7 @@ EVERYTHING = replace(
 )
 
 REUSED_OFFSETS = replace(
-    UNFLUSHED, id="control-power-loss-reused-offsets", consumer_starts_after_fault=False,
+    UNFLUSHED, id="control-power-loss-reused-offsets", consumer_starts_after_fault=False, by_client={},
     fault=Kill(EARLY, (Role.BROKER, Role.CONSUMER), forget=Forget.TOPIC, settle=True, late=Role.CONSUMER),
     because="Control: consumed first, then forgotten. New records take the offsets of the old ones, the saved position "
     "is past them, and the consumer never sees them, without any error. (It comes back when the log has grown past its "

@@ -133,6 +133,13 @@ class ProducerSettings:
 
 
 SESSION_MS: Final = 6000
+"""The session of a dynamic member, and the pace of every member's heartbeats, where a scenario names no session."""
+OUTLIVES_MS: Final = 120_000
+"""The session of a static member likewise: longer than a broker needs to come back, on a slow machine, too.
+
+A client that hears nothing for as long as its session lasts believes that it has been put out: it forgets its place, and
+begins at the saved position again (Java), or is refused for ever (librdkafka #3437). That is a scenario of its own.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ class ConsumerSettings:
     """How many consumers share the group."""
     members: Members = Members.STATIC
     session_timeout_ms: int | None = None
-    """None: :data:`SESSION_MS`, or what a client needs so that a static member outlives a broker's death."""
+    """None: :data:`SESSION_MS`, or as a static member :data:`OUTLIVES_MS`."""
     group_metadata: GroupMetadata = GroupMetadata.AT_POLL
     auto_commit_interval_ms: int = 5000
     reset: Literal["earliest", "latest", "none"] = "earliest"
@@ -176,8 +183,18 @@ class ConsumerSettings:
 
     @property
     def session_ms(self) -> int:
-        """The session time-out, for a client that needs no other one."""
-        return self.session_timeout_ms or SESSION_MS
+        """The session time-out."""
+        return self.session_timeout_ms or (OUTLIVES_MS if self.members is Members.STATIC else SESSION_MS)
+
+    @property
+    def heartbeat_ms(self) -> int:
+        """How often a member tells its group that it lives."""
+        return max(100, (self.session_timeout_ms or SESSION_MS) // 10)
+
+    @property
+    def patience_ms(self) -> int:
+        """How long a consumer waits for an answer."""
+        return self.request_timeout_ms or max(15_000, (self.session_timeout_ms or SESSION_MS) + 1000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from harness.bench import OnWire
 from harness.core.scenario import Role
-from harness.core.settings import AT_LEAST_ONCE, SESSION_MS, Members
+from harness.core.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
 from harness.faults import Kill
-from harness.programs.clients.librdkafka import OUTLIVES_MS, session_ms
 from harness.wire.rules import Api, Direction
 from tests.core.recording import steps
 
@@ -22,9 +21,12 @@ def test_it_is_started_when_the_sessions_are_over() -> None:
     assert "outlast_session" not in steps(Kill(AT, (Role.BROKER,)), AT)
 
 
-def test_a_static_member_of_librdkafka_outlives_what_no_scenario_asks_for() -> None:
-    """A session that a scenario names is that one; other members, and other clients, have the usual one."""
+def test_a_static_member_outlives_what_no_scenario_asks_for() -> None:
+    """A session that a scenario names is that one; heartbeats, and the wait for an answer, do not grow with it."""
     static = AT_LEAST_ONCE.consumer
-    assert static.session_ms == SESSION_MS < session_ms(static) == OUTLIVES_MS
-    assert session_ms(replace(static, session_timeout_ms=SESSION_MS)) == SESSION_MS
-    assert session_ms(replace(static, members=Members.DYNAMIC)) == SESSION_MS
+    assert (static.session_ms, static.heartbeat_ms, static.patience_ms) == (OUTLIVES_MS, SESSION_MS // 10, 15_000)
+    assert replace(static, session_timeout_ms=SESSION_MS).session_ms == SESSION_MS
+    assert replace(static, members=Members.DYNAMIC).session_ms == SESSION_MS
+    short = replace(static, session_timeout_ms=500)
+    assert (short.session_ms, short.heartbeat_ms, short.patience_ms) == (500, 100, 15_000)
+    assert replace(static, session_timeout_ms=20_000).patience_ms == 21_000

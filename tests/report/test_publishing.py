@@ -18,6 +18,7 @@ import harness.report.publishing
 from harness.report import ReportError, publish
 from harness.report.page.model import unfold
 from harness.report.publishing import FILES, MOST_BYTES
+from harness.report.summary import SIGNS, Outcome
 from harness.saved import RunInfo, SavedRun, load_run
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def test_only_a_whole_real_run_is_published(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_committed_agrees() -> None:
     """The matrix in the repository is that of one whole run: of both systems, every promise kept; and README leads to it."""
     linked = "](reports/published/report.md)" in (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
-    files = sorted(file.name for file in PUBLISHED.glob("*"))
+    files = sorted(file.name for file in PUBLISHED.glob("*") if file.is_file())
     assert files == (sorted(FILES) if linked else [])
     if linked:
         assert disagreements(PUBLISHED) == []
@@ -164,3 +165,24 @@ def test_what_is_committed_agrees() -> None:
         assert {cell["system"] for cell in told["cells"]} >= {"kafka", "spark"}
         assert told["summary"]["green"] is True
         assert sum((PUBLISHED / name).stat().st_size for name in FILES) < MOST_BYTES
+
+
+def test_the_client_table_is_made_from_one_run() -> None:
+    """README's rows are those of the committed numbers: each place where the outcome depends on the client, and no other."""
+    readme = (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
+    told = numbers(PUBLISHED / "clients")
+    clients = list(dict.fromkeys(cell["client"] for cell in told["cells"]))
+    assert len(clients) == 3
+    places: dict[str, dict[str, str]] = {}
+    for cell in told["cells"]:
+        spot = f"{cell['lost']} / {cell['duplicated']} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
+        places.setdefault(f"{cell['pipeline']}/{cell['scenario']}/{cell['semantic']}", {})[cell["client"]] = spot
+    outcomes = {place: {spot.split(" ", 3)[3] for spot in spots.values()} for place, spots in places.items()}
+    rows = [f"| {place} | {' | '.join(places[place][client] for client in clients)} |"
+            for place, found in outcomes.items() if len(found) > 1]  # fmt: skip
+    begun = readme.index("| where they differ |")
+    assert sorted(readme[begun : readme.index("\n\n", begun)].splitlines()[2:]) == sorted(rows)
+    summary = told["summary"]
+    assert f"{summary['ran']} cells" in readme
+    for outcome, words in {"kept": "kept", "convicted": "controls convicted", "stuck": "stuck", "void": "void"}.items():
+        assert re.search(rf"\b{summary[outcome]} {words}", readme), outcome

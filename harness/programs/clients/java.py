@@ -133,8 +133,8 @@ def make_consumer(stage: Stage) -> Consumer:
         "fetch.max.bytes": most_bytes,
         "fetch.max.wait.ms": 100,
         "session.timeout.ms": settings.session_ms,
-        "heartbeat.interval.ms": max(100, settings.session_ms // 10),
-        "request.timeout.ms": settings.request_timeout_ms or max(15_000, settings.session_ms + 1000),
+        "heartbeat.interval.ms": settings.heartbeat_ms,
+        "request.timeout.ms": settings.patience_ms,
     }
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"

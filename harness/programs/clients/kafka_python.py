@@ -85,10 +85,9 @@ def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
-    request_timeout_ms = settings.request_timeout_ms or max(15_000, settings.session_ms + 1000)
     return Consumer(partial(
         KafkaConsumer,
-        **_patience(KafkaConsumer) | {"request_timeout_ms": request_timeout_ms},
+        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms},
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,
@@ -102,7 +101,7 @@ def make_consumer(stage: Stage) -> Consumer:
         fetch_max_bytes=1 if settings.unit == 1 else 1 << 20,
         fetch_max_wait_ms=100,
         session_timeout_ms=settings.session_ms,
-        heartbeat_interval_ms=max(100, settings.session_ms // 10),
+        heartbeat_interval_ms=settings.heartbeat_ms,
     ))  # fmt: skip
 
 

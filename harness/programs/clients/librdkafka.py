@@ -20,7 +20,6 @@ from harness.programs.stage import SettingsRefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from harness.core.settings import ConsumerSettings
     from harness.programs.stage import Stage
 
 _NEVER_APPENDED = {
@@ -42,7 +41,6 @@ CALL_S = 60.0
 """How long a call of a transaction is repeated while the client says that it may be."""
 METADATA_S = 10.0
 CURSOR_S = 20.0
-OUTLIVES_MS = 120_000
 _GROUP_METADATA = struct.Struct("=7si")
 """What librdkafka's serialised group metadata begins with: a magic word and the generation."""
 
@@ -117,17 +115,6 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         raise _error(error) from raised
 
 
-def session_ms(settings: ConsumerSettings) -> int:
-    """Return the session time-out. Where the settings leave it open, a static member's is longer than a broker may be away.
-
-    librdkafka times its session out by itself, and forgets its member id. If its group still knows it when the broker is back,
-    a heartbeat without that id is refused as another instance's, and the member ends for ever (librdkafka #3437).
-    """
-    if settings.session_timeout_ms is None and settings.members is Members.STATIC:
-        return OUTLIVES_MS
-    return settings.session_ms
-
-
 def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
@@ -143,10 +130,10 @@ def make_consumer(stage: Stage) -> Consumer:
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 50,
         "fetch.wait.max.ms": 100,
-        "session.timeout.ms": session_ms(settings),
-        "heartbeat.interval.ms": max(100, settings.session_ms // 10),
+        "session.timeout.ms": settings.session_ms,
+        "heartbeat.interval.ms": settings.heartbeat_ms,
         "max.poll.interval.ms": max(300_000, settings.session_ms),
-        "socket.timeout.ms": settings.request_timeout_ms or max(15_000, settings.session_ms + 1000),
+        "socket.timeout.ms": settings.patience_ms,
         "coordinator.query.interval.ms": 1000,
         "retry.backoff.ms": 50,
     }
@@ -201,7 +188,8 @@ class Pending:
         while self._told is None:
             if time.monotonic() > until:
                 raise ClientError("Timeout", f"nothing was said of it for {within_s:g} s")
-            self._producer.poll(0.1)
+            with _translated():
+                self._producer.poll(0.1)
         error, message = self._told
         if error is not None:
             raise _error(error)
