@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FIRE_S = 60.0
 """How long a trigger may take to fire."""
+GLANCE_S = 0.1
+"""How often it is looked whether anything moves."""
 IDLE_S = 1.5
 """How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
 UNSETTLED_S = 25.0
@@ -447,6 +449,7 @@ class Idle:
         self._idle_s = idle_s
         self._last: Any = None
         self._since = time.monotonic()
+        self._looked = -GLANCE_S
 
     @property
     def still_s(self) -> float:
@@ -454,7 +457,10 @@ class Idle:
         return time.monotonic() - self._since
 
     def over(self) -> bool:
-        """Look once more."""
+        """Look once more, unless somebody has only just done so: it costs more than the asking."""
+        if time.monotonic() - self._looked < GLANCE_S:
+            return False
+        self._looked = time.monotonic()
         now = self._progress()
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()
