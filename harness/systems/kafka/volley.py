@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 10.0
 """How long those who are there wait for those who are not: longer, and the clients of those who are held would give up."""
 
 
