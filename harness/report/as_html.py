@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from harness.core.semantics import Semantic
 from harness.report.as_anomalies import FILE as ANOMALIES
+from harness.report.costs import LEGEND, costs
 from harness.report.escaping import visible
 from harness.report.page.model import page_of
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
@@ -37,6 +38,7 @@ def render(run: SavedRun) -> str:
         signs={str(name): sign for name, sign in SIGNS.items()},
         red=[(anchors[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
         red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT,
+        costs=costs(run), costs_legend=LEGEND,
         not_tested=not_tested(run), not_applicable=run.info.not_applicable, anomalies=ANOMALIES,
     )  # fmt: skip
 

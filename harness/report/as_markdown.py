@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.core.semantics import Semantic
+from harness.report.costs import LEGEND, costs
 from harness.report.escaping import code, markdown
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
@@ -22,7 +23,7 @@ MOST_RED = 50
 
 def render(run: SavedRun) -> str:
     """Return the report as Markdown."""
-    parts = (_head(run), _matrix(run), _red(run), _missing(run), _count())
+    parts = (_head(run), _matrix(run), _red(run), _missing(run), _costs(run), _count())
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -109,6 +110,22 @@ def _missing(run: SavedRun) -> Iterator[str]:
         yield f"- {code(cell)}"
     if len(run.missing) > MOST_RED:
         yield f"- and {len(run.missing) - MOST_RED} more: see report.json"
+    yield ""
+
+
+def _costs(run: SavedRun) -> Iterator[str]:
+    found = costs(run)
+    if not found:
+        return
+    yield "## What a semantic costs here"
+    yield ""
+    yield LEGEND
+    yield ""
+    yield f"| | {' | '.join(Semantic)} |"
+    yield f"|---|{'---|' * len(Semantic)}"
+    for cost in found:
+        figures = (cost.figures[each].text if each in cost.figures else "" for each in Semantic)
+        yield f"| {markdown(cost.name)} | {' | '.join(figures)} |"
     yield ""
 
 
