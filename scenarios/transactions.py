@@ -160,6 +160,15 @@ POSITION_ACK_LOST = replace(
 )  # fmt: skip
 
 IN_ORDER = replace(EXACTLY_ONCE_IN_TRANSACTION, topic=TopicSettings(partitions=1))
+GROUP_LATE = replace(
+    GROUP_LOST, id="late-add-offsets", failure_point="late-transaction-call",
+    fault=Late(GROUP, OnWire(Role.PROCESSOR, Api.PRODUCE, RESPONSE, offset=1)),
+    because="The request that the group's positions take part arrives in the next transaction. There they take part anyway: each "
+    "result brings its position, and what takes part takes part once.",
+    expect={EOS: replace(ASKED, settings=IN_ORDER)},
+    by_client={"java<4": {EOS: replace(ASKED, settings=IN_ORDER)}, "java": {EOS: IMPLICIT}},
+)  # fmt: skip
+
 LATE_INTO_NEXT = Late(
     POSITION, replace(answered(POSITION), offset=1), kill=True,
     dies=OnWire(Role.PROCESSOR, Api.END_TXN, RESPONSE, offset=1),
@@ -291,6 +300,7 @@ BY_NIGHT = (
     PARTITIONS_LATE,
     GROUP_LOST,
     GROUP_ACK_LOST,
+    GROUP_LATE,
     POSITION_LOST,
     POSITION_ACK_LOST,
     REQUEST_LATE,
