@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.core.prediction import AtLeast, Exactly, Select
-from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario
+from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.core.sign import Sign
 from scenarios.plain import (
@@ -47,6 +47,10 @@ def variant(base: Scenario, name: str, because: str, **expect: Expectation) -> S
 
 
 VARIANTS = (
+    replace(
+        NONE, id="none+paced", group="variants", pace_ms=100, suite=Suite.NIGHT,
+        because="Without a fault nothing is lost and nothing is duplicated. Nothing queues: a latency is no queue's length.",
+    ),
     variant(
         ACK_LOST, "idempotent", "With idempotence the broker recognises the repeated request by its sequence number.",
         at_least_once=Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT),

@@ -76,9 +76,11 @@ class Cell:
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
-        return make_load(
+        load = make_load(
             seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.producer.unit
         )
+        pace = self.scenario.pace_ms
+        return dataclasses.replace(load, jitter_ms=(pace, pace)) if pace else load
 
 
 def client_name(client: str) -> str:

@@ -54,6 +54,7 @@ class Plan:
     stops: str | None = None
     left: Prediction = field(default_factory=Zero)
     also: tuple[Anomaly, ...] = ()
+    pace_ms: int = 0
 
     @property
     def stands(self) -> bool:
@@ -160,4 +161,5 @@ def plan_of(cell: Cell) -> Plan:
         settings=cell.saved_settings(),
         stops=predicted.stops,
         left=predicted.left,
+        pace_ms=cell.scenario.pace_ms,
     )

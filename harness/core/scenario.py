@@ -199,6 +199,8 @@ class Scenario:
     """The smallest suite that it belongs to; by its name it runs always."""
     together: bool = False
     """Its semantics may share one death of the broker: each is held at its own failure point until all of them are."""
+    pace_ms: int = 0
+    """The source gives one record every so many ms, whatever the seed; 0: as fast as it goes, but for the seed's jitter."""
     only_in_containers: str | None = None
     """Why it does not apply to processes; null where it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)

@@ -28,8 +28,8 @@ MOVED, THROUGHPUT, LATENCY = "s until it moved again, after a fault", "records/s
 LEGEND = (
     "Medians, and in brackets the median of each point's own ratio to at-most-once; n points (scenario and seed) that have the "
     "figure under every semantic of the line. Moved again: until a record first sent after the fault was delivered. Records a "
-    "second and latency: from the source to the consumer's hands; latency only where most records were taken with no other under "
-    "way (at full speed it is the length of a queue). Cells run beside others: what is small here may be chance."
+    "second and latency: from the source to the consumer's hands; latency only of none+paced, of records taken with no other "
+    "under way (at full speed it is the length of a queue). Cells run beside others: what is small here may be chance."
 )
 BASELINE = Semantic.AT_MOST_ONCE
 _Points: TypeAlias = dict[tuple[str, int], float]
@@ -101,15 +101,21 @@ def _figures(result: CellResult) -> Iterator[tuple[str, float]]:
         if moved := result.judgement.movement.moved_again_s:
             yield MOVED, moved
     elif history := history_of(result):
-        yield from _undisturbed(history)
+        yield from _latency(history) if result.plan.pace_ms else _throughput(history)
 
 
-def _undisturbed(history: History) -> Iterator[tuple[str, float]]:
-    """Records a second from the first taken to the last delivered, and the median latency of what had not to queue."""
+def _throughput(history: History) -> Iterator[tuple[str, float]]:
+    """Records a second, from the first that was taken to the last that was delivered."""
+    taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
+    if taken and taken.keys() <= arrived.keys():
+        yield THROUGHPUT, len(taken) * 1e9 / (max(arrived[record] for record in taken) - min(taken.values()))
+
+
+def _latency(history: History) -> Iterator[tuple[str, float]]:
+    """The median latency of what was taken with no other under way, in ms; of a queue's length nothing is told."""
     taken, arrived = _first(history, kinds.TAKEN), _first(history, kinds.DELIVERED)
     if not taken or not taken.keys() <= arrived.keys():
         return
-    yield THROUGHPUT, len(taken) * 1e9 / (max(arrived[record] for record in taken) - min(taken.values()))
     alone: list[float] = []
     before = 0
     for record, t in sorted(taken.items(), key=lambda each: each[1]):

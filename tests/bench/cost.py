@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.core.cell import Cell, Load
+from harness.core.cell import Cell
 from harness.core.history import read_history
 from harness.core.scenario import Predicted, Scenario
 from harness.core.settings import Settings, recipe
@@ -40,24 +40,14 @@ LINGER_MS = 2
 """A unit is handed over at once: to wait longer for it would be measured instead of the semantic."""
 
 
-@dataclass(frozen=True, slots=True)
-class PacedCell(Cell):
-    """A cell whose source gives one record every ``PACE_MS``."""
-
-    def load(self) -> Load:
-        """Return the load, paced."""
-        return replace(Cell.load(self), jitter_ms=(PACE_MS, PACE_MS))
-
-
 def measure(rounds: int) -> dict[str, Any]:
     """Return medians over ``rounds`` runs: ``{measure: {client: {semantic: {figure: value, its ratio to the first}}}}``."""
     groups: dict[tuple[str, str, str], list[Cell]] = {}
-    for name, scenario, records, paced in _measures():
+    for name, scenario, records in _measures():
         for client in ADAPTERS:
             for semantic in scenario.expect:
-                kind = PacedCell if paced else Cell
-                every = (kind(scenario, semantic, "kafka", client, "process", seed, records) for seed in count(1))
-                even = (cell for cell in every if paced or not cell.load().jitter_ms[1])  # no pauses of the source
+                every = (Cell(scenario, semantic, "kafka", client, "process", seed, records) for seed in count(1))
+                even = (cell for cell in every if scenario.pace_ms or not cell.load().jitter_ms[1])  # no pauses of the source
                 groups[name, client, str(semantic)] = list(islice(even, rounds))
     cells = tuple(cell for group in groups.values() for cell in group)
     with tempfile.TemporaryDirectory() as reports:
@@ -73,10 +63,10 @@ def measure(rounds: int) -> dict[str, Any]:
     return found
 
 
-def _measures() -> Iterator[tuple[str, Scenario, int, bool]]:
+def _measures() -> Iterator[tuple[str, Scenario, int]]:
     for unit, records in FULL_SPEED.items():
-        yield f"full speed, {unit} a unit", _scenario(f"cost-{unit}", unit), records, False
-    yield f"one every {PACE_MS} ms", _scenario("cost-paced", 1), PACED, True
+        yield f"full speed, {unit} a unit", _scenario(f"cost-{unit}", unit), records
+    yield f"one every {PACE_MS} ms", replace(_scenario("cost-paced", 1), pace_ms=PACE_MS), PACED
 
 
 def _scenario(name: str, unit: int) -> Scenario:

@@ -26,6 +26,7 @@ MS = 1_000_000
 WAY = {AMO: 10, ALO: 20, EOS: 40}
 """Milliseconds from the source to the consumer's hands."""
 GAP = 100
+PACED = replace(NONE, id="none+paced", pace_ms=GAP)
 RECORDS = 11
 
 
@@ -38,7 +39,9 @@ def _undisturbed(
     folder: Path, semantic: Semantic, way: int, *, gap: int = GAP, seed: int = 1, scenario: Scenario = NONE
 ) -> CellResult:
     """A cell in which a record is taken every ``gap`` ms, and delivered ``way`` ms later."""
-    one = replace(result(scenario, semantic, Verdict(Kind.KEPT, "kept"), seed=seed), directory=folder / f"{semantic}-{seed}")
+    one = replace(
+        result(scenario, semantic, Verdict(Kind.KEPT, "kept"), seed=seed), directory=folder / f"{scenario.id}-{semantic}-{seed}"
+    )
     times = [(number * gap * MS + later * MS, event, f"r{number}")
              for number in range(RECORDS) for event, later in (("taken", 0), ("delivered", way))]  # fmt: skip
     (one.directory / "history").mkdir(parents=True)
@@ -64,8 +67,10 @@ def test_recovery_is_compared_where_all_have_it() -> None:
 
 
 def test_throughput_and_latency_come_from_the_history(tmp_path: Path) -> None:
-    """Eleven records 100 ms apart, the last in hand 10, 20 and 40 ms after it was taken; a slower way changes both."""
-    run = run_of(*(_undisturbed(tmp_path, semantic, way) for semantic, way in WAY.items()))
+    """Eleven records 100 ms apart, each in hand 10, 20 and 40 ms after it was taken; a slower way changes both."""
+    run = run_of(
+        *(_undisturbed(tmp_path, semantic, way, scenario=each) for each in (NONE, PACED) for semantic, way in WAY.items())
+    )
     found = _shown(run)
     assert found[LATENCY] == (1, {AMO: (10.0, 1.0), ALO: (20.0, 2.0), EOS: (40.0, 4.0)})
     want = {semantic: RECORDS * 1000 / (GAP * (RECORDS - 1) + way) for semantic, way in WAY.items()}
@@ -73,13 +78,17 @@ def test_throughput_and_latency_come_from_the_history(tmp_path: Path) -> None:
     assert n == 1
     assert {semantic: speed for semantic, (speed, _) in speeds.items()} == pytest.approx(want, abs=1e-3)
     assert speeds[EOS][1] == pytest.approx(want[EOS] / want[AMO])
-    planted = _undisturbed(tmp_path / "planted", EOS, 80)
-    assert _shown(replace(run, results=(*run.results[:2], planted)))[LATENCY][1][EOS] == (80.0, 8.0)
+    slower = [_undisturbed(tmp_path / "planted", EOS, 80, scenario=each) for each in (NONE, PACED)]
+    planted = _shown(replace(run, results=(*(one for one in run.results if one.plan.semantic is not EOS), *slower)))
+    assert planted[LATENCY][1][EOS] == (80.0, 8.0)
+    assert planted[THROUGHPUT][1][EOS][0] == pytest.approx(RECORDS * 1000 / (GAP * (RECORDS - 1) + 80), abs=1e-3)
 
 
 def test_the_length_of_a_queue_is_no_latency(tmp_path: Path) -> None:
-    """Where the next record is taken before the last one has arrived, throughput is told and latency is not."""
-    assert list(_shown(run_of(*(_undisturbed(tmp_path, each, way, gap=5) for each, way in WAY.items())))) == [THROUGHPUT]
+    """Where the next record is taken before the last one has arrived, and where nothing is paced, no latency is told."""
+    assert not costs(run_of(*(_undisturbed(tmp_path, each, way, gap=5, scenario=PACED) for each, way in WAY.items())))
+    unpaced = run_of(*(_undisturbed(tmp_path, each, way) for each, way in WAY.items()))
+    assert list(_shown(unpaced)) == [THROUGHPUT]
 
 
 def test_nothing_is_shown_where_there_is_nothing_to_compare(tmp_path: Path) -> None:
