@@ -7,6 +7,7 @@ is counted where it counts. Here is how it came about.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
@@ -24,7 +25,8 @@ class Movement:
     ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one record.
     ``backward_polls``: deliveries below one that the same reader had been given since it was assigned the partition.
     ``skipped``: visible records of the log that such a reader was not given although it was given later ones.
-    ``moved_again_s``: seconds from the fault until a record was delivered that was sent after it; null where none was.
+    ``moved_again_s``: seconds from the fault, or from the first death that it brought (what is held until then waits for the
+    harness), until a record was delivered that was sent after that; null where none was.
     """
 
     inconsistent_offsets: int = 0
@@ -111,10 +113,13 @@ def _moved_again(history: History) -> float | None:
     fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
     if fired is None:
         return None
+    healed = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "healed"), fired)
+    deaths = (e["t"] for e in history.of(kinds.NODE) if e.get("signal") == SIGKILL and fired < e["t"] < healed)
+    since = min(deaths, default=fired)
     first: dict[str, int] = {}
     for event in history.of(kinds.SENT):
         first.setdefault(event["record"], event["t"])
     for event in history.of(kinds.DELIVERED):
-        if event["t"] > fired and first.get(event["record"], fired) > fired:
-            return float(round((event["t"] - fired) / 1e9, 3))
+        if event["t"] > since and first.get(event["record"], since) > since:
+            return float(round((event["t"] - since) / 1e9, 3))
     return None

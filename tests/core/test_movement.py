@@ -67,3 +67,12 @@ def test_moved_again_is_the_first_delivery_of_what_was_sent_after_the_fault() ->
     )
     assert movement_of(history).moved_again_s == 4
     assert movement_of(History((delivered(1, 0, "a"), fired, *LOG))).moved_again_s is None
+
+
+def test_what_is_held_until_the_death_moves_from_the_death_on() -> None:
+    """How long the harness let a frame wait before it killed is no recovery; nor is what it kills when all is over."""
+    fired, healed = other(2, kinds.FAULT, phase="fired"), other(5, kinds.FAULT, phase="healed")
+    death, end = (other(t, kinds.NODE, phase="exited", signal=9) for t in (4, 9))
+    moves = (other(6, kinds.SENT, record="b"), delivered(8, 1, "b"), *LOG)
+    assert movement_of(History((fired, death, healed, *moves, end))).moved_again_s == 4
+    assert movement_of(History((fired, healed, *moves, end))).moved_again_s == 6
