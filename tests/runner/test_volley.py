@@ -12,7 +12,7 @@ from runner.troubled import named, run_troubled
 
 from harness.core.cell import Cell, expand
 from harness.core.semantics import Semantic
-from harness.core.waiting import WaitCancelledError, cancellable
+from harness.core.waiting import WaitCancelledError, WaitTimeoutError, cancellable
 from harness.interfaces import CellFailure
 from harness.systems.kafka import volley as volleys
 from harness.systems.kafka.volley import Volley
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WITHIN_S = 10.0
-DEATH = "the broker's death"
 
 
 class Counted:
@@ -52,11 +51,11 @@ def at_once() -> Iterator[Callable[..., Future[str]]]:
 def test_the_broker_dies_when_all_are_held_and_once(at_once: Callable[..., Future[str]]) -> None:
     """Nothing happens before the last cell has come; then all are told of the same death."""
     volley, kill = Volley("abc"), Counted()
-    early = [at_once(volley.once, DEATH, cell, kill) for cell in "ab"]
+    early = [at_once(volley.die, cell, kill) for cell in "ab"]
     with pytest.raises(TimeoutError):
         early[0].result(0.2)
     assert kill.done == 0
-    assert volley.once(DEATH, "c", kill) == "exit 1"
+    assert volley.die("c", kill) == "exit 1"
     assert [each.result(WITHIN_S) for each in early] == ["exit 1", "exit 1"]
     assert kill.done == 1
 
@@ -64,20 +63,20 @@ def test_the_broker_dies_when_all_are_held_and_once(at_once: Callable[..., Futur
 def test_every_step_waits_for_all(at_once: Callable[..., Future[str]]) -> None:
     """The broker comes back when what each cell had held is disposed of."""
     volley, kill, restart = Volley("ab"), Counted(), Counted()
-    other = at_once(volley.once, DEATH, "b", kill)
-    volley.once(DEATH, "a", kill)
+    other = at_once(volley.die, "b", kill)
+    volley.die("a", kill)
     other.result(WITHIN_S)
-    back = at_once(volley.once, "return", "a", restart)
+    back = at_once(volley.come_back, "a", restart)
     with pytest.raises(TimeoutError):
         back.result(0.2)
-    volley.once("return", "b", restart)
+    volley.come_back("b", restart)
     assert (back.result(WITHIN_S), restart.done) == ("exit 1", 1)
 
 
 def test_who_leaves_is_not_waited_for(at_once: Callable[..., Future[str]]) -> None:
     """A cell whose fault never fires, or that has failed, keeps nobody."""
     volley, kill = Volley("ab"), Counted()
-    held = at_once(volley.once, DEATH, "a", kill)
+    held = at_once(volley.die, "a", kill)
     volley.leave("b")
     assert held.result(WITHIN_S) == "exit 1"
 
@@ -86,18 +85,47 @@ def test_who_comes_too_late_is_told_and_proves_nothing(monkeypatch: pytest.Monke
     """Those who are held wait a bounded time; whose broker died before its fault fired, is void."""
     monkeypatch.setattr(volleys, "PATIENCE_S", 0.1)
     volley, kill = Volley("ab"), Counted()
-    assert volley.once(DEATH, "a", kill) == "exit 1"
+    assert volley.die("a", kill) == "exit 1"
     with pytest.raises(CellFailure, match="the broker's death did not wait for this cell"):
-        volley.once(DEATH, "b", kill)
+        volley.die("b", kill)
     assert kill.done == 1
+
+
+def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
+    at_once: Callable[..., Future[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whom the death left behind never comes to the return; who was held may still change the dead broker's files."""
+    monkeypatch.setattr(volleys, "PATIENCE_S", 1.0)
+    volley, kill, restart = Volley("abc"), Counted(), Counted()
+    held = at_once(volley.die, "a", kill)
+    assert (volley.die("b", kill), held.result(WITHIN_S)) == ("exit 1", "exit 1")
+    back = at_once(volley.come_back, "a", restart)
+    with pytest.raises(TimeoutError):
+        back.result(0.4)
+    assert restart.done == 0
+    assert volley.come_back("b", restart) == back.result(WITHIN_S) == "exit 1"
+
+
+def test_a_broker_does_not_come_back_to_files_that_somebody_still_changes(
+    at_once: Callable[..., Future[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is never done keeps it away: void for all, rather than a count of what nobody can know."""
+    monkeypatch.setattr(volleys, "RETURN_S", 0.1)
+    volley, kill, restart = Volley("ab"), Counted(), Counted()
+    other = at_once(volley.die, "b", kill)
+    volley.die("a", kill)
+    other.result(WITHIN_S)
+    with pytest.raises(WaitTimeoutError, match="all cells to await the broker's return"):
+        volley.come_back("a", restart)
+    assert restart.done == 0
 
 
 def test_what_goes_wrong_goes_wrong_for_all(at_once: Callable[..., Future[str]]) -> None:
     """A broker that does not come back comes back for nobody, and is not started once more by the next."""
     volley, restart = Volley("ab"), Counted(OSError("no port"))
-    other = at_once(volley.once, "return", "b", restart)
+    other = at_once(volley.come_back, "b", restart)
     with pytest.raises(OSError, match="no port"):
-        volley.once("return", "a", restart)
+        volley.come_back("a", restart)
     with pytest.raises(OSError, match="no port"):
         other.result(WITHIN_S)
     assert restart.done == 1
@@ -109,7 +137,7 @@ def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
 
     def held() -> str:
         with cancellable(stop):
-            return volley.once(DEATH, "a", Counted())
+            return volley.die("a", Counted())
 
     waiting = at_once(held)
     stop.set()
@@ -119,7 +147,7 @@ def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
 
 def test_a_broker_that_nobody_shares_waits_for_nobody() -> None:
     """Without a volley it is killed at once."""
-    assert Volley(()).once(DEATH, "a", Counted()) == "exit 1"
+    assert Volley(()).die("a", Counted()) == "exit 1"
 
 
 # --- which cells run at once -------------------------------------------------------------------------------------

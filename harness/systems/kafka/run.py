@@ -298,8 +298,7 @@ class KafkaCellRun:
         if not self.cell.scenario.deployment.alone:
             return None
         deployed, cell, volley = self.deployed, self.cell.id, self._volley
-        kill = partial(volley.once, "the broker's death", cell, deployed.kill_broker)
-        restart = partial(volley.once, "the broker's return", cell, deployed.restart_broker)
+        kill, restart = partial(volley.die, cell, deployed.kill_broker), partial(volley.come_back, cell, deployed.restart_broker)
         return ServerNode(self.history, deployed.broker_process, kill, restart)
 
     def _database_node(self) -> ServerNode | None:
