@@ -131,6 +131,11 @@ class ProducerSettings:
         if not 0 < self.request_timeout_ms < self.delivery_timeout_ms:
             raise SettingsError("a delivery takes at least one request: delivery_timeout_ms must exceed request_timeout_ms")
 
+    @property
+    def max_block_ms(self) -> int:
+        """How long a call, the one that commits among them, may wait for a broker: as a delivery does, within 20 to 60 s."""
+        return min(max(20_000, self.delivery_timeout_ms), 60_000)
+
 
 SESSION_MS: Final = 6000
 """The session of a dynamic member, and the pace of every member's heartbeats, where a scenario names no session."""

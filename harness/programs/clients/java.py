@@ -101,7 +101,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
         "request.timeout.ms": settings.request_timeout_ms,
         "delivery.timeout.ms": settings.delivery_timeout_ms,
-        "max.block.ms": 20_000,
+        "max.block.ms": settings.max_block_ms,
     }
     if settings.metadata_max_age_ms is not None:
         config["metadata.max.age.ms"] = settings.metadata_max_age_ms

@@ -67,7 +67,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
         "linger_ms": settings.linger_ms if settings.unit > 1 else 0,
         "request_timeout_ms": settings.request_timeout_ms,
         "delivery_timeout_ms": settings.delivery_timeout_ms,
-        "max_block_ms": 20_000,
+        "max_block_ms": settings.max_block_ms,
     }
     if settings.metadata_max_age_ms is not None:
         config["metadata_max_age_ms"] = settings.metadata_max_age_ms
