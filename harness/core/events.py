@@ -138,8 +138,8 @@ FAULT: Final = "fault"
 ADDED: Final = "added"
 """``topic, partition, before``: a partition that was added while the pipeline ran, to a topic that had ``before`` of them."""
 LEADERSHIP: Final = "leadership"
-"""``topic, partition, leader, epoch, replicas, isr, controller``: what the cluster itself says, by node names, asked before a
-broker of it is crashed and after it is back."""
+"""``topic, partition, leader, number, epoch, replicas, isr, controller``: what the cluster itself says, by node names (``number``
+is the leader's, as a ``follower`` says its own), asked before a broker of it is crashed and after it is back."""
 REPLICA: Final = "replica"
 """``node, topic, partition, offset, epoch, record``: a copy in the log files of one broker, read at rest, past the broker."""
 ALONE: Final = "alone"

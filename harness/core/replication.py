@@ -24,10 +24,32 @@ TRANSACTION_LOG = ("__transaction_state", 0)
 
 
 def replication_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on what followers fetched; none where they fetched nothing, or ``target`` too."""
-    copied = {event["record"] for event in history.of(kinds.REPLICATED) if event.get("reached")}
+    """Return the selections that depend on what followers fetched; none where they fetched nothing, or ``target`` too.
+
+    Of two followers one may have fetched a record and the other not. Where the partition got another leader, that one's log is
+    the truth: a copy counts that it fetched, or that others fetched of it.
+    """
+    successions = _successions(history)
+    copied = set()
+    for copy in history.of(kinds.REPLICATED):
+        old_epoch, successor = successions.get((copy["topic"], copy["partition"]), (-1, None))
+        if copy.get("reached") and (copy["follower"] == successor or copy["epoch"] > old_epoch):
+            copied.add(copy["record"])
     alone = frozenset(event["record"] for event in history.of(kinds.SENT)) - copied
     return {Select.UNREPLICATED: alone} if copied and target in alone else {}
+
+
+def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
+    """By topic and partition that got another leader: the last epoch of the first one, and the number of the next."""
+    first: dict[tuple[str, int], Event] = {}
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    for said in history.of(kinds.LEADERSHIP):
+        place = (said["topic"], said["partition"])
+        if said["leader"] == first.setdefault(place, said)["leader"]:
+            first[place] = first[place] if place in found else said
+        elif said.get("number", -1) >= 0:
+            found.setdefault(place, (first[place]["epoch"], said["number"]))
+    return found
 
 
 def unmoved(history: History, target: str) -> str | None:

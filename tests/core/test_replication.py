@@ -21,22 +21,43 @@ def event(t: int, kind: str, **fields: Any) -> Event:
     return {"t": t, "event": kind, "topic": "t", "partition": 0, **fields}
 
 
-def led(t: int, leader: str, controller: str = "broker-1") -> Event:
+def led(t: int, leader: str, controller: str = "broker-1", *, number: int = 1, epoch: int = 0) -> Event:
     """What the cluster says of a partition."""
     replicas = ["broker-1", "broker-2", "broker-3"]
-    return event(t, kinds.LEADERSHIP, leader=leader, epoch=0, replicas=replicas, isr=replicas, controller=controller)
+    return event(t, kinds.LEADERSHIP, leader=leader, number=number, epoch=epoch, replicas=replicas, isr=replicas,
+                 controller=controller)  # fmt: skip
+
+
+def copied(t: int, record: str, follower: int = 3, epoch: int = 0, *, reached: bool = True) -> Event:
+    """A copy on its way to a follower."""
+    return event(t, kinds.REPLICATED, record=record, follower=follower, epoch=epoch, reached=reached)
 
 
 def test_unreplicated_is_what_was_sent_and_reached_no_follower() -> None:
     """A copy that was held and thrown away on its way to a follower is none."""
     history = History((
-        event(1, kinds.SENT, record="a"), event(2, kinds.REPLICATED, record="a", reached=True),
-        event(3, kinds.SENT, record="b"), event(4, kinds.REPLICATED, record="b", reached=False),
-        event(5, kinds.SENT, record="c"), event(6, kinds.REPLICATED, record="c", reached=True),
+        event(1, kinds.SENT, record="a"), copied(2, "a"), event(3, kinds.SENT, record="b"), copied(4, "b", reached=False),
+        event(5, kinds.SENT, record="c"), copied(6, "c"),
     ))  # fmt: skip
     assert replication_selections(history, "b") == {Select.UNREPLICATED: frozenset({"b"})}
     assert replication_selections(history, "a") == {}, "a follower has the target: the fault had no effect"
     assert replication_selections(History(()), "a") == {}
+
+
+@pytest.mark.parametrize(
+    ("successor", "alone"),
+    [(2, {"b", "c"}), (3, {"c"})],
+)
+def test_what_the_next_leader_did_not_fetch_is_unreplicated_whoever_else_did(successor: int, alone: set[str]) -> None:
+    """Found in a real run: one of two followers had fetched a record when copies were stalled, and the other was elected."""
+    history = History((
+        led(1, "broker-1", number=1), event(2, kinds.SENT, record="a"), copied(3, "a", 2), copied(3, "a", 3),
+        event(4, kinds.SENT, record="b"), copied(5, "b", 3), event(6, kinds.SENT, record="c"), copied(7, "c", reached=False),
+        led(8, "broker-1", number=1), led(9, "nobody", number=-1), led(10, f"broker-{successor}", number=successor, epoch=1),
+        event(11, kinds.SENT, record="d"), copied(12, "d", 5 - successor, epoch=1),
+        led(13, "broker-1", number=1, epoch=2), event(14, kinds.SENT, record="e"), copied(15, "e", 5 - successor, epoch=2),
+    ))  # fmt: skip
+    assert replication_selections(history, "c") == {Select.UNREPLICATED: frozenset(alone)}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     MetadataEmptyBrokerList,
+    NotCoordinatorError,
+    UnknownBrokerIdError,
 )
 
 from harness.systems.kafka.observer import Observer
@@ -58,6 +60,26 @@ def test_topics_are_made_once_there_are_brokers_for_their_copies(monkeypatch: py
     admin = Admin(InvalidReplicationFactorError(), InvalidReplicationAssignmentError(), KafkaTimeoutError(), [], ["mine"])
     observer_of(admin, monkeypatch).create_topics({"mine": (1, {})})
     assert admin.answers == []
+
+
+@pytest.mark.parametrize("outdated", [UnknownBrokerIdError(2), NotCoordinatorError()])
+def test_an_outdated_picture_of_the_cluster_is_replaced(outdated: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found in a real run: a broker that had died was asked by number, after the cluster had forgotten it."""
+    first, second = Admin(outdated), Admin(["mine"])
+    observer = Observer("127.0.0.1:1", lambda: None)
+    monkeypatch.setattr(first, "close", lambda: None, raising=False)
+    monkeypatch.setattr(observer, "_admin", first)
+
+    def client() -> Admin:
+        if observer._admin is None:
+            observer._admin = second
+        found = observer._admin
+        assert isinstance(found, Admin)
+        return found
+
+    monkeypatch.setattr(observer, "_admin_client", client)
+    assert observer.has("mine")
+    assert first.answers == second.answers == []
 
 
 def test_any_other_complaint_is_not_asked_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,8 +318,9 @@ def say_leaderships(deployed: KafkaDeployed, history: HistoryWriter, topics: Ite
     for topic in topics:
         for partition, now in leaderships(deployed, topic).items():
             history.write(
-                kinds.LEADERSHIP, topic=topic, partition=partition, leader=name_of(now.leader), epoch=now.epoch,
-                replicas=[name_of(n) for n in now.replicas], isr=[name_of(n) for n in now.isr], controller=controller,
+                kinds.LEADERSHIP, topic=topic, partition=partition, leader=name_of(now.leader), number=now.leader,
+                epoch=now.epoch, controller=controller,
+                replicas=[name_of(n) for n in now.replicas], isr=[name_of(n) for n in now.isr],
             )  # fmt: skip
             found[topic, partition] = now
     return found

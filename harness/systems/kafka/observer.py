@@ -9,7 +9,7 @@ import contextlib
 import functools
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, MemberToRemove
@@ -21,9 +21,11 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     MetadataEmptyBrokerList,
+    NotCoordinatorError,
     NotEnoughReplicasError,
     RetriableError,
     TopicAlreadyExistsError,
+    UnknownBrokerIdError,
 )
 from kafka.structs import OffsetAndMetadata
 
@@ -84,19 +86,29 @@ class LogEnds:
 
 PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
 """What is said where a broker is not registered yet, or not any more: there is none, or there are not as many as copies."""
+OUTDATED = (UnknownBrokerIdError, NotCoordinatorError)
+"""What is said where a client would ask a broker that it knows from before: that broker is gone, or its part is another's now."""
 
 
-def _registered(look: Callable[_Asked, _Seen]) -> Callable[_Asked, _Seen]:
-    """Ask again while the cluster has no broker: on a starved machine one that lives is late with its heartbeat and put out."""
+def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable[Concatenate[Observer, _Asked], _Seen]:
+    """Ask again while the cluster lacks a broker, for a starved one is late with its heartbeat and put out though it lives.
+
+    Who asks by an outdated picture of the cluster asks anew, with another client.
+    """
 
     @functools.wraps(look)
-    def patient(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Seen:
+    def patient(self: Observer, /, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Seen:
         seen: list[_Seen] = []
 
         def once() -> bool:
-            with contextlib.suppress(*PUT_OUT):
-                seen.append(look(*args, **kwargs))
-            return bool(seen)
+            try:
+                seen.append(look(self, *args, **kwargs))
+            except PUT_OUT:
+                return False
+            except OUTDATED:
+                self.close()
+                return False
+            return True
 
         wait_until(once, within_s=READY_S, because="the broker to be in its cluster's metadata again")
         return seen[0]
@@ -118,7 +130,7 @@ class Observer:
         """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
-    @_registered
+    @_patiently
     def create_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]], placement: Placement | None = None,
                       replicas: int = 1) -> None:  # fmt: skip
         """Create topics: name → (partitions, configuration); ``placement``: on which brokers, where not on any.
@@ -157,7 +169,7 @@ class Observer:
         wait_until(led, within_s=CREATED_S, because=f"{topic} to have {partitions} partitions", poll_s=0.05)
         self._forget_metadata()
 
-    @_registered
+    @_patiently
     def leaderships(self, topic: str) -> dict[int, Leadership]:
         """Return who leads and who follows each partition of a topic, as a broker of the cluster knows it."""
         with self._lock:
@@ -197,14 +209,14 @@ class Observer:
             finally:
                 producer.close(timeout=0)
 
-    @_registered
+    @_patiently
     def controller(self) -> int:
         """Return the number of the node that leads the quorum of controllers; -1 where nobody is known to."""
         with self._lock:
             quorum = self._admin_client().describe_metadata_quorum()
         return int(quorum["topics"][0]["partitions"][0]["leader_id"])
 
-    @_registered
+    @_patiently
     def ends(self, topic: str) -> dict[int, LogEnds]:
         """Return the offsets of every partition of a topic."""
         with self._lock:
@@ -215,7 +227,7 @@ class Observer:
             last = self._reader("read_uncommitted").end_offsets(partitions)
         return {p.partition: LogEnds(first[p], stable[p], last[p]) for p in partitions}
 
-    @_registered
+    @_patiently
     def copies(self, topic: str) -> list[LogCopy]:
         """Return every copy in a topic; ``visible`` where a read-committed reader sees it too."""
         with self._lock:
@@ -227,7 +239,7 @@ class Observer:
         with self._lock:
             self._admin_client().delete_records({TopicPartition(topic, p): offset for p, offset in before.items()})
 
-    @_registered
+    @_patiently
     def visible(self, topic: str, since: Mapping[int, int]) -> dict[int, int]:
         """Return the last visible data offset per partition at or above ``since``; partitions without one are missing."""
         with self._lock:
@@ -236,7 +248,7 @@ class Observer:
                 last[record.partition] = max(record.offset, last.get(record.partition, -1))
             return last
 
-    @_registered
+    @_patiently
     def positions(self, group: str, topic: str) -> dict[int, int]:
         """Return the committed position per partition of a group; partitions without one are missing."""
         with self._lock:
@@ -258,30 +270,32 @@ class Observer:
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
-    @_registered
+    @_patiently
     def members(self, group: str) -> int:
         """Return how many members a group has."""
         with self._lock:
             return len(self._admin_client().describe_groups([group])[group]["members"])
 
+    @_patiently
     def joined(self, group: str, client_id: str) -> bool:
         """Whether a client is a member of a group, or waits to be one."""
         with self._lock:
             found = self._admin_client().describe_groups([group])[group]["members"]
         return any(member["client_id"] == client_id for member in found)
 
+    @_patiently
     def transaction(self, transactional_id: str) -> str:
         """Return the state that a transaction is in, as its coordinator says: Ongoing, CompleteAbort ..."""
         with self._lock:
             return str(self._admin_client().describe_transactions([transactional_id])[transactional_id].state.value)
 
-    @_registered
+    @_patiently
     def groups(self) -> tuple[str, ...]:
         """Return the names of all consumer groups."""
         with self._lock:
             return tuple(sorted(group["group_id"] for group in self._admin_client().list_groups()))
 
-    @_registered
+    @_patiently
     def has(self, topic: str) -> bool:
         """Whether there is such a topic."""
         with self._lock:
