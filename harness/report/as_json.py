@@ -6,6 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
+from harness.report.costs import costs
 from harness.report.matrix import matrix_rows
 from harness.report.renderer import Renderer
 from harness.report.summary import outcome, rerun_line, summarise
@@ -34,6 +35,7 @@ def report_of(run: SavedRun) -> dict[str, Any]:
         },
         "summary": summarise(run).row(),
         "matrix": matrix_rows(run),
+        "costs": [row for cost in costs(run) for row in cost.rows()],
         "cells": [cell_row(result) for result in run.results],
         "missing": list(run.missing),
         "not_applicable": [dataclasses.asdict(row) for row in info.not_applicable],

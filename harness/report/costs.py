@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.core import events as kinds
 from harness.core.semantics import Semantic
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from harness.report.matrix import Table
     from harness.saved import CellResult, SavedRun
 
-MOVED, THROUGHPUT, LATENCY = "s until it moved again, after a fault", "records/s, without", "latency in ms, without"
+MOVED, THROUGHPUT, LATENCY = "moved_again_s", "records_per_s", "latency_ms"
+TEXTS = {MOVED: "s until it moved again, after a fault", THROUGHPUT: "records/s, without", LATENCY: "latency in ms, without"}
 LEGEND = (
     "Medians, and in brackets the median of each point's own ratio to at-most-once; n points (scenario and seed) that have the "
     "figure under every semantic of the line. Moved again: until a record first sent after the fault was delivered. Records a "
@@ -58,7 +59,7 @@ class Figure:
 class Cost:
     """One figure of one pipeline with one client, under each semantic that has it, over the same ``n`` points."""
 
-    title: str
+    table: Table
     figure: str
     n: int
     figures: dict[Semantic, Figure]
@@ -66,7 +67,15 @@ class Cost:
     @property
     def name(self) -> str:
         """What the line is about."""
-        return f"{self.title}: {self.figure} (n = {self.n})"
+        return f"{self.table.title}: {TEXTS[self.figure]} (n = {self.n})"
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Flat rows for ``report.json``, one for each semantic."""
+        for semantic, figure in self.figures.items():
+            yield {
+                **self.table.place, "figure": self.figure, "semantic": str(semantic), "n": self.n,
+                "median": figure.median, "ratio": figure.ratio,
+            }  # fmt: skip
 
 
 def costs(run: SavedRun) -> list[Cost]:
@@ -85,7 +94,7 @@ def _of_table(table: Table) -> Iterator[Cost]:
         alike = set.intersection(*map(set, points.values())) if len(points) > 1 else set()
         if alike:
             figures = {each: _figure(points[each], points.get(BASELINE), alike) for each in Semantic if each in points}
-            yield Cost(table.title, name, len(alike), figures)
+            yield Cost(table, name, len(alike), figures)
 
 
 def _figure(mine: _Points, baseline: _Points | None, alike: set[tuple[str, int]]) -> Figure:

@@ -85,6 +85,11 @@ class Table:
         """What the table is about."""
         return f"{self.pipeline}: {self.system}, {self.client}, {self.runtime}"
 
+    @property
+    def place(self) -> dict[str, str]:
+        """The same, as columns."""
+        return {"pipeline": self.pipeline, "system": self.system, "client": self.client, "runtime": self.runtime}
+
 
 def tables(run: SavedRun) -> tuple[Table, ...]:
     """Return the run's tables, each in the order in which its scenarios were planned."""
@@ -124,8 +129,7 @@ def matrix_rows(run: SavedRun) -> list[dict[str, Any]]:
     """Return the matrix as flat rows for ``report.json``; spots without runs are left out."""
     return [
         {
-            "pipeline": table.pipeline, "system": table.system, "client": table.client, "runtime": table.runtime,
-            "scenario": row.scenario, "failure_point": row.failure_point, "semantic": str(semantic),
+            **table.place, "scenario": row.scenario, "failure_point": row.failure_point, "semantic": str(semantic),
             "outcome": str(spot.outcome), "runs": len(spot.results), "n": spot.evidence,
             "lost": spot.total("lost"), "duplicated": spot.total("duplicated"),
             "lost_bound": spot.zero_bound("lost"), "duplicated_bound": spot.zero_bound("duplicated"),

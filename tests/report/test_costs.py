@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import resources
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 from hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hostile_run, result, run_of
 
 from harness.core.movement import Movement
 from harness.core.verdict import Kind, Verdict
 from harness.report import RENDERERS
-from harness.report.costs import LATENCY, MOVED, THROUGHPUT, costs
+from harness.report.costs import LATENCY, MOVED, TEXTS, THROUGHPUT, costs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +119,15 @@ def test_the_panel_stands_in_the_report(form: str) -> None:
     heading = "What a semantic costs here"
     text = RENDERERS[form].render(run_of(_moved(AMO, 2.0, 1), _moved(EOS, 3.0, 1)))
     assert heading in text
-    assert f"plain: kafka, kafka-python, process: {MOVED} (n = 1)" in text
+    assert f"plain: kafka, kafka-python, process: {TEXTS[MOVED]} (n = 1)" in text
     assert "2 (1.00)" in text
     assert "3 (1.50)" in text
     assert heading not in RENDERERS[form].render(green_run())
+
+
+def test_programs_get_a_row_for_each_semantic() -> None:
+    """With the ratio that people see, and in the published form."""
+    report = json.loads(RENDERERS["json"].render(run_of(_moved(AMO, 2.0, 1), _moved(EOS, 3.0, 1))))
+    jsonschema.validate(report, json.loads(resources.files("harness.report").joinpath("schema.json").read_text("utf-8")))
+    shown = {row["semantic"]: (row["figure"], row["client"], row["n"], row["median"], row["ratio"]) for row in report["costs"]}
+    assert shown == {"at-most-once": (MOVED, "kafka-python", 1, 2.0, 1.0), "exactly-once": (MOVED, "kafka-python", 1, 3.0, 1.5)}
