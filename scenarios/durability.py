@@ -27,12 +27,15 @@ Acks = Literal[1, "all"]
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 FLUSHES = {"unflushed": None, "flushed": 1}
 """``flush.messages`` by name."""
-PAGE_CACHE = Predicted(sign=Sign.ALONE)
+ONLY_THERE = Predicted(sign=Sign.ALONE)
+"""It survives, and nobody else had it: in the page cache of one that was killed, on the disk of one that lost its power."""
 ON_DISK = Predicted(sign=Sign.FLUSHED)
 ALL_GONE = Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
 NOT_COPIED = Predicted(lost=Exactly(Select.UNREPLICATED), control=True)
 KILLED = Kill(NEXT_REQUEST, (LEADER,), stalled=True)
 POWERLESS = replace(KILLED, forget=Forget.TOPIC)
+ON_ALL = Kill(NEXT_REQUEST, (LEADER, FOLLOWER), forget=Forget.TOPIC)
+STALLED_ON_ALL = replace(ON_ALL, stalled=True)
 
 
 def on(acks: Acks, flush: str, replicas: int, min_insync: int) -> Settings:
@@ -58,7 +61,7 @@ def one_replica() -> Iterator[Scenario]:
     acks: tuple[Acks, ...] = (1, "all")
     for each in acks:
         for flush in FLUSHES:
-            yield spot(on(each, flush, 1, 1), "leader-killed", KILLED, PAGE_CACHE,
+            yield spot(on(each, flush, 1, 1), "leader-killed", KILLED, ONLY_THERE,
                        "What was written is in the page cache, which outlives the process: a kill loses nothing that was "
                        "appended, flushed or not, and nobody else leads meanwhile.")  # fmt: skip
         yield spot(on(each, "unflushed", 1, 1), "power-lost", POWERLESS, ALL_GONE,
@@ -75,27 +78,41 @@ def one_ack() -> Iterator[Scenario]:
     )
     for flush in FLUSHES:
         yield spot(on(1, flush, 2, 1), "leader-killed", replace(KILLED, late=LEADER), NOT_COPIED, because)
-    yield spot(on(1, "flushed", 2, 1), "power-lost", replace(POWERLESS, late=LEADER), NOT_COPIED, because)
-
-
-def all_acks() -> Iterator[Scenario]:
-    """Yield the rows of acks=all: "all" are those in sync, which may be the leader alone."""
-    yield spot(on("all", "unflushed", 2, 1), "leader-killed", KILLED, PAGE_CACHE,
-               "The follower is out of sync, the leader acknowledges for all, alone, and dies: the partition waits for it, and "
-               "its page cache has the record.")  # fmt: skip
-    yield spot(on("all", "unflushed", 2, 1), "power-lost", POWERLESS, ALL_GONE,
-               "min.insync.replicas=1 makes one of all: nobody else in sync, nothing flushed. The leader comes back empty, is "
-               "elected as the last one in sync, and the follower truncates even what it had.")  # fmt: skip
-    yield spot(on("all", "flushed", 2, 1), "power-lost", POWERLESS, ON_DISK,
-               "The leader is alone in sync, and has on its disk what it acknowledged.")  # fmt: skip
-    leader = Kill(NEXT_REQUEST, (LEADER,), forget=Forget.TOPIC)
-    yield spot(on("all", "unflushed", 2, 2), "power-lost", leader, Predicted(sign=Sign.REPLICATED),
-               "Two have acknowledged it, one of them has lost it: the other one leads.")  # fmt: skip
-    at_once = Kill(NEXT_REQUEST, (LEADER, FOLLOWER), forget=Forget.TOPIC)
-    yield spot(on("all", "unflushed", 2, 2), "power-lost-on-all", at_once, ALL_GONE,
+        yield spot(on(1, flush, 2, 1), "power-lost", replace(POWERLESS, late=LEADER), NOT_COPIED, because)
+    yield spot(on(1, "unflushed", 2, 1), "power-lost-on-all", STALLED_ON_ALL, ALL_GONE,
                "Replicas that lose their power together lose together what none of them had flushed.")  # fmt: skip
-    yield spot(on("all", "flushed", 2, 2), "power-lost-on-all", at_once, ON_DISK,
+
+
+def leader_alone() -> Iterator[Scenario]:
+    """Yield the rows of acks=all where min.insync.replicas=1 makes one of all: the leader is alone in sync, and all."""
+    for flush in FLUSHES:
+        yield spot(on("all", flush, 2, 1), "leader-killed", KILLED, ONLY_THERE,
+                   "The follower is out of sync, the leader acknowledges for all, alone, and dies: the partition waits for it, "
+                   "and its page cache has the record.")  # fmt: skip
+    because = (
+        "Nobody else is in sync, and it comes back as the last one that was: with what it has on its disk, to which the follower "
+        "truncates even what it had. Flushed, that is all it has acknowledged; unflushed, nothing."
+    )
+    yield spot(on("all", "unflushed", 2, 1), "power-lost", POWERLESS, ALL_GONE, because)
+    yield spot(on("all", "flushed", 2, 1), "power-lost", POWERLESS, ON_DISK, because)
+    yield spot(on("all", "unflushed", 2, 1), "power-lost-on-all", STALLED_ON_ALL, ALL_GONE, because)
+    yield spot(on("all", "flushed", 2, 1), "power-lost-on-all", STALLED_ON_ALL, ONLY_THERE, because)
+
+
+def all_in_sync() -> Iterator[Scenario]:
+    """Yield the rows of acks=all where all replicas have the record when it is acknowledged."""
+    killed = Kill(NEXT_REQUEST, (LEADER,))
+    for flush in FLUSHES:
+        yield spot(on("all", flush, 2, 2), "leader-killed", killed, Predicted(sign=Sign.REPLICATED),
+                   "Two have acknowledged it, one of them dies: the other one leads.")  # fmt: skip
+    yield spot(on("all", "unflushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), Predicted(sign=Sign.REPLICATED),
+               "Two have acknowledged it, one of them has lost it: the other one leads.")  # fmt: skip
+    yield spot(on("all", "flushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), ON_DISK,
+               "Two have acknowledged it, and the one that loses its power has it on its disk, too.")  # fmt: skip
+    yield spot(on("all", "unflushed", 2, 2), "power-lost-on-all", ON_ALL, ALL_GONE,
+               "Replicas that lose their power together lose together what none of them had flushed.")  # fmt: skip
+    yield spot(on("all", "flushed", 2, 2), "power-lost-on-all", ON_ALL, ON_DISK,
                "flush.messages=1 on every replica: what all have acknowledged is on every disk.")  # fmt: skip
 
 
-DURABILITY = (*one_replica(), *one_ack(), *all_acks())
+DURABILITY = (*one_replica(), *one_ack(), *leader_alone(), *all_in_sync())

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core import events as kinds
+from harness.core.scenario import BROKERS
 from harness.core.sign import Sign
 from harness.core.states import LastHop, State
 
@@ -29,7 +30,7 @@ COLUMNS: dict[str, str] = {
     "cell": "str", "t": "int", "event": "str", "record": "str", "key": "str", "position": "int", "hop": "str",
     "topic": "str", "partition": "int", "epoch": "int", "offset": "int", "attempt": "str", "intact": "bool",
     "visible": "bool", "stable": "int", "order": "int", "reached": "bool", "outcome": "str", "transaction": "str",
-    "request": "str", "where": "str", "error": "str", "by": "str",
+    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str",
 }  # fmt: skip
 """The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
 
@@ -38,7 +39,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED,
+    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -318,9 +319,9 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN), RECORD)
     table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
     _add_commit_signs(table, frame)
-    cut = _of(frame, kinds.FLUSHED).groupby("cell")["t"].min()
-    copied = _of(frame, kinds.REPLICATED)
-    copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(cut))]
+    nodes, copied = _of(frame, kinds.NODE), _of(frame, kinds.REPLICATED)
+    first_death = nodes[(nodes["phase"] == "exited") & nodes["role"].isin(BROKERS)].groupby("cell")["t"].min()
+    copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(first_death))]
     table[flag(Sign.ALONE)] = _marked(table, _of(frame, kinds.ALONE), RECORD)
     table[flag(Sign.FOUND)] = _marked(table, _from_added(frame), RECORD)
     table[flag(Sign.UNGOVERNED)] = _marked(table, _of(frame, kinds.UNGOVERNED), RECORD)

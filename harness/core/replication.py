@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.prediction import Select
-from harness.core.scenario import Role
+from harness.core.scenario import BROKERS, PARTS, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.core.history import Event, History
 
-PARTS = {Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR}
-"""Roles that a broker of a cluster has for a while: the history must say that it had them."""
 TRANSACTION_LOG = ("__transaction_state", 0)
 """Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""
 
@@ -125,7 +123,7 @@ def spared(history: History, killed: Iterable[Event]) -> str | None:
     if not forgot:
         return "no file was reverted to its flushed state"
     named = {event["node"] for event in forgot if "node" in event}
-    struck = {str(event.get("node")) for event in killed if event.get("role") in {*PARTS, Role.BROKER}}
+    struck = {str(event.get("node")) for event in killed if event.get("role") in BROKERS}
     whole = sorted(struck - named) if named else []
     return f"no file of {whole[0]} was reverted to its flushed state" if whole else None
 

@@ -44,6 +44,11 @@ class Role(StrEnum):
     """The JVM that runs the tasks of a batch, where that is not the driver's own."""
 
 
+PARTS = frozenset({Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR})
+"""Roles that a broker of a cluster has for a while: the history must say that it had them."""
+BROKERS = PARTS | {Role.BROKER}
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the history must show for the fault to have fired as declared.

@@ -36,7 +36,7 @@ class Sign(StrEnum):
     END_REFUSED = "end-refused"
     """A request to end the target's transaction was refused by the broker: it came late, or from one that was fenced."""
     REPLICATED = "replicated"
-    """A follower had fetched the target before the power was lost, and whoever lost it had not flushed it."""
+    """A follower had fetched the target before a broker died; where one lost its power, it had not flushed the target."""
     ALONE = "alone"
     """When its leader died, no follower had the target."""
     UNGOVERNED = "ungoverned"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.wire.rules import Rule
+from harness.wire.rules import Direction, Rule
 
 if TYPE_CHECKING:
     from harness.bench import Bench, Fired, OnWire, Trigger
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
-    """Return the rule that does ``action`` at a trigger on the wire; ``more`` is what else :class:`Rule` has."""
-    return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, **more)
+    """Return the rule that does ``action`` at a trigger on the wire; ``more`` is what else :class:`Rule` has.
+
+    An answer is one that grants what was asked: a broker that is still busy, or leads no more, refuses first.
+    """
+    granted = at.direction is Direction.RESPONSE
+    return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
 
 
 def await_fault(bench: Bench, at: Trigger) -> Fired | None:

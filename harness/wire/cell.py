@@ -137,7 +137,8 @@ class WireCell:
             armed.seen += 1
             if armed.rule.needs_content and armed.rule.readable(frame.api, frame.direction) and frame.insight.because:
                 self.blind(frame, frame.insight.because)
-            if not armed.takes(frame.insight.subject):
+            refused = bool(frame.insight.error)
+            if not armed.takes(frame.insight.subject) or (refused and armed.rule.granted):
                 continue
             armed.matched += 1
             if chosen is None and armed.due:

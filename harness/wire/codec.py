@@ -167,10 +167,10 @@ class Joining(Transactional):
 
 @dataclass(frozen=True, slots=True)
 class JoiningAnswer:
-    """Its response: what was refused, in the words of the request; ``error`` where that was everything."""
+    """Its response: the first error, and to what it was said, in the words of the request; without words, to everything."""
 
-    refused: tuple[str, ...] = ()
     error: int = 0
+    refused: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,10 +408,13 @@ def _read_add_offsets(message: Any, _version: int) -> Joining:
 def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:
     if version >= 4:  # noqa: PLR2004 - KIP-890: from broker to broker
         return JoiningAnswer()
-    return JoiningAnswer(tuple(
-        f"{topic.name}/{part.partition_index}"
-        for topic in message.results_by_topic_v3_and_below for part in topic.results_by_partition if part.partition_error_code
-    ))  # fmt: skip
+    told = {
+        f"{topic.name}/{part.partition_index}": part.partition_error_code
+        for topic in message.results_by_topic_v3_and_below
+        for part in topic.results_by_partition
+    }
+    refused = {what: error for what, error in told.items() if error}
+    return JoiningAnswer(next(iter(refused.values()), 0), tuple(refused))
 
 
 def _read_add_offsets_answer(message: Any, _version: int) -> JoiningAnswer:

@@ -158,7 +158,9 @@ class Rule:
 
     ``client`` is a prefix of the client id that ends at a word boundary, ``{key}`` in it stands for the cell's key:
     ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming;
-    ``limit`` is how often the rule fires (``None``: every time). ``delay_s`` is in seconds, for ``delay`` only.
+    ``limit`` is how often the rule fires (``None``: every time). ``granted`` passes over answers that refuse what was asked
+    (their error code is not 0): the client asks again, and the answer to that may be the one. ``delay_s`` is in seconds, for
+    ``delay`` only.
     """
 
     id: str
@@ -172,6 +174,7 @@ class Rule:
     transactional_id: str | None = None
     occurrence: int = 1
     limit: int | None = 1
+    granted: bool = False
     after: After = After.CUT
     delay_s: float = 0.0
     freeze: FreezeScope | None = None
@@ -187,6 +190,8 @@ class Rule:
             raise RuleError(f"rule {self.id}: delay_s belongs to the action delay, and there it is above 0")
         if self.freeze is not None and self.action is not Action.HOLD:
             raise RuleError(f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze")
+        if self.granted and self.direction is not Direction.RESPONSE:
+            raise RuleError(f"rule {self.id}: only an answer can be granted")
         self._check("record", self.record, SELECTABLE_BY_RECORD)
         self._check("topic", self.topic, SELECTABLE_BY_TOPIC)
         self._check("transactional id", self.transactional_id, SELECTABLE_BY_TRANSACTION)

@@ -149,7 +149,8 @@ class Tracker:
             case codec.EndTxnAnswer(), codec.EndTxn() as end:
                 return self._end_txn_answer(content, end, asked)
             case codec.JoiningAnswer(), codec.Joining() as joining:
-                self._refused(joining, "joining", joining.what if content.error else content.refused)
+                everything = joining.what if content.error else ()
+                self._refused(joining, "joining", everything if content.refused is None else content.refused)
                 return Insight(asked.subject, content.error, content)
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")

@@ -982,7 +982,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=TARGET),
     Sign.REPLICATED: lambda s: (
         s.tell("replicated", "wire", record=TARGET, reached=True),
-        s.tell("flushed", "runner", partition=0, offset=0),
+        s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
@@ -1007,7 +1007,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     Sign.ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
     Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=RECORDS[0]),
     Sign.REPLICATED: lambda s: (
-        s.tell("flushed", "runner", partition=0, offset=0),
+        s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
         s.tell("replicated", "wire", record=TARGET, reached=True),
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),

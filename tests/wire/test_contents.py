@@ -108,6 +108,30 @@ def test_the_crash_before_the_ack(kafka: Bench) -> None:
     assert kafka.phases("r") == ["armed", "hit", "held", "discarded"]
 
 
+def test_an_answer_that_refuses_is_not_the_ack(kafka: Bench) -> None:
+    """A leader that leads no more refuses; the ack is the answer to the request that comes after."""
+    kafka.arm(Rule("r", Action.DROP, Api.PRODUCE, Direction.RESPONSE, record="a-1", granted=True))
+    client = kafka.client()
+    kafka.broker.answer.error = 6  # type: ignore[attr-defined]
+    client.ask(produce(kafka, 1, "a-1"))
+    kafka.broker.answer.error = 0  # type: ignore[attr-defined]
+    client.send(produce(kafka, 2, "a-1"))
+    assert client.ended()
+    assert [(e["error"], e["reached"]) for e in kafka.events("produce_answer")] == [(6, True), (0, False)]
+
+
+def test_a_partition_that_the_coordinator_refuses_is_not_granted(kafka: Bench) -> None:
+    """Found in a real run: the last transaction was still being completed, and the answer that was dropped said so."""
+    answers = [{"p0": 51}, {"p0": 0}]
+    kafka.broker.answer = lambda frame: kf.add_partitions_answer(corr_of(frame), **answers.pop(0))
+    kafka.arm(Rule("r", Action.DROP, Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE, granted=True))
+    client = kafka.client()
+    client.ask(kf.add_partitions(1, kafka.name(), TX, 0))
+    client.send(kf.add_partitions(2, kafka.name(), TX, 0))
+    assert client.ended()
+    assert answers == []
+
+
 @pytest.mark.parametrize("direction", Direction)
 def test_the_commit_of_a_record(kafka: Bench, direction: Direction) -> None:
     """Of all commits the one that first covers the record is met, as request and as response."""

@@ -26,6 +26,7 @@ PLAIN = Rule("r", Action.HOLD)
         ({"limit": 0}, "never fire"),
         ({"delay_s": 1.0}, "delay_s belongs"),
         ({"action": Action.DELAY}, "delay_s belongs"),
+        ({"granted": True}, "only an answer can be granted"),
         ({"action": Action.CUT, "freeze": FreezeScope.NODE}, "only a hold can freeze"),
         ({"api": Api.FETCH, "record": "a"}, "Fetch request cannot be selected by record"),
         ({"api": Api.END_TXN, "topic": "t"}, "EndTxn request cannot be selected by topic"),
