@@ -82,6 +82,18 @@ def test_an_outdated_picture_of_the_cluster_is_replaced(outdated: Exception, mon
     assert first.answers == second.answers == []
 
 
+def test_who_was_not_answered_in_time_is_replaced_for_the_next_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found in a real run: leaders had moved, and a reader asked the old ones for 90 s."""
+    admin = Admin(KafkaTimeoutError(), ["mine"])
+    observer = observer_of(admin, monkeypatch)
+    closed: list[bool] = []
+    monkeypatch.setattr(observer, "close", lambda: closed.append(True))
+    with pytest.raises(KafkaTimeoutError):
+        observer.has("mine")
+    assert closed == [True]
+    assert observer.has("mine")
+
+
 def test_any_other_complaint_is_not_asked_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only this one says that the question was fine."""
     admin = Admin(KafkaError("no"), ["mine"])

@@ -108,6 +108,9 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
             except OUTDATED:
                 self.close()
                 return False
+            except KafkaTimeoutError:  # it may ask in vain who led before
+                self.close()
+                raise
             return True
 
         wait_until(once, within_s=READY_S, because="the broker to be in its cluster's metadata again")
