@@ -123,8 +123,9 @@ UNCLEAN_ELECTION = replace(
 LEADER_MOVED = Scenario(
     id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
     fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
-    because="The request reaches a broker that leads no longer, which refuses it before the append. A client that retries "
-    "asks who leads now; one that does not has lost the record, and the next ones, until it asks.",
+    because="The request reaches a broker that leads no longer, which refuses it before the append (or appends it in vain, where "
+    "it has not heard of that yet: nobody fetches from it). A client that retries asks who leads now; one that does not has lost "
+    "the record, and the next ones, until it asks.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
         ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
@@ -139,7 +140,7 @@ PREFERRED_LEADER = replace(
     fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
     because="A partition is led by another than its preferred replica, as after a failover, and while the request is on its "
     "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nobody dies and no replica "
-    "moves; the request reaches a leader that is none any more, which refuses it before the append.",
+    "moves; the request reaches a leader that is none any more, which refuses it before the append, or appends it in vain.",
 )  # fmt: skip
 
 PREFERRED_LEADER_ONE_ACK = Scenario(

@@ -68,8 +68,8 @@ LATE_METADATA = replace(
     # woken while there is work left: what it commits takes a position back, and with nothing left nobody would move it again
     fault=Pause(InProgram(Role.PROCESSOR, "before-recording"), others_finish=False),
     because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced, "
-    "and its results are committed beside those of the member that took over; whatever else is in hand at a rebalance "
-    "may go the same way.",
+    "and what it commits stands beside the results of whoever is given the records next: the member that took over, or itself, "
+    "back in the group; whatever else is in hand at a rebalance may go the same way.",
     expect={EOS: Predicted(duplicated=AtLeast(), control=True,
                            settings=pair(EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata.AT_COMMIT))},
 )  # fmt: skip

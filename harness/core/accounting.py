@@ -30,7 +30,7 @@ COLUMNS: dict[str, str] = {
     "cell": "str", "t": "int", "event": "str", "record": "str", "key": "str", "position": "int", "hop": "str",
     "topic": "str", "partition": "int", "epoch": "int", "offset": "int", "attempt": "str", "intact": "bool",
     "visible": "bool", "stable": "int", "order": "int", "reached": "bool", "outcome": "str", "transaction": "str",
-    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str",
+    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str", "api": "str",
 }  # fmt: skip
 """The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
 
@@ -39,7 +39,7 @@ READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE,
+    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE, kinds.RULE,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more."""
 
@@ -316,7 +316,9 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     asked_to_end = endings[endings["outcome"].isna()].drop_duplicates([*RECORD, "request"])
     table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
     table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
-    table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN), RECORD)
+    rules = _of(frame, kinds.RULE)
+    struck = rules.loc[rules["phase"] == "hit", ["cell", "api"]].drop_duplicates()
+    table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN).merge(struck, on=["cell", "api"]), RECORD)
     table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
     _add_commit_signs(table, frame)
     nodes, copied = _of(frame, kinds.NODE), _of(frame, kinds.REPLICATED)

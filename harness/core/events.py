@@ -102,8 +102,8 @@ ENDING: Final = "ending"
 """``record, request, outcome, reached``: the end of a record's transaction was asked for (outcome null), or answered:
 taken, or refused."""
 ASKED_AGAIN: Final = "asked_again"
-"""``record, call, what, times, reached``: of the record's transaction something was asked more than once, refusals not counted:
-that a partition or a group joins it (call joining), or that a position does (offset)."""
+"""``record, api, what, times, reached``: of the record's transaction something was asked more than once, refusals not counted:
+that a partition, a group or a position takes part in it (AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit)."""
 MARKED_AGAIN: Final = "marked_again"
 """``record, call, what, times, reached``: the coordinator asked more than once that the end of the record's transaction be
 written into a log."""

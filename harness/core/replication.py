@@ -6,7 +6,7 @@ the brokers, where a plan's other selections are known beforehand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.prediction import Select
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event, History
 
+NOT_LEADER = 6
+"""The error of a broker that does not lead the partition (NOT_LEADER_OR_FOLLOWER)."""
 TRANSACTION_LOG = ("__transaction_state", 0)
 """Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""
 
@@ -68,8 +70,10 @@ def lapsed(history: History) -> str | None:
     epochs: dict[tuple[str, int], set[int]] = {}
     for event in history.of(kinds.STORED):
         epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
-    grew = any(len(each) > 1 for each in epochs.values())
-    return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it" if grew else None
+    if any(len(each) > 1 for each in epochs.values()):
+        return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it"
+    refused = any(event.get("error") == NOT_LEADER for event in history.of(kinds.PRODUCE_ANSWER))
+    return "the broker's registration had lapsed: it led no more, and nobody had harmed it" if refused else None
 
 
 def not_elected(history: History, target: str, since: int) -> str | None:
@@ -136,26 +140,31 @@ def _said_of(history: History, target: str) -> list[Event]:
 
 
 def wrong_part(history: History, target: str, killed: Iterable[Event]) -> str | None:
-    """Say which broker was killed in a part that it did not have, by what the cluster itself said before."""
+    """Say which broker was killed in a part that it did not have, or in two, by what the cluster itself said before."""
     sent = [e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target]
+    home = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
     for end in killed:
         if end.get("role") not in PARTS:
             continue
-        place = (sent[0].get("topic"), sent[0].get("partition")) if sent else None
-        if end.get("role") == Role.COORDINATOR:
-            place = TRANSACTION_LOG
-        said = [e for e in history.of(kinds.LEADERSHIP) if e["t"] < end["t"] and (e["topic"], e["partition"]) == place]
-        if not said:
-            return f"nothing says whether {end.get('node')} was the {end.get('role')}"
-        node, last = end.get("node"), said[-1]
+        node, role = end.get("node"), Role(end["role"])
+        coordination = _said_last(history, TRANSACTION_LOG, end["t"])
+        last = coordination if role is Role.COORDINATOR else _said_last(history, home, end["t"])
+        if last is None:
+            return f"nothing says whether {node} was the {role}"
         had = {
             Role.LEADER: last["leader"] == node,
             Role.COORDINATOR: last["leader"] == node,
             Role.FOLLOWER: last["leader"] != node and node in last["replicas"],
             Role.CONTROLLER: last["controller"] == node,
         }
-        if not had[Role(end["role"])]:
-            return (
-                f"{node} was killed as the {end['role']}, and was not: leader {last['leader']}, controller {last['controller']}"
-            )
+        if not had[role]:
+            return f"{node} was killed as the {role}, and was not: leader {last['leader']}, controller {last['controller']}"
+        if role is Role.LEADER and coordination is not None and coordination["leader"] == node:
+            return f"{node} was killed as the leader, and coordinated transactions, too"
     return None
+
+
+def _said_last(history: History, place: tuple[Any, Any] | None, before: int) -> Event | None:
+    """What the cluster said last of a partition before a time."""
+    said = [e for e in history.of(kinds.LEADERSHIP) if e["t"] < before and (e["topic"], e["partition"]) == place]
+    return said[-1] if said else None

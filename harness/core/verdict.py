@@ -24,7 +24,7 @@ from harness.core.semantics import PROMISES, Anomaly
 from harness.core.states import LastHop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.core.accounting import Account
     from harness.core.history import Event, History
@@ -231,6 +231,15 @@ class Proof:
                 return f"{name} holds copies, and its ends were not asked for"
             if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
                 return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
+        return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
+
+    def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
+        """A copy in the files of a broker that was above the high watermark: nobody could be given it yet."""
+        for copy in self.history.of(kinds.REPLICA):
+            end = ends.get((copy["topic"], copy["partition"]))
+            if end is not None and copy["offset"] >= end:
+                where = f"{copy['topic']}/{copy['partition']} at {copy['offset']}"
+                return f"the drain is said to have completed, and {copy['node']} has a record of {where}: the log ends at {end}"
         return None
 
     def _sink_goes_on(self) -> str | None:

@@ -78,7 +78,8 @@ class Kill:
             bench.stall_replication()
         if isinstance(self.at, OnWire):
             broker = self.victims[0] in {Role.BROKER, Role.LEADER, Role.DATABASE}
-            scope = FreezeScope.NODE if broker and not self.settle and not self.stalled else FreezeScope.CLIENT
+            there = broker and not self.settle and not self.stalled and not self.at.offset  # else it is another broker's frame
+            scope = FreezeScope.NODE if there else FreezeScope.CLIENT
             rule = rule_at(self.at, Action.HOLD, freeze=scope)
             bench.arm(self.at, rule)
         else:

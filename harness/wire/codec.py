@@ -160,6 +160,7 @@ class Transactional:
 class Joining(Transactional):
     """AddPartitionsToTxn or AddOffsetsToTxn of a client: what it asks to be part of its transaction, in words."""
 
+    api: Api = Api.ADD_PARTITIONS_TO_TXN
     producer_id: int = -1
     producer_epoch: int = -1
     what: tuple[str, ...] = ()
@@ -396,13 +397,14 @@ def _read_transactional(message: Any, _version: int) -> Transactional:
 def _read_add_partitions(message: Any, version: int) -> Transactional:
     if version < 4:  # noqa: PLR2004 - KIP-890: a batch of transactions, from broker to broker
         what = tuple(f"{topic.name}/{part}" for topic in message.v3_and_below_topics for part in topic.partitions)
-        return Joining((message.v3_and_below_transactional_id,), message.v3_and_below_producer_id,
+        return Joining((message.v3_and_below_transactional_id,), Api.ADD_PARTITIONS_TO_TXN, message.v3_and_below_producer_id,
                        message.v3_and_below_producer_epoch, what)  # fmt: skip
     return Transactional(tuple(each.transactional_id for each in message.transactions))
 
 
 def _read_add_offsets(message: Any, _version: int) -> Joining:
-    return Joining((message.transactional_id,), message.producer_id, message.producer_epoch, (f"group {message.group_id}",))
+    return Joining((message.transactional_id,), Api.ADD_OFFSETS_TO_TXN, message.producer_id, message.producer_epoch,
+                   (f"group {message.group_id}",))  # fmt: skip
 
 
 def _read_add_partitions_answer(message: Any, version: int) -> JoiningAnswer:

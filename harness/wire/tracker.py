@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core import events as kinds
 from harness.core.record import decode_id
 from harness.wire import codec
-from harness.wire.rules import Subject
+from harness.wire.rules import Api, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -95,7 +95,7 @@ class _Transaction:
 
     records: set[str] = field(default_factory=set)
     positions: dict[tuple[str, Place], int] = field(default_factory=dict)
-    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    calls: Counter[tuple[Api, str]] = field(default_factory=Counter)
     """How often each thing was asked of the coordinator, and not refused, or by it: API, and what it was about."""
     ending: bool = False
     """Its end was asked for."""
@@ -131,7 +131,7 @@ class Tracker:
             case codec.Transactional():
                 if isinstance(content, codec.Joining):
                     calls = self._transaction(content.producer_id, content.producer_epoch).calls
-                    calls.update(("joining", what) for what in content.what)
+                    calls.update((content.api, what) for what in content.what)
                 return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content)
             case _:
                 return Insight(content=content, request=request)
@@ -150,7 +150,7 @@ class Tracker:
                 return self._end_txn_answer(content, end, asked)
             case codec.JoiningAnswer(), codec.Joining() as joining:
                 everything = joining.what if content.error else ()
-                self._refused(joining, "joining", everything if content.refused is None else content.refused)
+                self._refused(joining, joining.api, everything if content.refused is None else content.refused)
                 return Insight(asked.subject, content.error, content)
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")
@@ -165,9 +165,9 @@ class Tracker:
         for producer_id, epoch, what in markers.markers:
             transaction = self._ending(producer_id, epoch) or self._ending(producer_id, epoch - 1)
             if transaction is not None:
-                transaction.calls["marker", what] += 1
+                transaction.calls[Api.WRITE_TXN_MARKERS, what] += 1
                 records |= transaction.records
-                again += _again(kinds.MARKED_AGAIN, transaction, "marker", what)
+                again += _again(kinds.MARKED_AGAIN, transaction, Api.WRITE_TXN_MARKERS, what)
         return Insight(Subject(frozenset(records)), content=markers, lines=tuple(again))
 
     def _ending(self, producer_id: int, epoch: int) -> _Transaction | None:
@@ -258,7 +258,7 @@ class Tracker:
         topics = {self._name(topic) for topic, _, _ in commit.offsets}
         if commit.transactional_id is not None:
             calls = self._transaction(commit.producer_id, commit.producer_epoch).calls
-            calls.update(("offset", f"{topic}/{partition} {offset}") for topic, partition, offset in commit.offsets)
+            calls.update((Api.TXN_OFFSET_COMMIT, f"{topic}/{partition} {offset}") for topic, partition, offset in commit.offsets)
         for topic, partition, offset in commit.offsets:
             place = (self._name(topic), partition)
             low = self._saved.get((commit.group, place), -1)
@@ -285,7 +285,7 @@ class Tracker:
             for topic, partition, error in answer.errors
         ]
         refused = (f"{topic}/{partition} {offsets.get((topic, partition))}" for topic, partition, error in answer.errors if error)
-        self._refused(commit, "offset", refused)
+        self._refused(commit, Api.TXN_OFFSET_COMMIT, refused)
         self._remember_saved(answer, commit, offsets)
         error = _worst(error for _, _, error in answer.errors)
         return Insight(asked.subject, error, answer, asked.request, tuple(lines))
@@ -310,7 +310,7 @@ class Tracker:
         }
         subject = self._subject(set(transaction.records), set(), end.transactional_id)
         asked = [{"record": record, "request": request, "outcome": None} for record in sorted(subject.records)]
-        asks = [call for call in transaction.calls if call[0] != "marker"]
+        asks = [call for call in transaction.calls if call[0] is not Api.WRITE_TXN_MARKERS]
         again = [line for call in asks for line in _again(kinds.ASKED_AGAIN, transaction, *call)]
         lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
         return Insight(subject, None, end, request, lines)
@@ -357,7 +357,7 @@ class Tracker:
             case _:
                 pass
 
-    def _refused(self, asked: codec.Joining | codec.Commit, call: str, refused: Iterable[str]) -> None:
+    def _refused(self, asked: codec.Joining | codec.Commit, call: Api, refused: Iterable[str]) -> None:
         """Take back what was refused: to ask for that again is how the protocol goes on, and shows nothing."""
         transaction = self._open.get((asked.producer_id, asked.producer_epoch))
         if transaction is not None:
@@ -370,12 +370,12 @@ class Tracker:
         return found
 
 
-def _again(kind: str, transaction: _Transaction, call: str, what: str) -> list[Line]:
+def _again(kind: str, transaction: _Transaction, call: Api, what: str) -> list[Line]:
     """Say of each record of a transaction that something was asked for more than once, refusals not counted."""
     times = transaction.calls[call, what]
     if times < 2:  # noqa: PLR2004 - again is twice
         return []
-    fields = {"call": call, "what": what, "times": times}
+    fields = {"api": call.label, "what": what, "times": times}
     return [Line(kind, {"record": record, **fields}) for record in sorted(transaction.records)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from harness.core import events as kinds
 from harness.core.history import History
 from harness.core.prediction import Select
-from harness.core.replication import not_elected, not_rolled, replication_selections, unmoved, wrong_part
+from harness.core.replication import TRANSACTION_LOG, not_elected, not_rolled, replication_selections, unmoved, wrong_part
 from harness.core.scenario import Role
 
 if TYPE_CHECKING:
@@ -77,6 +77,16 @@ def test_the_broker_that_died_must_have_had_its_part(role: Role, node: str, wron
     other = {**led(3, "broker-3"), "partition": 1}
     history = History((event(1, kinds.SENT, record="r"), led(2, "broker-2"), other, led(9, "broker-3", "broker-3")))
     assert wrong_part(history, "r", [event(5, kinds.NODE, role=role, node=node)]) == wrong
+
+
+def test_a_leader_that_coordinates_too_is_two_faults_in_one() -> None:
+    """Found in a real run: a starved broker was put out, and Kafka's own topics were led by the target's leader from then on."""
+    coordinates = {**led(3, "broker-2"), "topic": TRANSACTION_LOG[0], "partition": TRANSACTION_LOG[1]}
+    killed = [event(5, kinds.NODE, role=Role.LEADER, node="broker-2")]
+    history = History((event(1, kinds.SENT, record="r"), led(2, "broker-2"), coordinates))
+    assert wrong_part(history, "r", killed) == "broker-2 was killed as the leader, and coordinated transactions, too"
+    home = {**coordinates, "t": 4, "leader": "broker-1"}
+    assert wrong_part(History((*history.events, home)), "r", killed) is None
 
 
 def test_a_part_that_nobody_asked_for_is_no_proof() -> None:

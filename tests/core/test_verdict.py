@@ -230,6 +230,14 @@ def test_a_void_run_says_that_its_broker_was_starved() -> None:
     assert "lapsed" not in judged(story, sign=None).verdict.reason
 
 
+def test_a_lone_broker_that_led_no_more_was_starved() -> None:
+    """The record that it refused may have been the last: then no copy has another epoch."""
+    story = run()
+    duplicate(story, RECORDS[1])
+    story.tell("produce_answer", "wire", record=RECORDS[-1], error=6)
+    assert "the broker's registration had lapsed: it led no more" in judged(story, sign=None).verdict.reason
+
+
 def test_a_loss_names_records_and_hops() -> None:
     """The reason of a forbidden loss says how many, which, and where each was last seen; the prediction comes after."""
     story = run()
@@ -836,11 +844,18 @@ def died_later(story: Story) -> None:
     exit_of(story, "consumer", 1, signal=11)["t"] = first(story, "fault", phase="healed")["t"] + 5
 
 
+def not_shown_yet(story: Story) -> None:
+    """A leader has a record that no follower has fetched: acknowledged with one ack, and to be given to nobody yet."""
+    end = first(story, "log", partition=0)["end"]
+    story.tell("replica", "runner", node="broker-2", topic="t", partition=0, offset=end, epoch=0, record=RECORDS[1])
+
+
 UNREST: dict[str, tuple[Callable[[Story], object], str]] = {
     "stalled copy": (second_copy_stalled, "t/0 has an open transaction: last stable offset 3, end 4"),
     "unread copy": (second_copy_unread, "t/0 has a record at 3: the saved position is 3"),
     "position unknown": (lambda s: without(s, lambda r: r["event"] == "position"), "the saved position is none"),
     "ends unknown": (lambda s: without(s, lambda r: r["event"] == "log"), "its ends were not asked for"),
+    "not shown yet": (not_shown_yet, "broker-2 has a record of t/0 at 3: the log ends at 3"),
     "source": (another_to_send, "the source's cursor is at 6 of 6"),
     "early": (asked_early, r"before the drain had ended \(recorded\)"),
     "crashed": (died_later, "consumer was not healthy after the fault: ended by signal 11"),
@@ -986,7 +1001,10 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
-    Sign.ASKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
+    Sign.ASKED_AGAIN: lambda s: (
+        s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
+        s.tell("asked_again", "wire", record=TARGET, api="AddOffsetsToTxn"),
+    ),
     Sign.MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
     Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
 }
@@ -1012,7 +1030,10 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ),
     Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
-    Sign.ASKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
+    Sign.ASKED_AGAIN: lambda s: (
+        s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
+        s.tell("asked_again", "wire", record=TARGET, api="AddPartitionsToTxn"),
+    ),
     Sign.MARKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
     Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
 }

@@ -165,8 +165,8 @@ def test_the_end_of_a_transaction_is_about_its_records() -> None:
 
 
 def asked_again(talk: Talk, kind: str = kinds.ASKED_AGAIN) -> list[tuple[str, str, str, int]]:
-    """Return what was asked again: record, call, what, times; and forget it."""
-    said = [(f["record"], f["call"], f["what"], f["times"]) for what, f in talk.lines if what == kind]
+    """Return what was asked again: record, api, what, times; and forget it."""
+    said = [(f["record"], f["api"], f["what"], f["times"]) for what, f in talk.lines if what == kind]
     talk.lines.clear()
     return said
 
@@ -189,7 +189,7 @@ def test_what_is_asked_again_counts_for_its_own_transaction() -> None:
     one_transaction(talk, "a-2")
     assert asked_again(talk) == []
     one_transaction(talk, "a-3", calls=2)
-    assert asked_again(talk) == [("a-3", "joining", f"{kf.TOPIC}/0", 2), ("a-3", "joining", "group g", 2)]
+    assert asked_again(talk) == [("a-3", "AddPartitionsToTxn", f"{kf.TOPIC}/0", 2), ("a-3", "AddOffsetsToTxn", "group g", 2)]
 
 
 @pytest.mark.parametrize(("refused", "again"), [(51, []), (0, [f"{kf.TOPIC}/0", "group g"])], ids=["refused", "taken"])
@@ -230,7 +230,7 @@ def test_a_position_sent_twice_is_asked_again() -> None:
     for corr in (1, 2):
         talk.request(Api.TXN_OFFSET_COMMIT, kf.txn_commit(corr, CLIENT, 1, TX))
     talk.request(Api.END_TXN, kf.end_txn(3, CLIENT, TX))
-    assert [(record, call, times) for record, call, _, times in asked_again(talk)] == [("a-1", "offset", 2)]
+    assert [(record, api, times) for record, api, _, times in asked_again(talk)] == [("a-1", "TxnOffsetCommit", 2)]
 
 
 def test_a_position_that_was_refused_is_not_again() -> None:
@@ -254,7 +254,7 @@ def test_markers_are_about_the_transaction_that_ends(answered: bool) -> None:
     assert talk.request(Api.WRITE_TXN_MARKERS, kf.markers(6, "broker-1", TX, 0)).subject.records == {"a-1"}
     assert asked_again(talk, kinds.MARKED_AGAIN) == []
     talk.request(Api.WRITE_TXN_MARKERS, kf.markers(7, "broker-1", TX, 0))
-    assert asked_again(talk, kinds.MARKED_AGAIN) == [("a-1", "marker", f"{kf.TOPIC}/0", 2)]
+    assert asked_again(talk, kinds.MARKED_AGAIN) == [("a-1", "WriteTxnMarkers", f"{kf.TOPIC}/0", 2)]
 
 
 def test_markers_may_carry_the_next_epoch() -> None:

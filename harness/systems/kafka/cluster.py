@@ -127,18 +127,23 @@ class ClusterBench(KafkaBench):
             return all(now[part].leader == now[part].replicas[0] for part in partitions)
 
         wait_until(moved, within_s=SYNC_S, because="another replica to lead", poll_s=0.05)
+        # one broker's word is not the new leader's: only it tells where its log ends, and fetches from nobody then
+        observer.close()
+        answered(lambda: observer.ends(topic))
         self._say_leaders()
 
     def _say_leaders(self) -> dict[int, Leadership]:
-        """Who leads the partitions of the topic, written down."""
-        return {part: now for (_, part), now in say_leaderships(self.deployed, self.history, self.topics[:1]).items()}
+        """Who leads the partitions of the topic, and who coordinates transactions, written down."""
+        topic = self.topics[0]
+        said = say_leaderships(self.deployed, self.history, (topic, TRANSACTION_LOG[0]))
+        return {part: now for (name, part), now in said.items() if name == topic}
 
     def _number(self, role: Role) -> int:
         """The number of the broker that has this role for the target's partition."""
         known = self._say_leaders()
         if role is Role.COORDINATOR:
             topic, partition = TRANSACTION_LOG
-            return say_leaderships(self.deployed, self.history, (topic,))[topic, partition].leader
+            return leaderships(self.deployed, topic)[partition].leader
         if role is Role.CONTROLLER:
             return answered(self.deployed.observer.controller)
         now = known[self._partitions(known)[0]]
@@ -225,9 +230,25 @@ class ClusterCellRun(KafkaCellRun):
         self.deployed.observer.create_topics({probe_of(self.cell.key): (topic.partitions, config)}, self.placement)
         await_in_sync(self.deployed, self._used_topics())
 
+    def load(self) -> None:
+        """Start the producer, where nothing has moved since the ground was prepared: who coordinates must not lead data."""
+        wait_until(self._home, within_s=SYNC_S, because="the first broker to lead Kafka's own topics", poll_s=0.1)
+        super().load()
+
     def log_trouble(self) -> str | None:
-        """Which partition has an open transaction or a replica that is not in sync, or ``None``."""
-        return super().log_trouble() or out_of_sync(self.deployed, self._used_topics())
+        """Which partition has an open transaction, a replica not in sync, or records that nobody may see yet, or ``None``."""
+        return super().log_trouble() or out_of_sync(self.deployed, self._used_topics()) or self._unseen()
+
+    def _unseen(self) -> str | None:
+        """Which leader has records above its high watermark: with one ack they are acknowledged before others have them."""
+        for topic in self._used_topics():
+            ends = self.deployed.observer.ends(topic)
+            for partition, now in leaderships(self.deployed, topic).items():
+                leader = next((broker for broker in self.deployed.brokers if broker.number == now.leader), None)
+                end = ends[partition].end if partition in ends else -1
+                if leader is None or last_offset(leader, topic, partition) >= end:
+                    return f"{topic}/{partition}: the leader has more than the high watermark says: {end}"
+        return None
 
     def observe(self) -> None:
         """Ask every authority, who leads at the end, and what each replica has in its files."""
@@ -268,6 +289,12 @@ class ClusterCellRun(KafkaCellRun):
         first = others[(self.cell.seed + partition) % len(others)]
         rest = [number for number in (*others, 1) if number != first]
         return [first, *rest][: self.cell.settings.topic.replicas]
+
+
+def last_offset(broker: Broker, topic: str, partition: int) -> int:
+    """Return the last offset in a broker's own log file of a partition; -1 where there is none."""
+    logs = (read_batches(data) for number, data in broker.log_of(topic) if number == partition)
+    return max((batch.last_offset for batches in logs for batch in batches), default=-1)
 
 
 def probe_of(key: str) -> str:

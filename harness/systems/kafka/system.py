@@ -81,13 +81,15 @@ class KafkaSystem:
 
     def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
         """Start a broker, or a cluster, with its wire; ready when a write has been acknowledged."""
-        # shared or not, one broker is the same; the runner decides who may share it
         special = {Deployment.CLUSTER: KafkaCluster, Deployment.APART: KafkaApart, Deployment.SMALL: KafkaOnSmallDisk}
         deployed: KafkaDeployed
         if need in special:
             deployed = special[need](self._prepared(), directory)
         else:
             deployed = self._deployment(self._prepared(), directory)
+        if need is Deployment.SHARED:
+            for server in deployed.servers:
+                server.outlive_starvation()
         deployed.clients = self._clients
         deployed.postgres = self._postgres
         try:
