@@ -133,9 +133,9 @@ PARTITIONS_ACK_LOST = replace(
 PARTITIONS_LATE = replace(
     PARTITIONS_LOST, id="late-add-partitions", failure_point="late-transaction-call",
     fault=Late(PARTITIONS, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
-    because="The request to add a partition arrives in the next transaction, of which that is no part (or takes part anyway, where "
-    "the next record goes there too). It is added, and gets a marker more than it needs: nothing of the next transaction is there "
-    "to be shown or hidden.",
+    because="The request to add a partition arrives in the next transaction, of which that is no part (or it is, where the next "
+    "record goes there too). It is added, and gets a marker more than it needs: nothing of the next transaction is there to be "
+    "shown or hidden.",
 )  # fmt: skip
 
 GROUP_LOST = replace(

@@ -41,7 +41,7 @@ READ = frozenset({
     kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
     kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE, kinds.RULE,
 })  # fmt: skip
-"""The kinds of events that the rules read; a history has many more."""
+"""The kinds of events that the rules of counting read (of the wire's rules: their hits); a history has many more."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ _TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool}
 
 def frame_of(events: Iterable[Event]) -> pd.DataFrame:
     """Turn events into the tidy frame, ordered by time. Raises ``TypeError`` where a field holds what it cannot."""
-    rows = [event for event in events if event["event"] in READ]
+    rows = [event for event in events if _is_read(event)]
     data: dict[str, Any] = {}
     for name, kind in COLUMNS.items():
         values = [row.get(name) for row in rows]
@@ -105,6 +105,10 @@ def frame_of(events: Iterable[Event]) -> pd.DataFrame:
         else:
             data[name] = pd.Series(values, dtype="object")
     return numbered(pd.DataFrame(data).sort_values("t", kind="stable", ignore_index=True))
+
+
+def _is_read(event: Event) -> bool:
+    return event["event"] in READ and (event["event"] != kinds.RULE or event.get("phase") == "hit")
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:
@@ -316,8 +320,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     asked_to_end = endings[endings["outcome"].isna()].drop_duplicates([*RECORD, "request"])
     table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
     table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
-    rules = _of(frame, kinds.RULE)
-    struck = rules.loc[rules["phase"] == "hit", ["cell", "api"]].drop_duplicates()
+    struck = _of(frame, kinds.RULE)[["cell", "api"]].drop_duplicates()
     table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN).merge(struck, on=["cell", "api"]), RECORD)
     table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
     _add_commit_signs(table, frame)

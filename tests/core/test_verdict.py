@@ -1003,6 +1003,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
     Sign.ASKED_AGAIN: lambda s: (
         s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
+        s.tell("rule", "wire", rule="fault", phase="delivered", api="AddOffsetsToTxn", error=0),
         s.tell("asked_again", "wire", record=TARGET, api="AddOffsetsToTxn"),
     ),
     Sign.MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
