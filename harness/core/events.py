@@ -105,7 +105,7 @@ ASKED_AGAIN: Final = "asked_again"
 """``record, api, what, times, reached``: of the record's transaction something was asked more than once, refusals not counted:
 that a partition, a group or a position takes part in it (AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit)."""
 MARKED_AGAIN: Final = "marked_again"
-"""``record, call, what, times, reached``: the coordinator asked more than once that the end of the record's transaction be
+"""``record, api, what, times, reached``: the coordinator asked more than once that the end of the record's transaction be
 written into a log."""
 DATABASE_COMMIT: Final = "database_commit"
 """``record, request, outcome, reached``: a database was asked to commit what holds the record (outcome null), or answered:

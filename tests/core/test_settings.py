@@ -138,6 +138,13 @@ def test_every_recipe_handles_one_record_at_a_time(pipeline: PipelineKind, seman
     assert settings.consumer.unit == (6 * markers if pipeline.streaming else 1), "a streaming query works in batches"
 
 
+@pytest.mark.parametrize(("delivery_ms", "block_ms"), [(5000, 20_000), (45_000, 45_000), (300_000, 60_000)])
+def test_a_blocked_call_lasts_as_long_as_a_delivery(delivery_ms: int, block_ms: int) -> None:
+    """A commit outlives a coordinator that is away for long; none waits for less than a start takes, or for ever."""
+    settings = replace(AT_LEAST_ONCE.producer, request_timeout_ms=4000, delivery_timeout_ms=delivery_ms)
+    assert settings.max_block_ms == block_ms
+
+
 def test_the_promise_table() -> None:
     """At-most-once forbids duplicates, at-least-once loss, exactly-once both; the rest is forbidden everywhere."""
     everywhere = {Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN}
