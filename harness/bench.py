@@ -198,6 +198,9 @@ class Bench(Protocol):
     def await_metadata(self, node: Target) -> None:
         """Wait until the client of a process knows how many partitions the topic has now."""
 
+    def await_shared_out(self, role: Role) -> None:
+        """Wait until every member of this role has been given partitions anew, since the topic grew."""
+
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer; return its node's name."""
 

@@ -10,6 +10,7 @@ from scenarios.cluster import CLUSTER
 from scenarios.containers import CONTAINERS
 from scenarios.database import DATABASE
 from scenarios.durability import DURABILITY
+from scenarios.growing import GROWING
 from scenarios.network import NETWORK
 from scenarios.offsets import OFFSETS
 from scenarios.plain import PLAIN
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
-    *DURABILITY,
-    *DATABASE,
+    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
+    *DURABILITY, *DATABASE,
 )  # fmt: skip

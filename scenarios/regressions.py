@@ -50,7 +50,7 @@ REVIVED = "plain/late-commit-of-an-aborted/exactly-once"
 HALF = "plain/late-commit/exactly-once"
 FENCED = "plain/late-commit+fresh/exactly-once"
 OFFSETS = "topic-to-topic/ack-lost/exactly-once"
-BASELINE = "plain/none/at-least-once"
+GROWS = "plain/partitions-added/at-least-once"
 ABSENT = "plain/absent-while-others-work/at-most-once"
 ABSENT_PROCESSOR = "topic-to-topic/absent-while-others-work/exactly-once"
 UNMARKED = "plain/leader-crash-before-markers/exactly-once"
@@ -80,8 +80,8 @@ CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
         "kafka-python #3131", "a consumer returns nothing more of its partitions after a rebalance",
         "https://github.com/dpkp/kafka-python/issues/3131",
-        convicts=(Trial(BASELINE, "kafka-python==3.0.7", Kind.STUCK, STILL),),
-        acquits=(Trial(BASELINE, "kafka-python==3.0.12", Kind.KEPT),),
+        convicts=(Trial(GROWS, "kafka-python==3.0.7", Kind.STUCK, STILL),),
+        acquits=(Trial(GROWS, "kafka-python==3.0.12", Kind.KEPT),),
     ),
     PublishedBug(
         "KAFKA-20734", "a partition without a leader counts as deleted: a transaction is complete without its marker, and lost",

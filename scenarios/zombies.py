@@ -20,7 +20,7 @@ from harness.core.settings import (
     TopicSettings,
 )  # fmt: skip
 from harness.core.sign import Sign
-from harness.faults import Absent, Kill, Pause
+from harness.faults import Absent, Kill, Overtake, Pause
 from harness.wire.rules import Api
 from scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from harness.core.semantics import Semantic
 
 
-def pair(settings: Settings, group_metadata: GroupMetadata = GroupMetadata.AT_POLL) -> Settings:
-    """Return the settings with two dynamic members and a short session."""
-    consumer = replace(
-        settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=1000, group_metadata=group_metadata
-    )
-    return replace(settings, consumer=consumer)
+def pair(settings: Settings, session_ms: int = 3000) -> Settings:
+    """Return the settings with two dynamic members and a session that is soon over, and longer than a busy machine's pauses."""
+    return replace(settings, consumer=replace(settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=session_ms))
+
+
+def at_commit(settings: Settings) -> Settings:
+    """Return the settings with group metadata taken when the work is done, after a quarter of a session of polling."""
+    return replace(settings, consumer=replace(settings.consumer, group_metadata=GroupMetadata.AT_COMMIT))
 
 
 def of_two(settings: Settings) -> Settings:
@@ -65,13 +67,12 @@ PROCESSOR = Scenario(
 
 LATE_METADATA = replace(
     PROCESSOR, id="control-group-metadata-at-commit",
-    # woken while there is work left: what it commits takes a position back, and with nothing left nobody would move it again
-    fault=Pause(InProgram(Role.PROCESSOR, "before-recording"), others_finish=False),
-    because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced, "
-    "and what it commits stands beside the results of whoever is given the records next: the member that took over, or itself, "
-    "back in the group; whatever else is in hand at a rebalance may go the same way.",
+    fault=Overtake(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
+    because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced: what it "
+    "commits stands beside the result of the member that took over. What that one had in hand when the group gathered may go the "
+    "same way.",
     expect={EOS: Predicted(duplicated=AtLeast(), control=True,
-                           settings=pair(EXACTLY_ONCE_IN_TRANSACTION, GroupMetadata.AT_COMMIT))},
+                           settings=at_commit(pair(EXACTLY_ONCE_IN_TRANSACTION, session_ms=1000)))},
 )  # fmt: skip
 
 

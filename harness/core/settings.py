@@ -167,6 +167,8 @@ class ConsumerSettings:
     reset: Literal["earliest", "latest", "none"] = "earliest"
     """``auto.offset.reset``: where to go on when no position is saved. What begins elsewhere than at the earliest record is
     given a position at the beginning before it starts, as an administrator would."""
+    metadata_max_age_ms: int | None = None
+    """As a producer's: how soon a member learns of partitions that were added."""
     request_timeout_ms: int | None = None
     """None: a little longer than the session time-out."""
     executors: int = 0

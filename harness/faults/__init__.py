@@ -12,16 +12,17 @@ from harness.faults.move import Move
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.outlive import Outlive
+from harness.faults.overtake import Overtake
 from harness.faults.pause import Pause
 from harness.faults.roll import Roll
 from harness.faults.strike import Blow, Strike
 from harness.faults.usurp import Usurp
 
-_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Roll, Grow, Strike)
+_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Overtake, Roll, Grow, Strike)
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
     "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault", "Outlive",
-    "Pause", "Roll", "Strike", "Until", "Usurp",
+    "Overtake", "Pause", "Roll", "Strike", "Until", "Usurp",
 ]  # fmt: skip

@@ -17,13 +17,15 @@ class Grow:
     """At ``at`` the producer stands with the target in hand; what is there is read; the topic gets partitions.
 
     When its client knows of them it goes on, and the target goes into a new one. ``asleep``: who is stopped meanwhile, until
-    the source is exhausted, and so finds the new partitions with records in them.
+    the source is exhausted, and so finds the new partitions with records in them. ``shared_out``: of which role the members
+    have shared the new partitions out first.
     """
 
     id: ClassVar[str] = "grow"
 
     at: InProgram
     asleep: Role | None = None
+    shared_out: Role | None = None
 
     def __post_init__(self) -> None:
         if self.at.role is not Role.PRODUCER:
@@ -49,6 +51,8 @@ class Grow:
             sleeper.pause()
         bench.add_partitions()
         bench.await_metadata(bench.target(self.at.role, fired.node))
+        if self.shared_out is not None:
+            bench.await_shared_out(self.shared_out)
         bench.say("applied", node=fired.node)
         bench.let_go(self.at)
         if sleeper is not None:

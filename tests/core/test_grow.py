@@ -13,6 +13,7 @@ from harness.core.scenario import Evidence, Predicted, Role
 from harness.core.sign import Sign
 from harness.core.verdict import Kind
 from harness.faults import Grow
+from harness.systems.kafka.bench import partition_of, sized
 from tests.core.recording import steps
 
 AT = InProgram(Role.PRODUCER, "before-send")
@@ -44,7 +45,16 @@ def test_the_topic_grows_under_a_producer_that_waits_and_a_reader_that_has_read(
     assert steps(Grow(AT), AT) == order
     asleep = ["fired", "settle", "pause", *order[2:6], "await_exhausted", "resume", "healed"]
     assert steps(Grow(AT, asleep=Role.DRIVER), AT) == asleep
+    shared_out = [*order[:4], "await_shared_out consumer", *order[4:]]
+    assert steps(Grow(AT, shared_out=Role.CONSUMER), AT) == shared_out
     assert steps(Grow(AT)) == []
+
+
+@pytest.mark.parametrize(("later", "size"), [([], 6), (["k5"], 6), (["k0"], 16), (["k1"], 6)])
+def test_the_target_moves_and_something_after_it_stays(later: list[str], size: int) -> None:
+    """Of 3 partitions k1 moves with 6, k5 stays; k0 moves with it until there are 16. What has the target's key never stays."""
+    assert sized("k1", later, 3) == size
+    assert partition_of("k1", size) >= 3 > min((partition_of(key, size) for key in later if key != "k1"), default=0)
 
 
 def test_only_a_producer_puts_the_target_somewhere() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.bench import InProgram, OnWire
 from harness.core.scenario import Role
-from harness.faults import Outlive, Pause, Usurp
+from harness.faults import Outlive, Overtake, Pause, Usurp
 from harness.wire.rules import Api, Direction
 from tests.core.recording import steps
 
@@ -40,3 +40,16 @@ def test_whoever_was_put_out_comes_back_when_the_others_have_done_its_work() -> 
         "fired", "pause", "applied", "await_session_expired processor", "arm joins", "await_asked processor", "resume",
         "resolve EndTxn release", "await_exhausted", "settle", "resolve JoinGroup release", "healed",
     ]  # fmt: skip
+
+
+def test_whoever_was_overtaken_commits_as_a_member_before_the_source_goes_on() -> None:
+    """Its request waits until it was told that it was put out; the source waits until its transaction has ended."""
+    at = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST)
+    until = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=1)
+    ends = OnWire(Role.PROCESSOR, Api.END_TXN, Direction.RESPONSE, since=at)
+    assert steps(Overtake(at, until), at, until, ends) == [
+        "fired", "pause", "applied", "await_session_expired processor", "settle", "resume", "await_put_out", "arm ends",
+        "resolve Produce release", "resolve EndTxn release", "resolve Produce release", "healed",
+    ]  # fmt: skip
+    for fires in ((), (at,), (until,), (at, until)):
+        assert "healed" not in steps(Overtake(at, until), *fires)

@@ -136,6 +136,8 @@ def make_consumer(stage: Stage) -> Consumer:
         "heartbeat.interval.ms": settings.heartbeat_ms,
         "request.timeout.ms": settings.patience_ms,
     }
+    if settings.metadata_max_age_ms is not None:
+        config["metadata.max.age.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(_bridge().call("consumer", *_words(config))[0])

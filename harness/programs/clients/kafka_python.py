@@ -85,9 +85,10 @@ def make_consumer(stage: Stage) -> Consumer:
     """Return a consumer of the stage's group, not subscribed yet."""
     settings = stage.settings.consumer
     auto = settings.position is SavePosition.AUTO
+    age = {} if settings.metadata_max_age_ms is None else {"metadata_max_age_ms": settings.metadata_max_age_ms}
     return Consumer(partial(
         KafkaConsumer,
-        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms},
+        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms} | age,
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,
@@ -204,9 +205,9 @@ class Consumer:
     def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
         """Join the group."""
         self._again = partial(self.subscribe, topic, assigned)
-        # with the topic known beforehand the first join is the only one
-        wait_until(lambda: self._consumer.partitions_for_topic(topic), within_s=METADATA_S, because=topic)
         self._consumer.subscribe([topic], listener=_Listener(self._consumer, assigned))
+        # known before the first poll, and of what is subscribed to: it joins again for what it learns of afterwards
+        wait_until(lambda: topic in self._consumer.topics(), within_s=METADATA_S, because=topic)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:
         """Poll; while no broker can be reached, again: kafka-python raises where other clients wait."""

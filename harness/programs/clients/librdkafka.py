@@ -137,6 +137,8 @@ def make_consumer(stage: Stage) -> Consumer:
         "coordinator.query.interval.ms": 1000,
         "retry.backoff.ms": 50,
     }
+    if settings.metadata_max_age_ms is not None:
+        config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(RdConsumer(config))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from harness.systems.kafka.nodes import ServerNode, StageNode
 from harness.wire.rules import Api, Direction, How, is_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from harness.bench import Server, Target
@@ -81,6 +80,8 @@ class KafkaBench:
     idle_s: float = IDLE_S
     added: int = 0
     """How many partitions the topic has got."""
+    _grows_ns: int = 0
+    """When it was told to grow: a member may learn of that before the observer does."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
@@ -311,8 +312,17 @@ class KafkaBench:
         wait_until(lambda: time.monotonic() >= over, within_s=session_s + FIRE_S, because="a session to be over", poll_s=0.05)
 
     def await_put_out(self, node: Target) -> None:
-        """Nobody waits for this here: our own programs say what they know."""
-        raise NotImplementedError(f"{self.cell.id}: nobody asked what {node.name} was told")
+        """Wait until its coordinator has answered it, once more since it woke up."""
+        if not isinstance(node, StageNode):
+            raise TypeError(f"{node.name} is a member of no group")
+        since = max(e["t"] for e in self._said(kinds.NODE) if e["phase"] == "resumed" and e["node"] == node.name)
+        told, client = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP)}, node.stage.client_id
+
+        def answered() -> bool:
+            answers = (e for e in self._said(kinds.FRAME) if e["dir"] == Direction.RESPONSE and e["api"] in told)
+            return any(e["t"] > since and is_prefix(client, e["client"]) for e in answers)
+
+        wait_until(answered, within_s=FIRE_S, because=f"{node.name} to be told that it is out of its group", poll_s=0.05)
 
     def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
         """Put toxics on the cell's proxies, and count from there on."""
@@ -371,8 +381,9 @@ class KafkaBench:
     def add_partitions(self) -> None:
         """Give the topic more partitions; a key's partition is murmur2 of it, for every client here."""
         before = self.cell.settings.topic.partitions + self.added
-        number = murmur2(self.load.target.key.encode()) & 0x7FFFFFFF
-        after = next(count for count in itertools.count(before + 1) if number % count >= before)
+        later = [record.key for record in self.load.records[self.load.target.position :]]
+        after = sized(self.load.target.key, later, before)
+        self._grows_ns = time.monotonic_ns()
         self.deployed.observer.grow(self.topics[0], after)
         self.added += after - before
         for partition in range(before, after):
@@ -389,6 +400,17 @@ class KafkaBench:
             return len(late) > 1
 
         wait_until(asked, within_s=FIRE_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
+
+    def await_shared_out(self, role: Role) -> None:
+        """Wait until every member of this role has been given partitions anew, since the topic grew."""
+        members = {f"{self.cell.key}.{stage.name}" for stage in self.stages if stage.role is role}
+
+        def given() -> bool:
+            answers = (e for e in self._said(kinds.FRAME) if e["dir"] == Direction.RESPONSE and e["api"] == Api.SYNC_GROUP.label)
+            clients = {e["client"] for e in answers if e["t"] > self._grows_ns}
+            return all(any(is_prefix(member, client) for client in clients) for member in members)
+
+        wait_until(given, within_s=FIRE_S, because=f"each {role} to be given the new partitions, or none", poll_s=0.05)
 
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer."""
@@ -465,3 +487,18 @@ class Idle:
         if now != self._last or not self._exhausted():
             self._last, self._since = now, time.monotonic()
         return self.still_s > self._idle_s
+
+
+def sized(target: str, later: Sequence[str], before: int) -> int:
+    """Return how many partitions a topic of ``before`` gets: the least number at which a key moves to one that is new.
+
+    Where it can be, with up to ten times as many, some later key stays in an old one.
+    """
+    moves = [size for size in range(before + 1, 100 * before + 2) if partition_of(target, size) >= before]
+    both = (size for size in moves if size <= 10 * before and any(partition_of(key, size) < before for key in later))
+    return next(both, moves[0])
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """Return where every client here puts a key."""
+    return int(murmur2(key.encode()) & 0x7FFFFFFF) % partitions

@@ -1,0 +1,63 @@
+"""Overtake: a process is stopped while another does its work; then it goes on with it, and is a member again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.bench import OnWire
+from harness.core.scenario import Evidence
+from harness.faults.firing import await_fault, rule_at
+from harness.wire.rules import Action, Api, Direction, How
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+
+
+@dataclass(frozen=True, slots=True)
+class Overtake:
+    """At ``at`` the process is stopped until its group has put it out, and another has done all the work there is.
+
+    Its own request waits until it was told that it was put out. The source waits at ``until`` while that transaction is under
+    way, so that there is work left that moves positions on afterwards.
+    """
+
+    id: ClassVar[str] = "overtake"
+
+    at: OnWire
+    until: OnWire
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, and the process was stopped."""
+        return Evidence("rule", paused=(self.at.role,))
+
+    def arm(self, bench: Bench) -> None:
+        """Arm both rules; only one request is held: the process must hear of its group while it waits for the answer."""
+        bench.arm(self.at, rule_at(self.at, Action.HOLD))
+        bench.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Stop it, let another do its work, wake it, let its transaction end, let the source go on."""
+        fired = await_fault(bench, self.at)
+        if fired is None:
+            return
+        sleeper = bench.target(self.at.role, fired.node)
+        sleeper.pause()
+        bench.say("applied", node=sleeper.name)
+        bench.await_session_expired(self.at.role)
+        reached = bench.await_fired(self.until)
+        if reached is None:  # never healed: the judge will say so
+            return
+        bench.settle()
+        sleeper.resume()
+        bench.await_put_out(sleeper)
+        ends = OnWire(self.at.role, Api.END_TXN, Direction.RESPONSE, since=self.at)
+        bench.arm(ends, rule_at(ends, Action.HOLD, "ends"))
+        bench.resolve(fired.hold, How.RELEASE)
+        ended = bench.await_fired(ends)
+        if ended is None:
+            return
+        bench.resolve(ended.hold, How.RELEASE)
+        bench.resolve(reached.hold, How.RELEASE)
+        bench.say("healed")
