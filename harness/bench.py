@@ -102,8 +102,8 @@ class Bench(Protocol):
     def await_fired(self, trigger: Trigger) -> Fired | None:
         """Wait (bounded) until the trigger fires; ``None`` where it did not."""
 
-    def resolve(self, hold: str | None, how: How) -> None:
-        """Say what becomes of what the wire holds."""
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Say what becomes of what the wire holds; whether it got to where it was to go (its client may have hung up)."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role (``node`` says which, where there are several)."""
@@ -198,8 +198,8 @@ class Bench(Protocol):
     def await_metadata(self, node: Target) -> None:
         """Wait until the client of a process knows how many partitions the topic has now."""
 
-    def await_shared_out(self, role: Role) -> None:
-        """Wait until every member of this role has been given partitions anew, since the topic grew."""
+    def await_shared_out(self) -> None:
+        """Wait until the members of the group, as they say, have been given all the partitions that were added."""
 
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer; return its node's name."""

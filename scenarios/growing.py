@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.bench import InProgram
+from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario, Suite
-from harness.core.settings import PipelineKind, recipe
+from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PipelineKind, recipe
 from harness.core.sign import Sign
 from harness.faults import Grow
 from scenarios.plain import ALO, AMO, EOS
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 
 
-def refreshes(settings: Settings) -> Settings:
+def refreshes(settings: Settings, reset: Literal["earliest", "latest"] = "earliest") -> Settings:
     """Return the settings with clients that learn of new partitions in half a second, not in five minutes."""
     return replace(
         settings,
         producer=replace(settings.producer, metadata_max_age_ms=500),
-        consumer=replace(settings.consumer, metadata_max_age_ms=500),
+        consumer=replace(settings.consumer, metadata_max_age_ms=500, reset=reset),
     )
 
 
@@ -35,9 +36,9 @@ def found(pipeline: PipelineKind, *semantics: Semantic) -> dict[Semantic, Predic
 
 PLAIN_GROWS = Scenario(
     id="partitions-added", failure_point="partitions-added", group="growing", suite=Suite.NIGHT,
-    fault=Grow(BEFORE_SEND, shared_out=Role.CONSUMER),
-    because="The topic gets partitions while a consumer reads it and records flow, and keys move to them. The consumer learns of "
-    "them, joins its group again, and reads them from the earliest record on.",
+    fault=Grow(BEFORE_SEND, shared_out=True),
+    because="The topic gets partitions between two records, and the group gathers and shares them out. The consumer keeps those "
+    "that it had, and reads both from where it was and from where the new ones begin.",
     expect=found(PipelineKind.PLAIN, AMO, ALO, EOS),
 )  # fmt: skip
 UNSEEN = replace(
@@ -45,9 +46,19 @@ UNSEEN = replace(
     because="The consumer stands still while the topic grows and all the rest is sent: the partitions that it finds have records "
     "in them. It reads them from the earliest on, for nobody has saved a position there.",
 )  # fmt: skip
-PROCESSOR_GROWS = replace(
-    PLAIN_GROWS, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Grow(BEFORE_SEND, shared_out=Role.PROCESSOR),
+UNSEEN_LATEST = replace(
+    UNSEEN, id="partitions-added+latest",
+    because="Control: the same, and auto.offset.reset is latest. The new partitions are found full, and nobody has saved a "
+    "position there: the consumer goes to their ends, saves none, and never gets what was there before.",
+    expect={
+        ALO: Predicted(left=Exactly(Select.ADDED), control=True, settings=refreshes(AT_LEAST_ONCE, "latest")),
+        EOS: Predicted(left=Exactly(Select.ADDED), control=True, settings=refreshes(EXACTLY_ONCE, "latest")),
+    },
+)  # fmt: skip
+PROCESSOR_GROWS = replace(PLAIN_GROWS, pipeline=PipelineKind.TOPIC_TO_TOPIC, expect=found(PipelineKind.TOPIC_TO_TOPIC, ALO, EOS))
+PROCESSOR_UNSEEN = replace(
+    UNSEEN, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Grow(BEFORE_SEND, asleep=Role.PROCESSOR),
     expect=found(PipelineKind.TOPIC_TO_TOPIC, ALO, EOS),
 )  # fmt: skip
 
-GROWING = (PLAIN_GROWS, UNSEEN, PROCESSOR_GROWS)
+GROWING = (PLAIN_GROWS, UNSEEN, UNSEEN_LATEST, PROCESSOR_GROWS, PROCESSOR_UNSEEN)

@@ -78,7 +78,7 @@ CORPUS: tuple[PublishedBug, ...] = (
         acquits=(Trial(OFFSETS, "confluent-kafka==2.3.0", Kind.KEPT),),
     ),
     PublishedBug(
-        "kafka-python #3131", "a consumer returns nothing more of its partitions after a rebalance",
+        "kafka-python #3131", "a consumer returns nothing more of the partitions that it keeps in a rebalance",
         "https://github.com/dpkp/kafka-python/issues/3131",
         convicts=(Trial(GROWS, "kafka-python==3.0.7", Kind.STUCK, STILL),),
         acquits=(Trial(GROWS, "kafka-python==3.0.12", Kind.KEPT),),

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from harness.core.semantics import Semantic
 
 
-def pair(settings: Settings, session_ms: int = 3000) -> Settings:
+def pair(settings: Settings) -> Settings:
     """Return the settings with two dynamic members and a session that is soon over, and longer than a busy machine's pauses."""
-    return replace(settings, consumer=replace(settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=session_ms))
+    return replace(settings, consumer=replace(settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=3000))
 
 
 def at_commit(settings: Settings) -> Settings:
-    """Return the settings with group metadata taken when the work is done, after a quarter of a session of polling."""
+    """Return the settings with group metadata taken when the work is done, after some polling."""
     return replace(settings, consumer=replace(settings.consumer, group_metadata=GroupMetadata.AT_COMMIT))
 
 
@@ -65,14 +65,26 @@ PROCESSOR = Scenario(
     expect={EOS: Predicted(sign=Sign.ABORTED, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
-LATE_METADATA = replace(
-    PROCESSOR, id="control-group-metadata-at-commit",
+
+def patient(settings: Settings) -> Settings:
+    """Return the settings with clients that wait for answers for as long as others do their work."""
+    return replace(settings, producer=replace(settings.producer, request_timeout_ms=50_000))
+
+
+OVERTAKEN = replace(
+    PROCESSOR, id="zombie-processor-overtaken", suite=Suite.NIGHT,
     fault=Overtake(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
-    because="Control: group metadata taken at commit time is that of the new generation, so the zombie is not fenced: what it "
-    "commits stands beside the result of the member that took over. What that one had in hand when the group gathered may go the "
-    "same way.",
-    expect={EOS: Predicted(duplicated=AtLeast(), control=True,
-                           settings=at_commit(pair(EXACTLY_ONCE_IN_TRANSACTION, session_ms=1000)))},
+    because="The zombie goes on when another has done its work, and when it was told that it was put out: the group metadata of "
+    "the poll is that of a member that is none, its offsets are refused, its transaction is aborted.",
+    expect={EOS: Predicted(sign=Sign.ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
+)  # fmt: skip
+
+LATE_METADATA = replace(
+    OVERTAKEN, id="control-group-metadata-at-commit", suite=Suite.DAY,
+    because="Control: as zombie-processor-overtaken, but for group metadata taken at commit time, which is that of the new "
+    "generation. The zombie is not fenced: what it commits stands beside the result of the member that took over. What that one "
+    "had in hand when the group gathered may go the same way.",
+    expect={EOS: Predicted(duplicated=AtLeast(), control=True, settings=patient(at_commit(pair(EXACTLY_ONCE_IN_TRANSACTION))))},
 )  # fmt: skip
 
 
@@ -152,6 +164,7 @@ ZOMBIES = (
     BROKER_AWAY,
     CONSUMER,
     PROCESSOR,
+    OVERTAKEN,
     LATE_METADATA,
     ABSENT,
     ABSENT_PROCESSOR,

@@ -163,8 +163,11 @@ class Proof:
         self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT)
                      if e["event"] == kinds.FAILPOINT or e.get("phase") == "hit"]  # fmt: skip
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-        self.fired_at: int | None = min(e["t"] for e in (fired, *self.hits)) if fired else None
-        """When the trigger was hit; the runner, which says so, learns of it a little later."""
+        own = [e for e in self.hits if e.get("rule", "fault") == "fault"]
+        self.fired_at: int | None = min(e["t"] for e in (fired, *(own or self.hits))) if fired else None
+        """When the trigger was hit; the runner, which says so, learns of it a little later.
+
+        A rule that only holds somebody else may be hit before."""
         self.drain: Event | None = None
         for event in history.of(kinds.DRAIN):
             self.drain = event

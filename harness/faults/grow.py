@@ -17,19 +17,21 @@ class Grow:
     """At ``at`` the producer stands with the target in hand; what is there is read; the topic gets partitions.
 
     When its client knows of them it goes on, and the target goes into a new one. ``asleep``: who is stopped meanwhile, until
-    the source is exhausted, and so finds the new partitions with records in them. ``shared_out``: of which role the members
-    have shared the new partitions out first.
+    the source is exhausted, and so finds the new partitions with records in them. ``shared_out``: first, the group of those
+    who read has shared the new partitions out.
     """
 
     id: ClassVar[str] = "grow"
 
     at: InProgram
     asleep: Role | None = None
-    shared_out: Role | None = None
+    shared_out: bool = False
 
     def __post_init__(self) -> None:
         if self.at.role is not Role.PRODUCER:
             raise ValueError("it is the producer who puts the target into a new partition: the failpoint must be its own")
+        if self.asleep is not None and self.shared_out:
+            raise ValueError("who is asleep takes no part in a group that gathers: either asleep or shared_out")
 
     def evidence(self) -> Evidence:
         """The failpoint was hit at the target, nobody died, and the target stands in a partition that was added."""
@@ -51,8 +53,8 @@ class Grow:
             sleeper.pause()
         bench.add_partitions()
         bench.await_metadata(bench.target(self.at.role, fired.node))
-        if self.shared_out is not None:
-            bench.await_shared_out(self.shared_out)
+        if self.shared_out:
+            bench.await_shared_out()
         bench.say("applied", node=fired.node)
         bench.let_go(self.at)
         if sleeper is not None:

@@ -54,10 +54,8 @@ class Overtake:
         bench.await_put_out(sleeper)
         ends = OnWire(self.at.role, Api.END_TXN, Direction.RESPONSE, since=self.at)
         bench.arm(ends, rule_at(ends, Action.HOLD, "ends"))
-        bench.resolve(fired.hold, How.RELEASE)
-        ended = bench.await_fired(ends)
-        if ended is None:
+        if not bench.resolve(fired.hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
             return
-        bench.resolve(ended.hold, How.RELEASE)
-        bench.resolve(reached.hold, How.RELEASE)
-        bench.say("healed")
+        ended = bench.await_fired(ends)
+        if ended is not None and bench.resolve(ended.hold, How.RELEASE) and bench.resolve(reached.hold, How.RELEASE):
+            bench.say("healed")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 POLL_S = 1.0
 """Long enough for a join: a poll that ends within one was seen to leave kafka-python 3.0.12 silent for ever."""
 REJOIN_S = 60.0
+STAY_S = 0.25
+"""How long who does long work polls in between, to stay in its group."""
 COMMIT_S = 10.0
 
 
@@ -50,17 +52,17 @@ def batches(stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> Iterator
             yield batch
 
 
-def rejoined(consumer: Consumer, stay_ms: int) -> Membership:
-    """Stay in the group by polling, for ``stay_ms`` and until stable; return the group metadata.
+def rejoined(consumer: Consumer) -> Membership:
+    """Stay in the group by polling, for :data:`STAY_S` and until stable; return the group metadata.
 
     What people do during long work. A member that was put out meanwhile is in again afterwards, with new partitions.
     What arrives is put back, not paused: a partition paused and resumed around a rebalance was seen to stay out of the
     fetch session of kafka-python 3.0.12 for ever.
     """
-    until = time.monotonic() + stay_ms / 1000
+    until = time.monotonic() + STAY_S
 
     def stable() -> Membership | None:
-        rewind(consumer, consumer.poll(1, stay_ms / 1000))
+        rewind(consumer, consumer.poll(1, STAY_S))
         membership = consumer.membership()
         in_group = membership.member and consumer.assignment()
         return membership if in_group and time.monotonic() >= until else None

@@ -63,7 +63,7 @@ class Processor:
     def _send_offsets(self, batch: list[Delivered], group: Membership) -> None:
         if self._settings.group_metadata is GroupMetadata.AT_COMMIT:
             # the mistake: polling again to stay in the group, and then taking the metadata of the new generation
-            group = consuming.rejoined(self._consumer, self._settings.session_ms // 4)
+            group = consuming.rejoined(self._consumer)
         self._producer.send_offsets(self._stage.topic_in, consuming.positions_after(batch), group)
 
     def _outside(self, batch: list[Delivered]) -> None:

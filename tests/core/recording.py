@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.bench import Trigger
-    from harness.wire.rules import Rule
+    from harness.wire.rules import How, Rule
 
 
 # ruff: noqa: ARG002 - the stand-in takes what the real one takes
@@ -34,6 +34,11 @@ class Recording:
         """Return the trigger that fired, or nothing."""
         hold = None if isinstance(trigger, InProgram) else trigger.api.label
         return Fired("k-1", "node", hold) if trigger in self.fires else None
+
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Write it down; whatever is held gets to where it was to go."""
+        self.done.append(f"resolve {hold} {how}")
+        return True
 
     def target(self, role: Any, node: str | None = None) -> Recording:
         """Return the only node there is."""

@@ -45,8 +45,7 @@ def test_the_topic_grows_under_a_producer_that_waits_and_a_reader_that_has_read(
     assert steps(Grow(AT), AT) == order
     asleep = ["fired", "settle", "pause", *order[2:6], "await_exhausted", "resume", "healed"]
     assert steps(Grow(AT, asleep=Role.DRIVER), AT) == asleep
-    shared_out = [*order[:4], "await_shared_out consumer", *order[4:]]
-    assert steps(Grow(AT, shared_out=Role.CONSUMER), AT) == shared_out
+    assert steps(Grow(AT, shared_out=True), AT) == [*order[:4], "await_shared_out", *order[4:]]
     assert steps(Grow(AT)) == []
 
 
@@ -61,6 +60,12 @@ def test_only_a_producer_puts_the_target_somewhere() -> None:
     """A failpoint elsewhere is refused when it is declared."""
     with pytest.raises(ValueError, match="must be its own"):
         Grow(InProgram(Role.DRIVER, "before-recording"))
+
+
+def test_nobody_gathers_asleep() -> None:
+    """It would be waited for in vain."""
+    with pytest.raises(ValueError, match="either asleep or shared_out"):
+        Grow(AT, asleep=Role.CONSUMER, shared_out=True)
 
 
 def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:

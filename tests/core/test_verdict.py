@@ -656,6 +656,18 @@ def test_where_nothing_waits_nobody_hangs() -> None:
     check(Kind.VOID, "the fault did not fire", judged(story).verdict)
 
 
+def test_a_rule_that_only_holds_others_does_not_date_the_fault() -> None:
+    """What dies between its hit and the fault's own was not well before the fault."""
+    story = run()
+    hit = first(story, "rule")
+    hit["rule"] = "fault"
+    armed = [story.tell("rule", "wire", rule=rule, phase="armed", limit=1) for rule in ("fault", "until")]
+    gate = story.tell("rule", "wire", rule="until", phase="hit", record=RECORDS[-1], records=[RECORDS[-1]])
+    before(story, hit, *armed, gate, exit_of(story, "consumer", 1, status=1))
+    gate["t"] -= 1
+    check(Kind.VOID, "consumer was not healthy before the fault", judged(story).verdict)
+
+
 def test_void_comes_before_stuck() -> None:
     """A run that proves nothing is not even stuck: a node that was ill before the fault explains it."""
     story = run()

@@ -82,6 +82,8 @@ class KafkaBench:
     """How many partitions the topic has got."""
     _grows_ns: int = 0
     """When it was told to grow: a member may learn of that before the observer does."""
+    _put_out_ns: int = 0
+    """When the group was seen to have put a member out: it is answered that it is none, whenever it asks."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
@@ -153,10 +155,9 @@ class KafkaBench:
         self.target(since.role, near.node).resume()
         return True
 
-    def resolve(self, hold: str | None, how: How) -> None:
-        """Say what becomes of what the wire holds."""
-        if hold is not None:
-            self.deployed.wire.resolve(hold, how)
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Say what becomes of what the wire holds; whether it got to where it was to go (its client may have hung up)."""
+        return hold is not None and self.deployed.wire.resolve(hold, how).reached
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role."""
@@ -304,6 +305,7 @@ class KafkaBench:
         want = sum(stage.role is role for stage in self.stages) - 1
         wait_until(lambda: self.deployed.observer.members(self.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
+        self._put_out_ns = time.monotonic_ns()
 
     def outlast_session(self) -> None:
         """Wait until a consumer that began to count now is at its end; clients look once a second."""
@@ -312,15 +314,14 @@ class KafkaBench:
         wait_until(lambda: time.monotonic() >= over, within_s=session_s + FIRE_S, because="a session to be over", poll_s=0.05)
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until its coordinator has answered it, once more since it woke up."""
+        """Wait until its coordinator has answered it, once more since the group put it out."""
         if not isinstance(node, StageNode):
             raise TypeError(f"{node.name} is a member of no group")
-        since = max(e["t"] for e in self._said(kinds.NODE) if e["phase"] == "resumed" and e["node"] == node.name)
         told, client = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP)}, node.stage.client_id
 
         def answered() -> bool:
             answers = (e for e in self._said(kinds.FRAME) if e["dir"] == Direction.RESPONSE and e["api"] in told)
-            return any(e["t"] > since and is_prefix(client, e["client"]) for e in answers)
+            return any(e["t"] > self._put_out_ns and is_prefix(client, e["client"]) for e in answers)
 
         wait_until(answered, within_s=FIRE_S, because=f"{node.name} to be told that it is out of its group", poll_s=0.05)
 
@@ -401,16 +402,16 @@ class KafkaBench:
 
         wait_until(asked, within_s=FIRE_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
 
-    def await_shared_out(self, role: Role) -> None:
-        """Wait until every member of this role has been given partitions anew, since the topic grew."""
-        members = {f"{self.cell.key}.{stage.name}" for stage in self.stages if stage.role is role}
+    def await_shared_out(self) -> None:
+        """Wait until the members of the group, as they say, have been given all the partitions that were added."""
+        added = {e["partition"] for e in self._said(kinds.ADDED)}
 
         def given() -> bool:
-            answers = (e for e in self._said(kinds.FRAME) if e["dir"] == Direction.RESPONSE and e["api"] == Api.SYNC_GROUP.label)
-            clients = {e["client"] for e in answers if e["t"] > self._grows_ns}
-            return all(any(is_prefix(member, client) for client in clients) for member in members)
+            late = (e for e in self._said(kinds.READY) if e["t"] > self._grows_ns)
+            last = {e["by"]: set(e.get("partitions") or ()) for e in late}
+            return added <= set().union(*last.values())
 
-        wait_until(given, within_s=FIRE_S, because=f"each {role} to be given the new partitions, or none", poll_s=0.05)
+        wait_until(given, within_s=FIRE_S, because="the group to share out the partitions that were added", poll_s=0.05)
 
     def strike(self, blow: Blow, role: Role) -> str:
         """Do to a container what only a container can suffer."""
