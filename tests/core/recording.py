@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 # ruff: noqa: ARG002 - the stand-in takes what the real one takes
 class Recording:
-    """``fires`` says which triggers fire; a hold is named after its API, every node is this bench itself."""
+    """``fires`` says which triggers fire; a hold is named after its API, every node is this bench itself.
+
+    ``hung_up``: the client whose frame is held has not waited.
+    """
+
+    hung_up = False
 
     def __init__(self, *fires: Trigger) -> None:
         self.fires = fires
@@ -36,9 +41,9 @@ class Recording:
         return Fired("k-1", "node", hold) if trigger in self.fires else None
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Write it down; whatever is held gets to where it was to go."""
+        """Write it down."""
         self.done.append(f"resolve {hold} {how}")
-        return True
+        return not self.hung_up
 
     def target(self, role: Any, node: str | None = None) -> Recording:
         """Return the only node there is."""
@@ -53,9 +58,10 @@ class Recording:
         return call
 
 
-def steps(fault: Any, *fires: Trigger) -> list[str]:
+def steps(fault: Any, *fires: Trigger, hung_up: bool = False) -> list[str]:
     """Return what the fault does, once armed, on a bench where these triggers fire."""
     bench: Any = Recording(*fires)
+    bench.hung_up = hung_up
     fault.arm(bench)
     done = len(bench.done)
     fault.inject(bench)

@@ -76,7 +76,7 @@ def test_an_elected_leader_is_asked_itself(stalled: bool) -> None:
     bench.deployed, bench.topics, bench._stalled = SimpleNamespace(observer=observer), ("orders",), stalled
     bench._say_leaders = lambda: asked.append("said")
     bench._elect([0])
-    assert asked == ["elect", "said"] if stalled else ["elect", "close", "ends", "said"]
+    assert asked == (["elect", "said"] if stalled else ["elect", "close", "ends", "said"])
 
 
 @pytest.mark.parametrize(("need", "outlives"), [(Deployment.SHARED, True), (Deployment.OWN, False)])

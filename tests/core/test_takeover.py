@@ -53,3 +53,4 @@ def test_whoever_was_overtaken_commits_as_a_member_before_the_source_goes_on() -
     ]  # fmt: skip
     for fires in ((), (at,), (until,), (at, until)):
         assert "healed" not in steps(Overtake(at, until), *fires)
+    assert steps(Overtake(at, until), at, until, ends, hung_up=True)[-1] == "resolve Produce release"
