@@ -175,7 +175,8 @@ def test_the_client_table_is_made_from_one_run() -> None:
     assert len(clients) == 3
     places: dict[str, dict[str, str]] = {}
     for cell in told["cells"]:
-        spot = f"{cell['lost']} / {cell['duplicated']} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
+        counts = f"{cell['lost']} / {cell['duplicated']}" if cell["offered"] else "? / ?"  # nothing was counted
+        spot = f"{counts} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
         places.setdefault(f"{cell['pipeline']}/{cell['scenario']}/{cell['semantic']}", {})[cell["client"]] = spot
     outcomes = {place: {spot.split(" ", 3)[3] for spot in spots.values()} for place, spots in places.items()}
     rows = [f"| {place} | {' | '.join(places[place][client] for client in clients)} |"
