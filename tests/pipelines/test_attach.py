@@ -150,9 +150,15 @@ def _admin(at: str, ask: Any) -> Any:
 
 
 def what_is_there(at: str) -> tuple[set[str], set[str]]:
-    """Return topics and groups."""
-    topics = set(_admin(at, lambda admin: admin.list_topics())) - {"__consumer_offsets"}
-    return topics, {group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())}
+    """Return topics and groups; a broker learns of a topic a little after the one that leads it."""
+    said: list[set[str]] = []
+
+    def agreed() -> bool:
+        said[:] = [set(_admin(each, lambda admin: admin.list_topics())) for each in at.split(",")]
+        return all(topics == said[0] for topics in said)
+
+    wait_until(agreed, within_s=30, because="the brokers to know the same topics", poll_s=0.1)
+    return said[0] - {"__consumer_offsets"}, {group["group_id"] for group in _admin(at, lambda admin: admin.list_groups())}
 
 
 @pytest.mark.kafka
