@@ -22,7 +22,7 @@ from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.runtimes.process import ProcessRuntime
+from harness.runtimes.process import GuardianDiedError, ProcessRuntime
 from harness.setup.cache import fill, locked, need_space
 
 if TYPE_CHECKING:
@@ -86,7 +86,10 @@ def ensure_archive(
     make: Callable[[Java, Sequence[Path], Path], None] | None = None,
     recipe: str = "",
 ) -> Archive:
-    """Return the archive, made where nobody has tried. A failure is said once, kept, and not fatal."""
+    """Return the archive, made where nobody has tried. A failure is said once, kept for an hour, and not fatal.
+
+    Raises GuardianDiedError where somebody killed the guardian of what makes it: that says nothing about the archive.
+    """
     if known := find_archive(java, jars, cache=cache, recipe=recipe):
         return known
     directory = cache / "archives" / archive_key(java, jars, recipe)
@@ -98,6 +101,8 @@ def ensure_archive(
         try:
             need_space(directory.parent, NEEDED_MB, "the class-data archive")
             fill(directory, lambda part: (make or make_archive)(java, jars, part))
+        except GuardianDiedError:
+            raise
         except Exception as error:  # noqa: BLE001 - it only saves time; whatever is wrong with it, go without
             because = f"{type(error).__name__}: {error}".splitlines()[0]
             say(f"no class-data archive ({because}); it starts more slowly")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
+from harness.runtimes.process import GuardianDiedError, ProcessRuntime
 from harness.setup import archive
 from harness.setup.java import Java
 
@@ -40,3 +44,16 @@ def test_a_failure_is_remembered_but_not_for_ever(tmp_path: Path) -> None:
     assert ensured(quiet).path == marker.with_name("classes.jsa")
     assert tried == ["failed", "made"]
     assert not marker.exists()
+
+
+def test_a_killed_guardian_is_no_failure_of_the_archive(tmp_path: Path) -> None:
+    """It ends the run, as everywhere; nothing is remembered, and the next run makes the archive."""
+
+    def killed(java: Java, jars: Sequence[Path], directory: Path) -> None:
+        del java, jars
+        with ProcessRuntime(directory=directory / "work") as runtime:
+            os.kill(runtime.guardian_pid, signal.SIGKILL)
+
+    with pytest.raises(GuardianDiedError, match="SIGKILL"):
+        archive.ensure_archive(Java(tmp_path / "java", 17, "a Java"), (), cache=tmp_path, say=lambda _: None, make=killed)
+    assert not [path for path in tmp_path.glob("archives/*") if path.is_dir()]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.systems.kafka.system import KafkaSystem
+from harness import registry
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _set_up() -> None:
-    KafkaSystem().prepare(print)
+    for name in ("kafka", "spark"):
+        registry.system(name).prepare(print)

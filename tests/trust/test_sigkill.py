@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -18,7 +19,7 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.saved import CELLS, HISTORY, load_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -39,13 +40,28 @@ def ours(reports: Path) -> list[psutil.Process]:
     return found
 
 
-def start(reports: Path) -> subprocess.Popen[bytes]:
-    """Start a run that is long enough to be interrupted anywhere."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def started(reports: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a run that is long enough to be interrupted anywhere; it ends with its test."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "harness.cli", "run", "--only", "ack-lost", "--only", "broker-crash-before-ack",
          "--reports", str(reports)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def guardian_of(process: subprocess.Popen[bytes]) -> psutil.Process | None:
+    """Return one of its guardians, by the program's own name: a child not yet replaced by its program has its parent's words."""
+    for child in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.Error):  # a short-lived helper may just have ended
+            if any(Path(word).name == "guardian.py" for word in child.cmdline()):
+                return child
+    return None
 
 
 def let_run(process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -72,40 +88,31 @@ def assert_nothing_left(reports: Path) -> None:
 @pytest.mark.parametrize("moment_s", MOMENTS[:5])
 def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of the harness at a random moment: the guardian ends brokers, wire and programs."""
-    process = start(tmp_path)
-    let_run(process, moment_s)
-    process.kill()
-    process.wait(10)
-    assert_nothing_left(tmp_path)
+    with started(tmp_path) as process:
+        let_run(process, moment_s)
+        process.kill()
+        process.wait(10)
+        assert_nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize("moment_s", MOMENTS[5:])
 def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error, never as kept."""
-    process = start(tmp_path)
-
-    def guardian() -> psutil.Process | None:
-        for child in psutil.Process(process.pid).children():
-            with contextlib.suppress(psutil.Error):  # a short-lived helper may just have ended
-                if any("guardian" in word for word in child.cmdline()):
-                    return child
-        return None
-
-    victim = wait_until(guardian, within_s=30, because="a guardian")
-    let_run(process, moment_s)
-    if process.poll() is None:
+    with started(tmp_path) as process:
+        victim = wait_until(lambda: guardian_of(process), within_s=30, because="a guardian")
+        let_run(process, moment_s)
         victim.kill()
         assert process.wait(60) == 3
-    assert_nothing_left(tmp_path)
+        assert_nothing_left(tmp_path)
 
 
 def test_sigterm_ends_in_a_partial_report(tmp_path: Path) -> None:
     """SIGTERM (like Ctrl-C) ends the cells under way; what is saved says that it is partial."""
-    process = start(tmp_path)
-    wait_until(lambda: list(tmp_path.glob(f"*/{CELLS}/*/{HISTORY}/wire.jsonl")), within_s=60, because="a cell under way")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 130
-    assert_nothing_left(tmp_path)
+    with started(tmp_path) as process:
+        wait_until(lambda: list(tmp_path.glob(f"*/{CELLS}/*/{HISTORY}/wire.jsonl")), within_s=60, because="a cell under way")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 130
+        assert_nothing_left(tmp_path)
     run = load_run(next(path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()))
     assert not run.whole
     assert (run.directory / "report.json").exists()
