@@ -1,14 +1,14 @@
-"""What every fault does alike: a rule at its trigger, and the wait for it to fire."""
+"""What faults do alike: a rule at a trigger, the wait for it to fire, and a process that is stopped there."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.wire.rules import Direction, Rule
+from harness.bench import OnWire
+from harness.wire.rules import Action, Direction, FreezeScope, Rule
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, Fired, OnWire, Trigger
-    from harness.wire.rules import Action
+    from harness.bench import Bench, Fired, Target, Trigger
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
@@ -26,3 +26,25 @@ def await_fault(bench: Bench, at: Trigger) -> Fired | None:
     if fired is not None:
         bench.say("fired", record=fired.record, node=fired.node)
     return fired
+
+
+def arm_stop(bench: Bench, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
+    """Let a process stand at a trigger until it is stopped: by itself, or because the wire holds what it asked.
+
+    ``freeze`` is what of it the wire holds besides.
+    """
+    if isinstance(at, OnWire):
+        bench.arm(at, rule_at(at, Action.HOLD, freeze=freeze))
+    else:
+        bench.arm_failpoint(at, "pause")
+
+
+def stop_at(bench: Bench, at: Trigger) -> tuple[Target, str | None] | None:
+    """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds; ``None`` where none fired."""
+    fired = await_fault(bench, at)
+    if fired is None:
+        return None
+    sleeper = bench.target(at.role, fired.node)
+    sleeper.pause()
+    bench.say("applied", node=sleeper.name)
+    return sleeper, fired.hold

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
-from harness.wire.rules import Action, FreezeScope, How
+from harness.faults.firing import arm_stop, stop_at
+from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from harness.bench import Bench, OnWire
@@ -30,19 +30,17 @@ class Outlive:
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        arm_stop(bench, self.at)
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, wait for the abort, wake it, start it again where it ends."""
-        fired = await_fault(bench, self.at)
-        if fired is None:
+        stopped = stop_at(bench, self.at)
+        if stopped is None:
             return
-        sleeper = bench.target(self.at.role, fired.node)
-        sleeper.pause()
-        bench.say("applied", node=sleeper.name)
+        sleeper, hold = stopped
         bench.await_aborted(sleeper)
         sleeper.resume()
-        bench.resolve(fired.hold, How.RELEASE)
+        bench.resolve(hold, How.RELEASE)
         bench.supervise(sleeper)
         bench.say("healed")

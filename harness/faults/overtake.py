@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import OnWire
 from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
+from harness.faults.firing import arm_stop, rule_at, stop_at
 from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
@@ -33,18 +33,16 @@ class Overtake:
 
     def arm(self, bench: Bench) -> None:
         """Arm both rules; only one request is held: the process must hear of its group while it waits for the answer."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD))
+        arm_stop(bench, self.at, freeze=None)
         bench.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, let another do its work, wake it, let its transaction end, let the source go on."""
-        fired = await_fault(bench, self.at)
-        if fired is None:
+        stopped = stop_at(bench, self.at)
+        if stopped is None:
             return
-        sleeper = bench.target(self.at.role, fired.node)
-        sleeper.pause()
-        bench.say("applied", node=sleeper.name)
+        sleeper, hold = stopped
         bench.await_session_expired(self.at.role)
         reached = bench.await_fired(self.until)
         if reached is None:  # never healed: the judge will say so
@@ -54,7 +52,7 @@ class Overtake:
         bench.await_put_out(sleeper)
         ends = OnWire(self.at.role, Api.END_TXN, Direction.RESPONSE, since=self.at)
         bench.arm(ends, rule_at(ends, Action.HOLD, "ends"))
-        if not bench.resolve(fired.hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
+        if not bench.resolve(hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
             return
         ended = bench.await_fired(ends)
         if ended is not None and bench.resolve(ended.hold, How.RELEASE) and bench.resolve(reached.hold, How.RELEASE):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import InProgram, OnWire, Trigger
+from harness.bench import OnWire, Trigger
 from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How
+from harness.faults.firing import arm_stop, rule_at, stop_at
+from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -36,20 +36,15 @@ class Pause:
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""
-        if isinstance(self.at, InProgram):
-            bench.arm_failpoint(self.at, "pause")
-        else:
-            bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        arm_stop(bench, self.at)
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, wait for its expulsion and for whoever took over, wake it."""
-        fired = await_fault(bench, self.at)
-        if fired is None:
+        stopped = stop_at(bench, self.at)
+        if stopped is None:
             return
-        sleeper = bench.target(self.at.role, fired.node)
-        sleeper.pause()
-        bench.say("applied", node=sleeper.name)
+        sleeper, hold = stopped
         bench.await_session_expired(self.at.role)
         joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
         if self.others_ask:
@@ -61,7 +56,7 @@ class Pause:
         sleeper.resume()
         if self.told:
             bench.await_put_out(sleeper)
-        bench.resolve(fired.hold, How.RELEASE)
+        bench.resolve(hold, How.RELEASE)
         if self.others_ask:
             held = bench.await_fired(joins)
             if held is None:  # never healed: the judge will say so

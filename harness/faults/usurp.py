@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import OnWire, Trigger
 from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
-from harness.wire.rules import Action, FreezeScope, How
+from harness.faults.firing import arm_stop, stop_at
+from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
@@ -28,24 +28,19 @@ class Usurp:
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""
-        if isinstance(self.at, OnWire):
-            bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        else:
-            bench.arm_failpoint(self.at, "pause")
+        arm_stop(bench, self.at)
         bench.say("armed")
 
     def inject(self, bench: Bench) -> None:
         """Stop it, start the other, let that one finish, wake the first."""
-        fired = await_fault(bench, self.at)
-        if fired is None:
+        stopped = stop_at(bench, self.at)
+        if stopped is None:
             return
-        sleeper = bench.target(self.at.role, fired.node)
-        sleeper.pause()
-        bench.say("applied", node=sleeper.name)
+        sleeper, hold = stopped
         bench.stand_in(self.at.role)
         bench.await_exhausted()
         bench.settle()
         sleeper.resume()
-        bench.resolve(fired.hold, How.RELEASE)
+        bench.resolve(hold, How.RELEASE)
         bench.await_zombie(sleeper)
         bench.say("healed")

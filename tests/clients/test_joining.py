@@ -8,29 +8,21 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaConsumer
 
-from harness import registry
-from harness.core.scenario import Deployment
 from harness.core.waiting import wait_until
 from harness.programs.clients.kafka_python import Consumer
 from harness.programs.consuming import POLL_S
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from harness.systems.kafka.system import KafkaDeployed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 GROUPS = 5
 
 
-def test_a_consumer_of_kafka_python_joins_its_group_once(tmp_path: Path) -> None:
+def test_a_consumer_of_kafka_python_joins_its_group_once(kafka: KafkaDeployed) -> None:
     """Each generation of a group is a gathering of it; the client's own second one may leave it silent (3.0.12)."""
-    system = registry.system("kafka")
-    system.prepare(print)
-    deployed = system.deploy(Deployment.OWN, tmp_path)
-    try:
-        deployed.observer.create_topics({"in": (3, {})})
-        assert [generation(deployed.broker.bootstrap, f"group-{number}") for number in range(GROUPS)] == [1] * GROUPS
-    finally:
-        deployed.close()
+    kafka.observer.create_topics({"in": (3, {})})
+    assert [generation(kafka.broker.bootstrap, f"group-{number}") for number in range(GROUPS)] == [1] * GROUPS
 
 
 def generation(bootstrap: str, group: str) -> int:

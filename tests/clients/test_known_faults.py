@@ -15,102 +15,83 @@ from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
-from harness import registry
-from harness.core.scenario import Deployment, Role
+from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from harness.systems.kafka.system import KafkaDeployed
 
 MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 
-def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(tmp_path: Path) -> None:
+def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(kafka: KafkaDeployed) -> None:
     """3.0.12: what a group refused in one transaction, aborted since, is committed with the offsets of the next one."""
-    system = registry.system("kafka")
-    system.prepare(print)
-    deployed = system.deploy(Deployment.OWN, tmp_path)
-    try:
-        deployed.observer.create_topics({"in": (2, {})})
-        producer = KafkaProducer(bootstrap_servers=deployed.broker.bootstrap, transactional_id="t")
-        producer.init_transactions()
-        producer.begin_transaction()
-        stale = ConsumerGroupMetadata("group", 7, "put-out", None)
-        with pytest.raises(CommitFailedError):
-            producer.send_offsets_to_transaction({TopicPartition("in", 0): OffsetAndMetadata(5, "", -1)}, stale)
-        producer.abort_transaction()
-        producer.begin_transaction()
-        simple = ConsumerGroupMetadata("group", -1, "", None)
-        producer.send_offsets_to_transaction({TopicPartition("in", 1): OffsetAndMetadata(1, "", -1)}, simple)
-        producer.commit_transaction()
-        producer.close()
-        positions = deployed.observer.positions("group", "in")
-        assert positions == {0: 5, 1: 1}, "mended: Processor._in_transaction can keep its producer now"
-    finally:
-        deployed.close()
+    kafka.observer.create_topics({"in": (2, {})})
+    producer = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap, transactional_id="t")
+    producer.init_transactions()
+    producer.begin_transaction()
+    stale = ConsumerGroupMetadata("group", 7, "put-out", None)
+    with pytest.raises(CommitFailedError):
+        producer.send_offsets_to_transaction({TopicPartition("in", 0): OffsetAndMetadata(5, "", -1)}, stale)
+    producer.abort_transaction()
+    producer.begin_transaction()
+    simple = ConsumerGroupMetadata("group", -1, "", None)
+    producer.send_offsets_to_transaction({TopicPartition("in", 1): OffsetAndMetadata(1, "", -1)}, simple)
+    producer.commit_transaction()
+    producer.close()
+    positions = kafka.observer.positions("group", "in")
+    assert positions == {0: 5, 1: 1}, "mended: Processor._in_transaction can keep its producer now"
 
 
-def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up(tmp_path: Path) -> None:
+def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up(kafka: KafkaDeployed) -> None:
     """3.0.12: a delivery time-out with the request on its way, and nothing is sent any more, though the network is well again."""
-    system = registry.system("kafka")
-    system.prepare(print)
-    deployed = system.deploy(Deployment.OWN, tmp_path)
-    impatient = {"bootstrap_servers": deployed.bootstrap(Role.PRODUCER), "enable_idempotence": True,
+    impatient = {"bootstrap_servers": kafka.bootstrap(Role.PRODUCER), "enable_idempotence": True,
                  "request_timeout_ms": 500, "delivery_timeout_ms": 1500, "reconnect_backoff_ms": 20}  # fmt: skip
-    try:
-        deployed.observer.create_topics({"in": (1, {})})
-        producer = KafkaProducer(**impatient)
-        producer.send("in", b"1").get(20)
-        deployed.wire.black_hole(Direction.RESPONSE, on=True, role=str(Role.PRODUCER))
-        with pytest.raises(KafkaTimeoutError):
-            producer.send("in", b"2").get(20)
-        deployed.wire.black_hole(Direction.RESPONSE, on=False, role=str(Role.PRODUCER))
-        with pytest.raises(KafkaTimeoutError):  # where this is mended, produce() can keep its producer
-            producer.send("in", b"3").get(10)
-        with pytest.raises(KafkaTimeoutError):
-            producer.close(timeout=0)
-        successor = KafkaProducer(**impatient)
-        successor.send("in", b"3").get(20)
-        successor.close(timeout=1)
-    finally:
-        deployed.close()
-
-
-def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(tmp_path: Path) -> None:
-    """3.0.12: the metadata lose a broker between the plan of a fetch and the fetch: poll raises, and the broker stays out."""
-    system = registry.system("kafka")
-    system.prepare(print)
-    deployed = system.deploy(Deployment.OWN, tmp_path)
-    try:
-        deployed.observer.create_topics({"in": (1, {})})
-        producer = KafkaProducer(bootstrap_servers=deployed.broker.bootstrap)
-        producer.send("in", b"1").get(20)
-        consumer = KafkaConsumer(bootstrap_servers=deployed.broker.bootstrap)
-        consumer.assign([TopicPartition("in", 0)])
-        consumer.seek(TopicPartition("in", 0), 0)
-        assert wait_until(lambda: consumer.poll(200), within_s=20, because="a record")
-        manager = consumer._fetcher._manager
-        send = manager.send
-
-        def left(request: object, *rest: Any, **where: Any) -> object:
-            """Say of the next fetch what is said where the metadata have its broker no more."""
-            if not isinstance(request, FetchRequest):
-                return send(request, *rest, **where)
-            manager.send = send
-            raise UnknownBrokerIdError(where["node_id"])
-
-        manager.send = left
-        with pytest.raises(UnknownBrokerIdError):
-            wait_until(lambda: consumer.poll(200), within_s=20, because="the next fetch")
+    kafka.observer.create_topics({"in": (1, {})})
+    producer = KafkaProducer(**impatient)
+    producer.send("in", b"1").get(20)
+    kafka.wire.black_hole(Direction.RESPONSE, on=True, role=str(Role.PRODUCER))
+    with pytest.raises(KafkaTimeoutError):
         producer.send("in", b"2").get(20)
-        producer.close()
-        assert not consumer.poll(3000), "mended: Consumer.poll can keep its client now"
-        consumer.close(autocommit=False)
-    finally:
-        deployed.close()
+    kafka.wire.black_hole(Direction.RESPONSE, on=False, role=str(Role.PRODUCER))
+    with pytest.raises(KafkaTimeoutError):  # where this is mended, produce() can keep its producer
+        producer.send("in", b"3").get(10)
+    with pytest.raises(KafkaTimeoutError):
+        producer.close(timeout=0)
+    successor = KafkaProducer(**impatient)
+    successor.send("in", b"3").get(20)
+    successor.close(timeout=1)
+
+
+def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(kafka: KafkaDeployed) -> None:
+    """3.0.12: the metadata lose a broker between the plan of a fetch and the fetch: poll raises, and the broker stays out."""
+    kafka.observer.create_topics({"in": (1, {})})
+    producer = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap)
+    producer.send("in", b"1").get(20)
+    consumer = KafkaConsumer(bootstrap_servers=kafka.broker.bootstrap)
+    consumer.assign([TopicPartition("in", 0)])
+    consumer.seek(TopicPartition("in", 0), 0)
+    assert wait_until(lambda: consumer.poll(200), within_s=20, because="a record")
+    manager = consumer._fetcher._manager
+    send = manager.send
+
+    def left(request: object, *rest: Any, **where: Any) -> object:
+        """Say of the next fetch what is said where the metadata have its broker no more."""
+        if not isinstance(request, FetchRequest):
+            return send(request, *rest, **where)
+        manager.send = send
+        raise UnknownBrokerIdError(where["node_id"])
+
+    manager.send = left
+    with pytest.raises(UnknownBrokerIdError):
+        wait_until(lambda: consumer.poll(200), within_s=20, because="the next fetch")
+    producer.send("in", b"2").get(20)
+    producer.close()
+    assert not consumer.poll(3000), "mended: Consumer.poll can keep its client now"
+    consumer.close(autocommit=False)
 
 
 def test_kafka_python_sends_nothing_any_more_to_a_leader_that_is_no_broker() -> None:
