@@ -54,6 +54,10 @@ class Fired:
     hold: str | None
 
 
+class NotFiredError(Exception):
+    """A trigger did not fire: the fault ends there. It never says that it has healed, and the judge voids the cell."""
+
+
 class Target(Protocol):
     """A node that can be crashed."""
 
@@ -99,8 +103,8 @@ class Bench(Protocol):
     def let_go(self, trigger: InProgram) -> None:
         """Let a program go on that is held at a failpoint."""
 
-    def await_fired(self, trigger: Trigger) -> Fired | None:
-        """Wait (bounded) until the trigger fires; ``None`` where it did not."""
+    def await_fired(self, trigger: Trigger) -> Fired:
+        """Wait (bounded) until the trigger fires. Raises NotFiredError where it does not."""
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Say what becomes of what the wire holds; whether it got to where it was to go (its client may have hung up)."""

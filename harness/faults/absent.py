@@ -41,14 +41,10 @@ class Absent:
     def inject(self, bench: Bench) -> None:
         """Hold both, let the others finish, let the member ask to join."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         joins = replace(self.at, api=Api.JOIN_GROUP, direction=Direction.REQUEST, occurrence=1, since=self.at)
         bench.arm(joins, rule_at(joins, Action.HOLD, "joins"))
         bench.join(self.at.role)
         held = bench.await_fired(joins)
-        if held is None:  # never healed: the judge will say so
-            return
         bench.say("applied", node=fired.node)
         bench.await_session_expired(self.at.role)
         bench.await_exhausted()

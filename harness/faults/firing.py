@@ -20,11 +20,10 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
     return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
 
 
-def await_fault(bench: Bench, at: Trigger) -> Fired | None:
-    """Wait until the fault's trigger fires, and say so; ``None`` where it did not."""
+def await_fault(bench: Bench, at: Trigger) -> Fired:
+    """Wait until the fault's trigger fires, and say so. Raises NotFiredError where it does not."""
     fired = bench.await_fired(at)
-    if fired is not None:
-        bench.say("fired", record=fired.record, node=fired.node)
+    bench.say("fired", record=fired.record, node=fired.node)
     return fired
 
 
@@ -39,11 +38,12 @@ def arm_stop(bench: Bench, at: Trigger, *, freeze: FreezeScope | None = FreezeSc
         bench.arm_failpoint(at, "pause")
 
 
-def stop_at(bench: Bench, at: Trigger) -> tuple[Target, str | None] | None:
-    """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds; ``None`` where none fired."""
+def stop_at(bench: Bench, at: Trigger) -> tuple[Target, str | None]:
+    """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds of it.
+
+    Raises NotFiredError where the trigger does not fire.
+    """
     fired = await_fault(bench, at)
-    if fired is None:
-        return None
     sleeper = bench.target(at.role, fired.node)
     sleeper.pause()
     bench.say("applied", node=sleeper.name)

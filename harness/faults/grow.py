@@ -45,8 +45,6 @@ class Grow:
     def inject(self, bench: Bench) -> None:
         """Let the others read what is there, add partitions, let the producer go on."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         bench.settle()
         sleeper = None if self.asleep is None else bench.target(self.asleep)
         if sleeper is not None:

@@ -89,8 +89,6 @@ class Kill:
     def inject(self, bench: Bench) -> None:
         """Kill, dispose, restart."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
             bench.settle()

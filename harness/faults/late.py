@@ -56,19 +56,13 @@ class Late:
     def inject(self, bench: Bench) -> None:
         """Hold it and cut, wait until the sender has gone on, let it arrive."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         bench.resolve(fired.hold, How.RELEASE_LATER)
         reached = bench.await_fired(self.into)
-        if reached is None:  # never healed: the judge will say so
-            return
         bench.resolve(fired.hold, How.DELIVER)
         bench.say("applied", node=fired.node)
         if self.dies is not None:
             bench.resolve(reached.hold, How.RELEASE)
             reached = bench.await_fired(self.dies)
-            if reached is None:
-                return
         if self.kill:
             victim = bench.target(self.at.role, fired.node)
             victim.kill()

@@ -41,8 +41,6 @@ class Move:
     def inject(self, bench: Bench) -> None:
         """Move the leader, let the frame go on."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         if self.preferred:
             bench.elect_preferred()
         else:

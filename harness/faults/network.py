@@ -81,8 +81,6 @@ class Network:
         """Make it bad, wait for what comes of it, mend it; as often as wanted."""
         for number in range(self.times):
             fired = bench.await_fired(self.at)
-            if fired is None:
-                return
             if not number:
                 bench.say("fired", record=fired.record, node=fired.node)
             bench.worsen_network(self.roles, self.toxics)

@@ -35,10 +35,7 @@ class Outlive:
 
     def inject(self, bench: Bench) -> None:
         """Stop it, wait for the abort, wake it, start it again where it ends."""
-        stopped = stop_at(bench, self.at)
-        if stopped is None:
-            return
-        sleeper, hold = stopped
+        sleeper, hold = stop_at(bench, self.at)
         bench.await_aborted(sleeper)
         sleeper.resume()
         bench.resolve(hold, How.RELEASE)

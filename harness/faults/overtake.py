@@ -39,14 +39,9 @@ class Overtake:
 
     def inject(self, bench: Bench) -> None:
         """Stop it, let another do its work, wake it, let its transaction end, let the source go on."""
-        stopped = stop_at(bench, self.at)
-        if stopped is None:
-            return
-        sleeper, hold = stopped
+        sleeper, hold = stop_at(bench, self.at)
         bench.await_session_expired(self.at.role)
         reached = bench.await_fired(self.until)
-        if reached is None:  # never healed: the judge will say so
-            return
         bench.settle()
         sleeper.resume()
         bench.await_put_out(sleeper)
@@ -55,5 +50,5 @@ class Overtake:
         if not bench.resolve(hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
             return
         ended = bench.await_fired(ends)
-        if ended is not None and bench.resolve(ended.hold, How.RELEASE) and bench.resolve(reached.hold, How.RELEASE):
+        if bench.resolve(ended.hold, How.RELEASE) and bench.resolve(reached.hold, How.RELEASE):
             bench.say("healed")

@@ -41,10 +41,7 @@ class Pause:
 
     def inject(self, bench: Bench) -> None:
         """Stop it, wait for its expulsion and for whoever took over, wake it."""
-        stopped = stop_at(bench, self.at)
-        if stopped is None:
-            return
-        sleeper, hold = stopped
+        sleeper, hold = stop_at(bench, self.at)
         bench.await_session_expired(self.at.role)
         joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
         if self.others_ask:
@@ -59,8 +56,6 @@ class Pause:
         bench.resolve(hold, How.RELEASE)
         if self.others_ask:
             held = bench.await_fired(joins)
-            if held is None:  # never healed: the judge will say so
-                return
             bench.await_exhausted()
             bench.settle()
             bench.resolve(held.hold, How.RELEASE)

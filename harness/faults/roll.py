@@ -42,8 +42,6 @@ class Roll:
         """Restart one broker after the other."""
         for number, gate in enumerate(self._gates(), 1):
             fired = await_fault(bench, gate) if number == 1 else bench.await_fired(gate)
-            if fired is None:  # never healed: the judge will say so
-                return
             broker = bench.next_broker()
             broker.end()
             bench.say("applied", node=broker.name)

@@ -72,8 +72,6 @@ class Strike:
     def inject(self, bench: Bench) -> None:
         """Strike, dispose of what the wire holds, heal."""
         fired = await_fault(bench, self.at)
-        if fired is None:
-            return
         others = [bench.target(role) for role in self.besides]
         struck = bench.strike(self.blow, self.role)
         for other in others:

@@ -33,10 +33,7 @@ class Usurp:
 
     def inject(self, bench: Bench) -> None:
         """Stop it, start the other, let that one finish, wake the first."""
-        stopped = stop_at(bench, self.at)
-        if stopped is None:
-            return
-        sleeper, hold = stopped
+        sleeper, hold = stop_at(bench, self.at)
         bench.stand_in(self.at.role)
         bench.await_exhausted()
         bench.settle()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import Fired, InProgram
+from harness.bench import Fired, InProgram, NotFiredError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +36,12 @@ class Recording:
         """Write it down."""
         self.done.append(phase)
 
-    def await_fired(self, trigger: Trigger) -> Fired | None:
+    def await_fired(self, trigger: Trigger) -> Fired:
         """Return the trigger that fired, or nothing."""
         hold = None if isinstance(trigger, InProgram) else trigger.api.label
-        return Fired("k-1", "node", hold) if trigger in self.fires else None
+        if trigger not in self.fires:
+            raise NotFiredError(trigger)
+        return Fired("k-1", "node", hold)
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Write it down."""
@@ -64,5 +67,6 @@ def steps(fault: Any, *fires: Trigger, hung_up: bool = False) -> list[str]:
     bench.hung_up = hung_up
     fault.arm(bench)
     done = len(bench.done)
-    fault.inject(bench)
+    with suppress(NotFiredError):
+        fault.inject(bench)
     return list(bench.done[done:])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kafka.errors import KafkaError
 
 from harness import failpoint
-from harness.bench import Fired, OnWire
+from harness.bench import Fired, NotFiredError, OnWire
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
@@ -235,7 +235,8 @@ class DeclaredRun:
 
     def inject(self) -> None:
         """Let the fault do its work."""
-        self._fault.inject(self._bench)
+        with contextlib.suppress(NotFiredError):
+            self._fault.inject(self._bench)
 
     def drain(self) -> None:
         """Wait until everything is at rest."""

@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 from kafka.partitioner.default import murmur2
 
 from harness import failpoint
-from harness.bench import Fired, InProgram, OnWire, Trigger
+from harness.bench import Fired, InProgram, NotFiredError, OnWire, Trigger
 from harness.core import events as kinds
 from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
@@ -119,10 +119,10 @@ class KafkaBench:
         """Let a program go on that is held at a failpoint."""
         failpoint.release(self.failpoints, trigger.name)
 
-    def await_fired(self, trigger: Trigger) -> Fired | None:
+    def await_fired(self, trigger: Trigger) -> Fired:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
-        if isinstance(trigger, OnWire) and trigger in self._waiting and not self._approach(trigger):
-            return None
+        if isinstance(trigger, OnWire) and trigger in self._waiting:
+            self._approach(trigger)
         # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
         idle = Idle(self.progress, self.exhausted, FIRE_S if near else self.idle_s)
@@ -133,11 +133,11 @@ class KafkaBench:
         try:
             fired = wait_until(lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire")
         except WaitTimeoutError:
-            return None
-        if isinstance(fired, Fired):
-            self._reached[trigger] = fired
-            return fired
-        return None
+            fired = None
+        if not isinstance(fired, Fired):
+            raise NotFiredError(trigger)
+        self._reached[trigger] = fired
+        return fired
 
     def _is_settled(self) -> bool:
         try:
@@ -145,15 +145,14 @@ class KafkaBench:
         except (KafkaError, WaitTimeoutError):  # nobody can tell
             return False
 
-    def _approach(self, trigger: OnWire) -> bool:
-        """Wait until a process stands still with the target in hand, arm the rule, let it go on; false where none does."""
+    def _approach(self, trigger: OnWire) -> None:
+        """Wait until a process stands still with the target in hand, arm the rule, let it go on."""
         rule, since = self._waiting.pop(trigger), trigger.since
-        near = self.await_fired(since) if since is not None else None
-        if near is None or since is None:
-            return False
+        if since is None:
+            raise NotFiredError(trigger)
+        near = self.await_fired(since)
         self.arm(trigger, rule)
         self.target(since.role, near.node).resume()
-        return True
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Say what becomes of what the wire holds; whether it got to where it was to go (its client may have hung up)."""

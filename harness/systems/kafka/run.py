@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
+from harness.bench import NotFiredError
 from harness.core import events as kinds
 from harness.core.record import decode
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
@@ -121,7 +123,8 @@ class KafkaCellRun:
     def inject(self) -> None:
         """Let the fault do its work."""
         try:
-            self._fault.inject(self._bench)
+            with suppress(NotFiredError):
+                self._fault.inject(self._bench)
         finally:
             self._volley.leave(self.cell.id)
         if self.cell.scenario.consumer_starts_after_fault and not self._refused:
