@@ -61,6 +61,7 @@ def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up
         producer.send("in", b"3").get(10)
     with pytest.raises(KafkaTimeoutError):
         producer.close(timeout=0)
+    producer._sender.force_close()  # it would go on, and raise once more when it is collected
     successor = KafkaProducer(**impatient)
     successor.send("in", b"3").get(20)
     successor.close(timeout=1)

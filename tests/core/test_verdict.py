@@ -709,6 +709,16 @@ def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
     assert (found.green, found.label, outcome(found)) == (True, "convicted", "convicted")
 
 
+def test_a_reason_has_the_beginning_of_what_a_program_said() -> None:
+    """And the word that it had to say may stand anywhere in it."""
+    story = run()
+    trace = "\n".join(["Query failed", *["  at a.Java.frame"] * 999, "Caused by: OffsetOutOfRange"])
+    stopped(story, trace)
+    found = judged(story, **STOPS).verdict
+    assert found.label == "convicted"
+    assert found.reason.endswith("; consumer-1 had ended: Query failed …")
+
+
 def test_a_control_that_must_stop_and_goes_on_is_red() -> None:
     """A silent loss is no conviction of one that should have been loud."""
     story = run()
