@@ -159,3 +159,18 @@ DRAIN: Final = "drain"
 """``phase, stage, because``: phase is begun, completed or failed; ``stage`` is the one that stopped."""
 FAILED: Final = "failed"
 """``because``: the harness could not run the cell to its end. Voids the cell."""
+
+MOST_WORDS: Final = 200
+"""How many characters of what a program said a reason has."""
+
+
+def last_words(because: object) -> str:
+    r"""Return one line of what a program wrote down of its end: where an error has causes, the first of them all.
+
+    >>> last_words("QueryError: failed\n  at some.frame\nCaused by: it was gone")
+    'Caused by: it was gone'
+    >>> last_words("fenced")
+    'fenced'
+    """
+    first, *rest = str(because).splitlines() or [""]
+    return [first, *(line for line in rest if line.startswith("Caused by: "))][-1][:MOST_WORDS]

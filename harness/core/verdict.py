@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 SIGKILL = 9
 SIGTERM = 15
 ENDED = 128 + SIGTERM
-SAID = 200
-"""How many characters of a program's last word a reason has."""
 """The exit status of a JVM that was asked to end, and did."""
 
 
@@ -185,7 +183,7 @@ class Proof:
     def stuck(self) -> str | None:
         """Say which stage stopped, where the drain failed."""
         if self.drain and self.drain.get("phase") == "failed":
-            ended = "".join(f"; {e['by']} had ended: {_in_one_line(e.get('because'))}" for e in self._gave_up())
+            ended = "".join(f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}" for e in self._gave_up())
             return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None
 
@@ -463,12 +461,6 @@ def _is_process(event: Event, hit: tuple[str, str, int | None]) -> bool:
 
 def _log_of(event: Event) -> str:
     return f"{event.get('topic')}/{event.get('partition')}"
-
-
-def _in_one_line(said: object) -> str:
-    """Begin what a program said last; the history has all of it, a Java's trace among them."""
-    line, *more = str(said).splitlines() or [""]
-    return f"{line[:SAID]} …" if more or len(line) > SAID else line
 
 
 def _exit(event: Event) -> str:

@@ -11,8 +11,10 @@ from kafka.errors import KafkaTimeoutError
 from harness.bench import Fired, InProgram, NotFiredError
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError
+from harness.systems.declared.run import DeclaredRun
 from harness.systems.kafka import bench
 from harness.systems.kafka.bench import FIRE_S, IDLE_S, UNSETTLED_S, KafkaBench
+from harness.systems.kafka.run import KafkaCellRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,3 +107,24 @@ def test_there_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     found, waited = wait(monkeypatch, moves=lambda _: True)
     assert found is None
     assert FIRE_S < waited <= FIRE_S + STEP_S
+
+
+class Unfired:
+    """A fault whose trigger does not fire."""
+
+    def inject(self, bench: Any) -> None:
+        """Wait in vain."""
+        raise NotFiredError(bench)
+
+
+def test_the_step_ends_where_a_fault_has_not_fired() -> None:
+    """Of every kind of run: it goes on to its drain and its authorities, and the judge says that it is void."""
+    done: list[str] = []
+    cell: Any = SimpleNamespace(
+        _fault=Unfired(), _bench=None, _refused=False, _volley=SimpleNamespace(leave=lambda _: done.append("left")),
+        _start_consumers=lambda: done.append("started"),
+        cell=SimpleNamespace(id="cell", scenario=SimpleNamespace(consumer_starts_after_fault=True)),
+    )  # fmt: skip
+    KafkaCellRun.inject(cell)
+    DeclaredRun.inject(cell)
+    assert done == ["left", "started"]

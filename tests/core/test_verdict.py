@@ -709,14 +709,14 @@ def test_a_control_that_must_stop_is_convicted_of_being_stuck() -> None:
     assert (found.green, found.label, outcome(found)) == (True, "convicted", "convicted")
 
 
-def test_a_reason_has_the_beginning_of_what_a_program_said() -> None:
-    """And the word that it had to say may stand anywhere in it."""
+@pytest.mark.parametrize("cause", ["Caused by: OffsetOutOfRange", "Caused by: gone"])
+def test_a_reason_has_the_cause_of_what_a_program_said(cause: str) -> None:
+    """One line of it; the word that it had to say may stand anywhere."""
     story = run()
-    trace = "\n".join(["Query failed", *["  at a.Java.frame"] * 999, "Caused by: OffsetOutOfRange"])
-    stopped(story, trace)
+    stopped(story, "\n".join(["Query failed", "OffsetOutOfRange", *["  at a.Java.frame"] * 999, cause]))
     found = judged(story, **STOPS).verdict
     assert found.label == "convicted"
-    assert found.reason.endswith("; consumer-1 had ended: Query failed …")
+    assert found.reason.endswith(f"; consumer-1 had ended: {cause}")
 
 
 def test_a_control_that_must_stop_and_goes_on_is_red() -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.core.waiting import wait_until
+from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import GuardianDiedError, ProcessRuntime
 from harness.setup import archive
 from harness.setup.java import Java
@@ -47,12 +49,14 @@ def test_a_failure_is_remembered_but_not_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_killed_guardian_is_no_failure_of_the_archive(tmp_path: Path) -> None:
-    """It ends the run, as everywhere; nothing is remembered, and the next run makes the archive."""
+    """It ends the run, as everywhere; nothing is remembered, whatever had to wait for what it guarded."""
 
     def killed(java: Java, jars: Sequence[Path], directory: Path) -> None:
         del java, jars
         with ProcessRuntime(directory=directory / "work") as runtime:
+            node = runtime.start(NodeSpec("archive-broker", "broker", ("sleep", "60")))
             os.kill(runtime.guardian_pid, signal.SIGKILL)
+            wait_until(lambda: archive._up(node, 1), within_s=20, because="the archive's broker to listen")
 
     with pytest.raises(GuardianDiedError, match="SIGKILL"):
         archive.ensure_archive(Java(tmp_path / "java", 17, "a Java"), (), cache=tmp_path, say=lambda _: None, make=killed)

@@ -9,5 +9,10 @@ from harness import registry
 
 @pytest.fixture(scope="session", autouse=True)
 def _set_up() -> None:
-    for name in ("kafka", "spark"):
-        registry.system(name).prepare(print)
+    registry.system("kafka").prepare(print)
+
+
+@pytest.fixture(scope="session")
+def spark_set_up() -> None:
+    """Set Spark up, too."""
+    registry.system("spark").prepare(print)

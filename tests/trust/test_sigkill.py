@@ -19,9 +19,9 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.saved import CELLS, HISTORY, load_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.usefixtures("spark_set_up")]
 
 GONE_S = 5.0
 MOMENTS = [round(random.Random(number).uniform(0.3, 9.0), 2) for number in range(10)]
@@ -38,6 +38,13 @@ def ours(reports: Path) -> list[psutil.Process]:
         except psutil.Error:  # it has ended meanwhile, or is somebody else's
             continue
     return found
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether it has not ended; a zombie has."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 @contextlib.contextmanager
@@ -64,20 +71,23 @@ def guardian_of(process: subprocess.Popen[bytes]) -> psutil.Process | None:
     return None
 
 
-def let_run(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Let it run for a while: the moment of the kill is the input of the test."""
-    try:
+def let_run(process: subprocess.Popen[bytes], seconds: float) -> list[psutil.Process]:
+    """Let it run for a while, which is not its end: the moment is the input of the test. Return what it has started."""
+    with pytest.raises(subprocess.TimeoutExpired):
         process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return
+    return psutil.Process(process.pid).children(recursive=True)
 
 
-def assert_nothing_left(reports: Path) -> None:
-    """Nothing lives on, and every history that there is can be read without damage."""
+def assert_nothing_left(reports: Path, offspring: Sequence[psutil.Process] = ()) -> None:
+    """Nothing lives on (guardians, too: no word of theirs tells whose they are), and every history can be read undamaged."""
+
+    def alive() -> list[psutil.Process]:
+        return [*ours(reports), *(process for process in offspring if lives(process))]
+
     try:
-        wait_until(lambda: not ours(reports), within_s=GONE_S, because="everything to be gone")
+        wait_until(lambda: not alive(), within_s=GONE_S, because="everything to be gone")
     except WaitTimeoutError:
-        pytest.fail(f"outlived the run: {[process.cmdline() for process in ours(reports)]}")
+        pytest.fail(f"outlived the run: {alive()}")
     for folder in reports.glob(f"*/{CELLS}/*"):
         try:
             assert read_history(folder / HISTORY).damage == ()
@@ -89,21 +99,21 @@ def assert_nothing_left(reports: Path) -> None:
 def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of the harness at a random moment: the guardian ends brokers, wire and programs."""
     with started(tmp_path) as process:
-        let_run(process, moment_s)
+        offspring = let_run(process, moment_s)
         process.kill()
         process.wait(10)
-        assert_nothing_left(tmp_path)
+        assert_nothing_left(tmp_path, offspring)
 
 
 @pytest.mark.parametrize("moment_s", MOMENTS[5:])
 def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error, never as kept."""
     with started(tmp_path) as process:
-        victim = wait_until(lambda: guardian_of(process), within_s=30, because="a guardian")
-        let_run(process, moment_s)
-        victim.kill()
+        wait_until(lambda: guardian_of(process), within_s=30, because="a guardian")
+        offspring = let_run(process, moment_s)
+        wait_until(lambda: guardian_of(process), within_s=30, because="a guardian").kill()
         assert process.wait(60) == 3
-        assert_nothing_left(tmp_path)
+        assert_nothing_left(tmp_path, offspring)
 
 
 def test_sigterm_ends_in_a_partial_report(tmp_path: Path) -> None:

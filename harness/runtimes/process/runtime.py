@@ -340,6 +340,9 @@ class ProcessRuntime:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         try:
             self.close()
+        except GuardianDiedError:  # what else went wrong did so because of that
+            if value is None or isinstance(value, Exception):
+                raise
         except Exception:
             if value is None:
                 raise

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 READY_S = 120.0
 """A session and a query: five seconds on a quiet machine."""
-MOST_WORDS = 200
 # of two dozen records nothing is compiled, split or planned anew: a batch would take longer to prepare than to run
 CONF = {
     "spark.master": "local[2]",
@@ -168,5 +167,4 @@ class DriverNode(StageNode):
         """What the program wrote down of its end: where an error has causes, the first of them all."""
         ledger = Path(self.stage.history, f"{self.stage.writer}{SUFFIX}")
         ends = [line for line in ledger.read_text().splitlines() if '"event":"stopped"' in line] if ledger.exists() else []
-        told = str(json.loads(ends[-1])["because"]).splitlines() if ends else ["it left no word"]
-        return [line for line in told if line.startswith(("Caused by: ", told[0]))][-1][:MOST_WORDS]
+        return kinds.last_words(json.loads(ends[-1])["because"]) if ends else "it left no word"
