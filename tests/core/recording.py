@@ -37,7 +37,7 @@ class Recording:
         self.done.append(phase)
 
     def await_fired(self, trigger: Trigger) -> Fired:
-        """Return the trigger that fired, or nothing."""
+        """Return the trigger that fired, where it does."""
         hold = None if isinstance(trigger, InProgram) else trigger.api.label
         if trigger not in self.fires:
             raise NotFiredError(trigger)

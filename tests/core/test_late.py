@@ -38,7 +38,7 @@ class Bench:
         self.done.append(phase)
 
     def await_fired(self, trigger: Trigger) -> Fired:
-        """Return a hold that is named after its API, or nothing."""
+        """Return a hold that is named after its API, where it fires."""
         assert isinstance(trigger, OnWire)
         if trigger not in self.fires:
             raise NotFiredError(trigger)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.bench import OnWire
+from harness.bench import InProgram, OnWire
 from harness.core.scenario import Role
-from harness.faults import Kill
+from harness.faults import Kill, Outlive, Overtake, Pause, Usurp
 from harness.faults.firing import rule_at
 from harness.wire.rules import Action, Api, Direction, FreezeScope, Rule
 
@@ -33,15 +33,50 @@ def test_an_answer_is_one_that_grants(direction: Direction) -> None:
 )
 def test_only_the_victims_connections_stand_still(offset: int, victims: tuple[Role, ...], scope: FreezeScope) -> None:
     """The next record's request may go to another broker than the one that is to die."""
-    armed: list[Rule] = []
+    kill = Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=offset), victims)
+    assert [rule.freeze for rule in armed_by(kill)] == [scope]
 
-    class Bench:
-        def arm(self, _trigger: OnWire, rule: Rule) -> None:
-            armed.append(rule)
 
-        def say(self, _phase: str) -> None:
-            """Nothing is written down."""
+class Arming:
+    """A bench that keeps what is armed."""
 
-    bench: Any = Bench()
-    Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=offset), victims).arm(bench)
-    assert [rule.freeze for rule in armed] == [scope]
+    def __init__(self) -> None:
+        self.armed: list[Any] = []
+
+    def arm(self, _trigger: OnWire, rule: Rule) -> None:
+        """Keep a rule."""
+        self.armed.append(rule)
+
+    def arm_failpoint(self, trigger: InProgram, action: str) -> None:
+        """Keep what is to happen at a failpoint."""
+        self.armed.append((trigger.name, action))
+
+    def say(self, _phase: str) -> None:
+        """Write nothing down."""
+
+
+def armed_by(fault: Any) -> list[Any]:
+    """Return what a fault arms, in its order."""
+    bench = Arming()
+    fault.arm(bench)
+    return bench.armed
+
+
+END = OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)
+
+
+@pytest.mark.parametrize("fault", [Pause(END), Usurp(END), Outlive(END)], ids=lambda fault: fault.id)
+def test_who_is_to_be_stopped_stands_still_with_all_it_has_open(fault: Any) -> None:
+    """Until the stop has reached it, nothing else of it may get through: no heartbeat, no other request."""
+    assert [(rule.action, rule.freeze) for rule in armed_by(fault)] == [(Action.HOLD, FreezeScope.CLIENT)]
+
+
+def test_one_that_is_to_hear_of_its_group_has_only_one_request_held() -> None:
+    """It learns that it was put out while it waits for the answer."""
+    assert [(rule.action, rule.freeze) for rule in armed_by(Overtake(END, END))] == [(Action.HOLD, None)] * 2
+
+
+@pytest.mark.parametrize("fault", [Pause, Usurp], ids=lambda fault: fault.id)
+def test_at_a_failpoint_it_stops_by_itself(fault: Any) -> None:
+    """And nothing is held on the wire."""
+    assert armed_by(fault(InProgram(Role.CONSUMER, "before-commit"))) == [("before-commit", "pause")]
