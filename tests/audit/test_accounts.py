@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,15 +15,12 @@ from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records
 from harness.core.accounting import account
 from harness.core.history import read_history
 from harness.core.plan import PLAN_FILE
+from tests.core.histories import story_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CORE = Path(__file__).parents[1] / "core"
-sys.path.insert(0, str(CORE))
-from histories import story_of  # noqa: E402 - the histories of the core's own tests
-
-GOLDEN = CORE / "golden"
+GOLDEN = Path(__file__).parents[1] / "core" / "golden"
 
 
 def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

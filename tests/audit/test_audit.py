@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cases import Case, random_case, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from harness.audit.spec import NumberedRange, Rows, SpecError, parse, shown
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
+from tests.audit.cases import Case, random_case, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

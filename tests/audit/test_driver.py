@@ -12,10 +12,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cluster import standalone
 
 from harness.audit.session import _own_folder
 from harness.core.waiting import wait_until
+from tests.audit.cluster import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

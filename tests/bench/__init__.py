@@ -1,1 +1,1 @@
-"""Benchmarks: ``make bench``. They measure and assert nothing; results go to ``reports/bench.json``, machine named."""
+"""Proves nothing: benchmarks (``make bench``) measure; results go to ``reports/bench.json``, machine named."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -13,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 from harness.core.states import State
 from harness.report import RENDERERS
 from tests.browser.chromium import chromium, programs
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-
-from hostile import run_of
-from lively import lively
+from tests.report.hostile import run_of
+from tests.report.lively import lively
 
 if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun

@@ -1,1 +1,1 @@
-"""The page in a real headless Chromium (marker ``browser``)."""
+"""Proves that the report page works in a real headless Chromium, whatever a run puts into it."""

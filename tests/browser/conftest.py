@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.chromium import chromium
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-
-from hostile import NASTY, hostile_run, run_of
-from lively import golden, lively
-
 from harness.report import write_reports
+from tests.browser.chromium import chromium
+from tests.report.hostile import NASTY, hostile_run, run_of
+from tests.report.lively import golden, lively
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

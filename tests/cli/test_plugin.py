@@ -11,15 +11,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 CONFTEST = f"""
 import sys
-sys.path[:0] = [{str(HERE)!r}, {str(ROOT)!r}]
-import played
+sys.path[:0] = [{str(ROOT)!r}]
+from tests.cli import played
 from harness import registry
-registry.SYSTEMS["memory"] = "played:PlayedSystem"
-registry.SYSTEMS["absent"] = "played:NoSystem"
+registry.SYSTEMS["memory"] = "tests.cli.played:PlayedSystem"
+registry.SYSTEMS["absent"] = "tests.cli.played:NoSystem"
 registry.scenarios = lambda: played.SCENARIOS
 """
 

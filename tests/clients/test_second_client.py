@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from trust.test_trust import Silent
 
 from harness import registry
 from harness.runner import RunPlan, run
 from harness.selection import select
+from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:
     from pathlib import Path

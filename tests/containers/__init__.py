@@ -1,1 +1,1 @@
-"""Containers: these tests need an engine."""
+"""Proves that the same cells run in containers, and that nothing of them stays."""

@@ -1,4 +1,4 @@
-"""Writes golden histories: ``PYTHONPATH=. python tests/core/make_golden.py`` writes those that are not there yet.
+"""Writes golden histories: ``python -m tests.core.make_golden`` writes those that are not there yet.
 
 A golden history is a folder as a run leaves it (``cell.json``, ``history/*.jsonl``) with ``expected.json`` beside it.
 What is expected is written here by hand, from the definitions, never copied from what the judge says. A folder that is
@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from histories import RESULTS, Story
-from runs import (
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.core.scenario import Evidence, Role
+from harness.core.semantics import Semantic
+from harness.core.sign import Sign
+from tests.core.histories import RESULTS, Story
+from tests.core.runs import (
     COUNT,
     RECORDS,
     TARGET,
@@ -31,11 +35,6 @@ from runs import (
     run,
     without,
 )
-
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.sign import Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from histories import Row, Story
-
 from harness.core.accounting import READ, Account, account
 from harness.core.history import History
 from harness.core.plan import Plan
@@ -21,6 +19,7 @@ from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Judgement, verdict_of
+from tests.core.histories import Row, Story
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from histories import accounts_of, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import oracle
 
 from harness.core.accounting import Account, account
 from harness.core.states import LastHop, State
+from tests.core.histories import accounts_of, story_of
+from tests.core.oracle import oracle
 
 Row = dict[str, Any]
 

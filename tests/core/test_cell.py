@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_settings import scenario
 
 from harness.core.cell import LEAST_RECORDS, Cell, expand, make_load
 from harness.core.plan import Plan, plan_of
@@ -17,6 +16,7 @@ from harness.core.record import Record, decode, decode_id, make_records
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
 from harness.core.semantics import Semantic
 from harness.core.settings import AT_MOST_ONCE
+from tests.core.test_settings import scenario
 
 SEEDS = range(60)
 EXPECT = {

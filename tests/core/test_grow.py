@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
 
 from harness.bench import InProgram
 from harness.core.prediction import Exactly, Select
@@ -15,6 +14,7 @@ from harness.core.verdict import Kind
 from harness.faults import Grow
 from harness.systems.kafka.bench import partition_of, sized
 from tests.core.recording import steps
+from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
 
 AT = InProgram(Role.PRODUCER, "before-send")
 NEW = place(TARGET)[0]

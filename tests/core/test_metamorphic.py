@@ -6,10 +6,10 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from histories import Story, accounts_of, clean, story_of
 
 from harness.core.accounting import account
 from harness.core.states import LastHop, State
+from tests.core.histories import Story, accounts_of, clean, story_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

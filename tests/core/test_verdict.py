@@ -6,8 +6,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from histories import RESULTS, Story
-from runs import (
+
+from harness.core.accounting import account
+from harness.core.plan import Plan
+from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.core.scenario import Evidence, Predicted, Role
+from harness.core.semantics import PROMISES, Anomaly, Semantic
+from harness.core.sign import Sign
+from harness.core.verdict import Kind, Verdict, merge, unjudged
+from harness.report.summary import outcome
+from tests.core.histories import RESULTS, Story
+from tests.core.runs import (
     COUNT,
     PLAN,
     RECORDS,
@@ -27,15 +36,6 @@ from runs import (
     start,
     without,
 )
-
-from harness.core.accounting import account
-from harness.core.plan import Plan
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Evidence, Predicted, Role
-from harness.core.semantics import PROMISES, Anomaly, Semantic
-from harness.core.sign import Sign
-from harness.core.verdict import Kind, Verdict, merge, unjudged
-from harness.report.summary import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

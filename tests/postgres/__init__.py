@@ -1,1 +1,1 @@
-"""PostgreSQL as a sink: a real server."""
+"""Proves that results in a real PostgreSQL are counted rightly, a server that lies among them."""

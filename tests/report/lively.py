@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hostile import ACK_LOST, ALO
-
 from harness.core.cell import Cell
 from harness.core.history import read_history
 from harness.core.plan import Plan, plan_of
 from harness.core.verdict import judge
 from harness.saved import CellResult, judge_cell
+from tests.report.hostile import ACK_LOST, ALO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 
 from harness import registry
 from harness.core.verdict import Kind, Verdict
 from harness.report.breaks import BaselineError, Known, append_history, breaks_of, exit_code, read_baseline, seedless
 from harness.report.summary import ExitCode, Outcome
+from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
-
 from harness.core.verdict import Kind, Verdict
 from harness.report.clients import client_table
+from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 
 if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
-from hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hostile_run, result, run_of
 
 from harness.core.movement import Movement
 from harness.core.verdict import Kind, Verdict
 from harness.report import RENDERERS
 from harness.report.costs import LATENCY, MOVED, TEXTS, THROUGHPUT, costs
+from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hostile_run, result, run_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import ACK_LOST, ALO, hostile_run, result, run_of
-from lively import golden
 
 from harness.core.accounting import account
 from harness.core.history import read_history
@@ -22,6 +20,8 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
+from tests.report.hostile import ACK_LOST, ALO, hostile_run, result, run_of
+from tests.report.lively import golden
 
 GOLDEN = Path(__file__).parents[1] / "core" / "golden"
 Row = dict[str, Any]

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hostile import run_of
-from lively import golden, lively
 
 import harness.report.publishing
 from harness.report import ReportError, publish
@@ -20,6 +18,8 @@ from harness.report.page.model import unfold
 from harness.report.publishing import FILES, MOST_BYTES
 from harness.report.summary import SIGNS, Outcome
 from harness.saved import RunInfo, SavedRun, load_run
+from tests.report.hostile import run_of
+from tests.report.lively import golden, lively
 
 if TYPE_CHECKING:
     from collections.abc import Callable

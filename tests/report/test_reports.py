@@ -15,7 +15,6 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 from markdown_it import MarkdownIt
 
 import harness.report
@@ -26,6 +25,7 @@ from harness.report.matrix import tables
 from harness.report.page.detail import Shared, detail_of
 from harness.report.page.model import unfold
 from harness.report.summary import ExitCode, rerun_line, summarise
+from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion

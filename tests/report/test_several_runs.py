@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
-from lively import golden, lively
 
 from harness.cli import main
 from harness.core.verdict import Kind, Verdict
@@ -17,6 +15,8 @@ from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index
 from harness.report.record import NoRecordError, record_text
 from harness.saved import NotRun
+from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+from tests.report.lively import golden, lively
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hostile import green_run, hostile_run
 
 import harness.report.writing
 from harness.latest import LATEST, is_newest
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
 from harness.report.index import INDEX
 from harness.saved import SavedRun, SavedRunError
+from tests.report.hostile import green_run, hostile_run
 
 if TYPE_CHECKING:
     from pathlib import Path

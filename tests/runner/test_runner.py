@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run, plan_for, run_troubled
 
 from harness import runner
 from harness.core.scenario import Deployment
@@ -26,6 +25,7 @@ from harness.latest import LATEST
 from harness.runner import RunBrokenError, run
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
+from tests.runner.troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run, plan_for, run_troubled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def test_a_second_ctrl_c_waits_for_nobody(tmp_path: Path) -> None:
 SECOND_CTRL_C = """
 import os, signal, sys, threading
 from pathlib import Path
-from troubled import named, run_troubled
+from tests.runner.troubled import named, run_troubled
 from harness.core.waiting import wait_until
 
 def interrupt(at, scenario):
@@ -130,7 +130,7 @@ except KeyboardInterrupt:
 def test_a_second_ctrl_c_ends_the_process_too(tmp_path: Path) -> None:
     """The interpreter does not wait for the cells under way either, once the run is given up."""
     ran = subprocess.run([sys.executable, "-c", SECOND_CTRL_C, str(tmp_path)], env=os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+        "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
     assert (ran.stdout, ran.returncode) == ("out\n", 0), ran.stderr
 
@@ -348,7 +348,7 @@ import json, resource, sys
 from pathlib import Path
 from harness.core.history import HistoryError
 from harness.interfaces import EnvironmentFailure
-from troubled import named, run_troubled
+from tests.runner.troubled import named, run_troubled
 
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 for limit in map(int, sys.argv[2:]):
@@ -366,7 +366,7 @@ def little_room(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, list[str
     """Return how runs ended that had room for files of so many bytes: by their reports folder."""
     limits = [100, 1500, *range(4000, 21_000, 2000), 1_000_000]
     reports = tmp_path_factory.mktemp("room")
-    here = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    here = os.pathsep.join(sys.path)
     ran = subprocess.run(
         [sys.executable, "-c", RUN_WITH_LITTLE_ROOM, str(reports), *map(str, limits)], capture_output=True, text=True,
         timeout=10 * WITHIN_S, check=True, env={**os.environ, "PYTHONPATH": here},

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from troubled import Watched, named
 
 from harness.core.history import read_history
 from harness.core.prediction import Permitted
@@ -24,6 +23,7 @@ from harness.saved import CELLS, HISTORY, RUN_FILE, SavedRunError, judge_cell, l
 from harness.systems.memory import MemorySystem
 from harness.systems.planting import Plant
 from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE
+from tests.runner.troubled import Watched, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable

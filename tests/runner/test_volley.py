@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from runner.troubled import named, run_troubled
 
 from harness.core.cell import Cell, expand
 from harness.core.semantics import Semantic
@@ -18,6 +17,7 @@ from harness.systems.kafka import volley as volleys
 from harness.systems.kafka.volley import Volley
 from harness.systems.memory import MemoryDeployed
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND
+from tests.runner.troubled import named, run_troubled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""The instrument on a real broker, and how it might be fooled."""
+"""Proves, on a real broker and Spark, that the instrument cannot be fooled: disarmed faults, wrong victims, SIGKILL."""

@@ -14,7 +14,7 @@ from harness.core.verdict import Kind
 from harness.faults import Network, Until
 from harness.toxiproxy import Latency, Stream
 from scenarios.network import HALF_OPEN_ACK, SEND
-from trust.test_trust import ALO, run_all
+from tests.trust.test_trust import ALO, run_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

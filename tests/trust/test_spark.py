@@ -13,8 +13,8 @@ from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.selection import select
 from scenarios.streaming import BEFORE_SEND, MID_BATCH, PARTITIONS_ADDED, killed_at
-from trust.faults import Disarmed
-from trust.test_trust import Silent
+from tests.trust.faults import Disarmed
+from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

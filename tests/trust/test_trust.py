@@ -17,7 +17,7 @@ from harness.runner import RunPlan, run
 from harness.saved import HISTORY
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
-from trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
+from tests.trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Tests of the wire."""
+"""Proves that the wire does exactly what a rule says, and invents no failure of its own."""

@@ -14,8 +14,7 @@ from harness.core.history import read_history
 from harness.core.waiting import wait_until
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
-
-from .broker import WITHIN_S, Client, ScriptedBroker
+from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from harness.core.waiting import wait_until
 from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
-
-from . import kafka_frames as kf
-from .broker import WITHIN_S, Client, ScriptedBroker, corr_of, framed, request, response
+from tests.wire import kafka_frames as kf
+from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, corr_of, framed, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 SHARED = settings(
     max_examples=40,

@@ -11,14 +11,13 @@ import pytest
 from harness.core.history import read_history
 from harness.wire.codec import topic_id_name
 from harness.wire.rules import Action, After, Api, Direction, FreezeScope, How, Rule
-
-from . import kafka_frames as kf
-from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+from tests.wire import kafka_frames as kf
+from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 TX = kf.Writer(5, 0, 0, "tx")
 

@@ -12,13 +12,12 @@ import pytest
 from harness.core.waiting import wait_until
 from harness.wire.messages import Traffic, WireError
 from harness.wire.rules import Api
-
-from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 

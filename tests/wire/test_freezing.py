@@ -8,16 +8,14 @@ import pytest
 
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
-
-from .broker import WITHIN_S, request, response
+from tests.wire.broker import WITHIN_S, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.wire.messages import Hit
-
-    from .broker import Client
-    from .conftest import Bench
+    from tests.wire.broker import Client
+    from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 

@@ -12,15 +12,14 @@ import zstandard
 from harness.wire import inflating
 from harness.wire.codec import Produce, UndecodableError, decode, read_batches
 from harness.wire.rules import Action, Api, Direction, Rule
-
-from . import kafka_frames as kf
-from .broker import ScriptedBroker
-from .test_contents import KafkaLike, produce
+from tests.wire import kafka_frames as kf
+from tests.wire.broker import ScriptedBroker
+from tests.wire.test_contents import KafkaLike, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 COMPRESSED = ("gzip", "snappy", "lz4", "zstd")
 GIGABYTES = 4

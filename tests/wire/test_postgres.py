@@ -19,16 +19,14 @@ from harness.wire import postgres
 from harness.wire.frames import NotAFrameError
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Direction, How, Rule, RuleError
-
-from .broker import WITHIN_S, read_exactly
+from tests.wire.broker import WITHIN_S, read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from harness.core.history import Event
-
-    from .conftest import WireProcess
+    from tests.wire.conftest import WireProcess
 
 KEYS = (f"db{number:06x}" for number in itertools.count(1))
 READY = b"Z" + struct.pack(">i", 5) + b"I"

@@ -16,9 +16,8 @@ from harness.core.waiting import wait_until
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Rule
-
-from .broker import WITHIN_S, Client, ScriptedBroker, request, response
-from .conftest import WireProcess
+from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
+from tests.wire.conftest import WireProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from harness.wire import frames
 from harness.wire.rules import Action, Api, ArmedRule, Direction, FreezeScope, Header, Rule, RuleError, is_prefix
-
-from . import kafka_frames as kf
-from .broker import request
+from tests.wire import kafka_frames as kf
+from tests.wire.broker import request
 
 PLAIN = Rule("r", Action.HOLD)
 

@@ -8,11 +8,10 @@ import pytest
 
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, After, Api, Direction, How, Rule
-
-from .broker import WITHIN_S, corr_of, request, response
+from tests.wire.broker import WITHIN_S, corr_of, request, response
 
 if TYPE_CHECKING:
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 

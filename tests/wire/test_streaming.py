@@ -15,15 +15,14 @@ import pytest
 from harness.core.waiting import wait_until
 from harness.wire.messages import Route
 from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
-
-from .broker import WITHIN_S, ScriptedBroker, corr_of, request, response
-from .conftest import WireProcess
+from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+from tests.wire.conftest import WireProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 MEGABYTES = 1 << 20
 

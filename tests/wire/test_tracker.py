@@ -11,8 +11,7 @@ from harness.core import events as kinds
 from harness.wire import codec
 from harness.wire.rules import Api, Direction
 from harness.wire.tracker import NOTHING, FetchSession, Insight, Tracker
-
-from . import kafka_frames as kf
+from tests.wire import kafka_frames as kf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

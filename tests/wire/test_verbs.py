@@ -12,14 +12,13 @@ import pytest
 from harness.core.waiting import wait_until
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Direction, How, Rule
-
-from .broker import WITHIN_S, Client, ScriptedBroker, request, response
+from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from .conftest import Bench
+    from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 

@@ -1,0 +1,1 @@
+"""Proves that reports are complete, exact, and harmless whatever a record id holds."""

@@ -1,0 +1,1 @@
+"""Proves what a runtime says of its nodes: who started, who died, of what, and that nothing stays."""

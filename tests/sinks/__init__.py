@@ -1,0 +1,1 @@
+"""Proves that a sink is read as it was written."""
