@@ -5,15 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
-import uuid
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from filelock import FileLock, Timeout
 
 import harness
 from harness.interfaces import EnvironmentFailure
@@ -26,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-PREFIX: Final = "lostack-spark-"
-LOCKED: Final = ".lock"
 LOCAL: Final = "local[*]"
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -61,14 +54,15 @@ def spark_session(
         raise EnvironmentFailure("a Spark session is open in this process already; end it first")
     install = ensure_spark(say)
     local = master.startswith("local")
-    folder, lock = _own_folder()
-    settings = {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **(conf or {})}
+    settings = {**SETTINGS, **(conf or {})}
     if not local:
         settings["spark.jars"] = ",".join(str(jar.absolute()) for jar in (*install.connector, *jars))
         settings["spark.executorEnv.PYSPARK_PYTHON"] = sys.executable
     before, path_before = dict(os.environ), list(sys.path)
     try:
-        with ProcessRuntime(directory=folder) as runtime:
+        with ProcessRuntime() as runtime:
+            folder = runtime.directory
+            settings.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
             gateway = start_gateway(runtime, install, work=folder, conf={"spark.master": master, **settings}, jars=jars,
                                     memory_mb=memory_mb)  # fmt: skip
             os.environ.update({**install.env, **gateway.env, "PYTHONPATH": _python_path()})
@@ -92,26 +86,6 @@ def spark_session(
         os.environ.clear()
         os.environ.update(before)
         sys.path[:] = path_before
-        shutil.rmtree(folder, ignore_errors=True)
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
-
-
-def _own_folder() -> tuple[Path, FileLock]:
-    """Make a folder for a session, and remove those of sessions whose process was killed; they are locked while it lives."""
-    place = Path(tempfile.gettempdir())
-    for left in place.glob(f"{PREFIX}*{LOCKED}"):
-        lock = FileLock(left)
-        with contextlib.suppress(OSError, Timeout):  # another user's; or of a session that is open
-            lock.acquire(timeout=0)
-            shutil.rmtree(left.with_suffix(""), ignore_errors=True)
-            left.unlink(missing_ok=True)
-            lock.release()
-    name = place / f"{PREFIX}{uuid.uuid4().hex[:12]}"
-    lock = FileLock(name.with_suffix(LOCKED))
-    lock.acquire()
-    name.mkdir(mode=0o700)
-    return name, lock
 
 
 def _forget(session: SparkSession | None) -> None:

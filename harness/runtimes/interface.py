@@ -84,6 +84,8 @@ class NodeSpec:
     ``env`` is laid over the environment of the harness. ``log`` defaults to ``<runtime's directory>/<name>.log``.
     With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
     ``preload``: modules that a program ``(python, "-m", module, ...)`` imports, itself among them; see :meth:`Runtime.expect`.
+    ``temporary``: the name of a folder that the program, its JVM and its Spark use for temporary files, instead of the one that
+    all nodes of the runtime share. It stays over restarts, until :meth:`Runtime.clear`. A container has such a folder anyway.
     """
 
     name: str
@@ -95,6 +97,7 @@ class NodeSpec:
     log: Path | None = None
     container: ContainerSpec = ContainerSpec()
     preload: tuple[str, ...] = ()
+    temporary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +236,9 @@ class Runtime(Protocol):
 
     def check(self) -> None:
         """Raise EnvironmentFailure where nodes can no longer be watched over."""
+
+    def clear(self, temporary: str) -> None:
+        """Remove a folder for temporary files (:attr:`NodeSpec.temporary`); its programs have ended. Safe to call twice."""
 
     def close(self) -> None:
         """End every node, with whatever it started. Bounded, and safe to call twice."""

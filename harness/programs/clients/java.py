@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,8 +48,10 @@ class Bridge:
 
     def __init__(self, command: Sequence[str]) -> None:
         libc = ctypes.CDLL(None)
+        java, *words = command
+        scratch = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # a JVM does not look at TMPDIR
         self._jvm = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="ascii", bufsize=1,
+            [java, scratch, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="ascii", bufsize=1,
             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - no other thread is here
         )  # fmt: skip
         self._assigned: Callable[[list[int]], Mapping[int, int]] | None = None

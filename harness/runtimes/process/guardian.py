@@ -1,6 +1,6 @@
 """The guardian: the parent of every node. A program of its own, standard library only, one thread.
 
-    python -I -S guardian.py <fd of a socket to the harness> <pid of the harness>
+    python -I -S guardian.py <fd of a socket to the harness> <pid of the harness> <folder for temporary files>
 
 The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env", "cwd", "log", "stdin"}``
 (where ``stdin`` is true a descriptor comes along), ``{"id", "do": "signal", "pid", "signal"}`` and ``{"do": "close"}``.
@@ -13,7 +13,8 @@ Who dies, and what becomes of the nodes:
 
 - A node ends: its whole process group is killed, and ``exited`` is sent when nothing of the group is left.
 - The harness dies, however: the socket ends (and its pidfd turns readable, should a forked copy of the harness keep
-  the socket open). The guardian kills all groups, stopped ones too, and everything else descended from it, and leaves.
+  the socket open). The guardian kills all groups, stopped ones too, and everything else descended from it, removes the
+  folder for temporary files, and leaves.
 - The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that reads the
   group ids from a pipe and does nothing else, kills what the nodes had started.
 - Harness and guardian die at the same instant: likewise.
@@ -484,6 +485,9 @@ def main() -> None:
     harness = socket.socket(fileno=int(sys.argv[1]))
     harness.set_inheritable(False)
     Guardian(harness, int(sys.argv[2])).run()
+    import shutil  # noqa: PLC0415 - it would cost the start-up
+
+    shutil.rmtree(sys.argv[3], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -22,6 +23,7 @@ from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import Exit, NodeStateError, StartError
 from harness.runtimes.logs import tail
 from harness.runtimes.process.processes import group_members, group_running, group_stopped
+from harness.runtimes.process.scratch import Scratch, used_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +182,8 @@ class _Request:
 class ProcessRuntime:
     """Starts nodes as processes of this machine. Thread-safe; a context manager.
 
-    Logs go to ``directory/<node>.log``. ``on_event``: see :data:`harness.runtimes.interface.OnEvent`.
+    Logs go to ``directory/<node>.log``, by default in the folder for temporary files, which goes at the end. ``on_event``: see
+    :data:`harness.runtimes.interface.OnEvent`.
     Raises GuardianDiedError where the guardian does not come up, and from every call after its death.
     """
 
@@ -188,8 +191,9 @@ class ProcessRuntime:
     python = sys.executable
     bind = "127.0.0.1"
 
-    def __init__(self, *, directory: Path, on_event: OnEvent | None = None) -> None:
-        self.directory = directory
+    def __init__(self, *, directory: Path | None = None, on_event: OnEvent | None = None) -> None:
+        self._scratch = Scratch()
+        self.directory = directory or self._scratch.path
         self._on_event = on_event
         self._nodes: dict[str, ProcessNode] = {}
         self._incarnations: dict[str, int] = {}
@@ -203,7 +207,11 @@ class ProcessRuntime:
         self._farewell = False
         self._failure: Exception | None = None
         self._ready = threading.Event()
-        self._spawn_guardian()
+        try:
+            self._spawn_guardian()
+        except BaseException:
+            self._scratch.close()
+            raise
 
     def _spawn_guardian(self) -> None:
         try:
@@ -213,7 +221,7 @@ class ProcessRuntime:
             raise StartError(f"cannot write logs to {self.directory}: {error.strerror}") from error
         self._socket, theirs = socket.socketpair()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_WITHIN_S), 0))
-        command = [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno()), str(os.getpid())]
+        command = [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno()), str(os.getpid()), str(self._scratch.path)]
         with log, theirs:
             self._guardian = subprocess.Popen(
                 command,
@@ -261,7 +269,7 @@ class ProcessRuntime:
             self._preload, self._preload_cwd = preload, Path.cwd()
         command = [self.python, str(FORK_SERVER), str(self._guardian.pid), str(self.directory.absolute()), *preload]
         log = str(self.directory.absolute() / "guardian.log")
-        env = {**os.environ, **ONE_THREAD}
+        env = {**os.environ, **ONE_THREAD, "TMPDIR": str(self._scratch.path)}
         message = {"do": "preload", "argv": command, "env": env, "cwd": str(self._preload_cwd), "log": log}
         self._ask(message, lambda _: None)
 
@@ -283,7 +291,7 @@ class ProcessRuntime:
             "do": "start",
             "node": spec.name,
             "argv": list(spec.argv),
-            "env": {**os.environ, **spec.env},
+            "env": self._environment(spec),
             "cwd": None if spec.cwd is None else str(spec.cwd.absolute()),
             "log": str(node.log_path),
             "stdin": spec.stdin_pipe,
@@ -315,12 +323,23 @@ class ProcessRuntime:
         answer = self._ask({"do": "signal", "pid": node.pid, "signal": int(number)}, signalled)
         return "error" not in answer
 
+    def clear(self, temporary: str) -> None:
+        """Remove a folder for temporary files."""
+        shutil.rmtree(self._scratch.path / temporary, ignore_errors=True)
+
     def close(self) -> None:
         """End every node with whatever it started, and the guardian. Raises GuardianDiedError where that had died."""
         with self._lock:
             if self._closing:
                 return
             self._closing = True
+        try:
+            self._end_all()
+        finally:
+            self._scratch.close()
+        self.check()
+
+    def _end_all(self) -> None:
         with contextlib.suppress(OSError):  # the guardian may be gone
             self._socket.shutdown(socket.SHUT_WR)
         try:
@@ -332,7 +351,6 @@ class ProcessRuntime:
         self._socket.close()
         for node in tuple(self._by_pid.values()):
             self._make_sure(node)
-        self.check()
 
     def __enter__(self) -> Self:
         return self
@@ -355,6 +373,10 @@ class ProcessRuntime:
         if not spec.preload or not known or not here or python != self.python or words[:1] != ["-m"]:
             return {}
         return {"module": words[1], "words": words[2:]}
+
+    def _environment(self, spec: NodeSpec) -> dict[str, str]:
+        env = {**os.environ, "TMPDIR": str(self._scratch.path), **spec.env}
+        return used_by(self._scratch.folder(spec.temporary), env) if spec.temporary else env
 
     # --- bookkeeping --------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.processes import group_members, owner_of, stopped
+from harness.runtimes.process.scratch import NOTICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +46,11 @@ def last_lines(text: str) -> list[str]:
     >>> last_lines("starting\n\nboom\nboom\nboom")
     ['starting', 'boom (3 times)']
     """
-    runs = [(line, len([*same])) for line, same in itertools.groupby(line for line in text.splitlines() if line.strip())]
+
+    def told(line: str) -> bool:
+        return bool(line.strip()) and not line.startswith(NOTICE)
+
+    runs = [(line, len([*same])) for line, same in itertools.groupby(line for line in text.splitlines() if told(line))]
     return [line if count == 1 else f"{line} ({count} times)" for line, count in runs[-TAIL:]]
 
 
@@ -93,6 +98,7 @@ class CommandNode:
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
             name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin,
+            temporary=self.cell_key,
             cwd=None if self.stage.image else self.directory, container=self._container(),
             argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={

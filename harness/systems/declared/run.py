@@ -27,6 +27,7 @@ from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.processes import command_of, local_ports
+from harness.runtimes.process.scratch import NOTICE
 from harness.saved import HISTORY, LOGS
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
@@ -286,6 +287,7 @@ class DeclaredRun:
         for node in self._nodes.values():
             if node.started:
                 node.kill()
+                node.runtime.clear(self.cell.key)
         self._lease.close()
         if self._on_wire:
             self.deployed.wire.close_cell(self.cell.id)
@@ -521,7 +523,7 @@ class DeclaredRun:
     def _rows(self) -> Sequence[str]:
         if self._results is None:
             return ()
-        rows = self._results.rows()
+        rows = [row for row in self._results.rows() if not row.startswith(NOTICE)]
         return [row for row in rows if self._id_in(row) is not None] if self._pipeline.output.kind in FREE_TEXT else rows
 
     def _check_ids(self, what: str, found: Sequence[tuple[str | None, object]], seen: Sequence[str]) -> None:

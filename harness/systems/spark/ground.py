@@ -155,12 +155,18 @@ class ProcessSparkGround:
         lease = PortLease(3)
         port, page, other_page = lease.ports
         url = f"spark://127.0.0.1:{port}"
-        conf = {"spark.executor.extraClassPath": ":".join(str(jar) for jar in self.install.connector)}
+        scratch = folder.absolute() / SCRATCH
+        scratch.mkdir(parents=True, exist_ok=True)
+        conf = {
+            "spark.executor.extraClassPath": ":".join(str(jar) for jar in self.install.connector),
+            "spark.executor.defaultJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        }
 
         def spec(role: str, main: str, *words: str) -> NodeSpec:
-            argv = (str(self.install.java), *DAEMON, *self.install.jvm_flags, "-cp", self.install.classpath, main, *words)
+            flags = (*DAEMON, *self.install.jvm_flags, f"-Djava.io.tmpdir={scratch}")
+            argv = (str(self.install.java), *flags, "-cp", self.install.classpath, main, *words)
             env = {**self.install.env, "SPARK_WORKER_DIR": str(folder.absolute() / "work"),
-                   "SPARK_LOCAL_DIRS": str(folder.absolute() / SCRATCH)}  # fmt: skip
+                   "SPARK_LOCAL_DIRS": str(scratch)}  # fmt: skip
             return NodeSpec(f"{key}-{role}", role, argv, env, log=logs / f"{role}.log")
 
         return Servers(

@@ -1,0 +1,78 @@
+"""A temporary folder of one's own, which goes when its owner does, however that ends.
+
+Programs that are killed leave behind what they unpacked or spilled (native libraries of a JVM, Spark's blocks). What the harness
+starts is told to put that here, instead of into the system's temporary folder where nobody would ever look for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX: Final = "lostack-tmp-"
+NOTICE: Final = "Picked up JAVA_TOOL_OPTIONS: "
+"""How the line begins that a JVM prints about them; no program of the user's has said it."""
+FRESH_S: Final = 60.0
+"""A folder younger than this may be about to be locked by its owner."""
+
+
+class Scratch:
+    """A temporary folder, locked for as long as this process lives. Its path is short: a socket's may have 107 bytes.
+
+    Folders whose owner is gone are removed when the next one is made.
+    """
+
+    def __init__(self) -> None:
+        place = Path(tempfile.gettempdir())
+        for left in place.glob(f"{PREFIX}*"):
+            _remove_unowned(left)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def folder(self, name: str) -> Path:
+        """Return a folder in it, made where it is not there yet."""
+        made = self.path / name
+        made.mkdir(exist_ok=True)
+        return made
+
+    def close(self) -> None:
+        """Remove it. Safe to call twice."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which programs, their JVMs and their Spark use a folder for temporary files.
+
+    A JVM says on its standard error which options it has picked up here; see :data:`NOTICE`.
+
+    >>> used_by(Path("/t"), {"JAVA_TOOL_OPTIONS": "-ea"})["JAVA_TOOL_OPTIONS"]
+    '-ea -Djava.io.tmpdir=/t'
+    """
+    options = f"{env.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={folder}".strip()
+    return {**env, "TMPDIR": str(folder), "SPARK_LOCAL_DIRS": str(folder), "JAVA_TOOL_OPTIONS": options}
+
+
+def _remove_unowned(folder: Path) -> None:
+    """Remove a folder that no living process has locked."""
+    with contextlib.suppress(OSError):  # another user's, or removed just now
+        if time.time() - folder.stat().st_mtime < FRESH_S:
+            return
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
