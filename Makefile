@@ -12,7 +12,7 @@ UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
 # the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
 LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
-.PHONY: help run test test-fast regressions images lint bench lock clean set-up
+.PHONY: help run test test-fast test-real test-all test-rest slice regressions images lint bench lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -20,11 +20,22 @@ help:  ## show this
 run: $(READY)  ## the main job against a real Kafka and Spark, with its report (ARGS="--suite night" for all)
 	@$(BIN)/lostack run $(ARGS)
 
-test: $(READY)  ## pure tests, wire tests, real-broker cells
-	@$(BIN)/python -m pytest $(ARGS)
+test-fast: $(READY)  ## what needs no broker, no Spark, no server and no container: 3 minutes
+	@$(BIN)/python -m pytest tests --tier fast -n auto --dist worksteal $(ARGS)
 
-test-fast: $(READY)  ## what needs no broker, no Spark and no container
-	@$(BIN)/python -m pytest -m "not kafka and not spark and not docker" $(ARGS)
+test: test-fast test-real  ## that, and what must hold of every commit on a real Kafka and Spark: 15 minutes
+
+test-real: $(READY)
+	@$(BIN)/python -m pytest --tier core --lostack-suite core $(ARGS)
+
+test-all: test test-rest  ## everything, cells of the night and containers among them: an hour and more
+
+test-rest: $(READY)
+	@$(BIN)/python -m pytest --tier rest --lostack-suite night $(ARGS)
+
+slice: $(READY)  ## a tenth of what test-all has besides: the one due at this commit, or SLICE=3 SEED=2
+	@set -e; read -r number seed < <($(BIN)/python -m tests.due slice); \
+	$(BIN)/python -m pytest --slice $${SLICE:-$$number} --lostack-suite night --lostack-seed $${SEED:-$$seed} $(ARGS)
 
 regressions: $(READY)  ## try the corpus of published bugs: bad versions convicted, good ones acquitted
 	@$(BIN)/lostack regressions $(ARGS)

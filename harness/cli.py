@@ -207,6 +207,20 @@ def _tell_dry_run(dry: CellResult) -> ExitCode:
     return ExitCode.KEPT
 
 
+@app.command()
+def fetch(
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Systems, e.g. kafka spark; the default ones, where none is named.")
+    ] = None,
+) -> None:
+    """Fetch what systems need, ahead of a run: jars checked by sha256, class-data archives, servers."""
+    for name in systems or registry.DEFAULT_SYSTEMS:
+        registry.systems("process", name)
+    with make_progress(sys.stdout) as progress:
+        for name in systems or registry.DEFAULT_SYSTEMS:
+            registry.system(name).prepare(progress.say)
+
+
 @app.command("list")
 def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients = None, as_json: AsJson = False) -> None:
     """Show every cell with what theory predicts, and those that do not apply with their reason."""

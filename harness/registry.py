@@ -46,6 +46,15 @@ A system that nobody names here has the first one.
 T = TypeVar("T")
 
 
+def engines() -> tuple[str, ...]:
+    """Return the systems that are run only where they are named, and fetched only then: all but the default ones and ours.
+
+    >>> engines()
+    ()
+    """
+    return tuple(name for name in SYSTEMS if name not in {*DEFAULT_SYSTEMS, "memory"})
+
+
 def runs(system: str, scenario: Scenario) -> bool:
     """Whether a system can run a scenario's pipeline, on what it needs under it."""
     system = system_name(system)

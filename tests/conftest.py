@@ -18,6 +18,8 @@ from tests.containers import engine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+pytest_plugins = ("tests.tiers", "tests.leftovers", "tests.timing")
+
 settings.register_profile("quick", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quick")

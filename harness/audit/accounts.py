@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 CELL_FOLDER: Final = rf"^(?:file:)?/*(/.*)/(?:history/.*|{re.escape(PLAN_FILE)})$"
 """A cell is the folder around ``history``, and what it was planned to be lies beside it."""
 TYPES: Final = {"b": "boolean", "i": "long", "u": "long", "f": "double", "O": "string"}
-SHARDS: Final = 64
 
 
 def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
@@ -59,7 +58,7 @@ def _files(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
     wanted = f"{{*.jsonl,{PLAN_FILE}}}"
     reader = spark.read.format("binaryFile").option("pathGlobFilter", wanted).option("recursiveFileLookup", "true")
     files = reader.load([str(folder.absolute()) for folder in folders]).select("path", "content")
-    return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1)).repartition(SHARDS, "folder")
+    return files.withColumn("folder", f.regexp_extract("path", CELL_FOLDER, 1))
 
 
 def _account(files: pd.DataFrame) -> tuple[str, Account, int, int]:

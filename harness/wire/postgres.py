@@ -95,7 +95,7 @@ def parameters(startup: bytes) -> dict[str, str]:
     {'user': 'me'}
     """
     words = startup[START_BYTES:].decode("utf-8", "replace").split("\0")
-    return dict(zip(words[::2], words[1::2], strict=False)) if words else {}
+    return {name: value for name, value in zip(words[::2], words[1::2], strict=False) if name}  # an empty name ends the list
 
 
 def message(head: bytes) -> tuple[int, int]:

@@ -57,6 +57,7 @@ def test_the_driver_dies_with_a_killed_harness() -> None:
         program.wait()
 
 
+@pytest.mark.rest
 def test_a_session_leaves_nothing_and_another_can_follow() -> None:
     """JVM and folder are gone, the environment is as before, and a second session starts in the same process."""
     here = set(Path.cwd().iterdir())
@@ -77,6 +78,7 @@ print(found.lost, found.duplicated, found.phantom, flush=True)
 """
 
 
+@pytest.mark.rest
 def test_on_a_cluster(tmp_path: Path) -> None:
     """A standalone master with two workers: the counts are right."""
     pq.write_table(pa.table({"id": [*range(100, 100_000), 500, 100_000]}), tmp_path / "a.parquet")
@@ -91,6 +93,7 @@ def test_on_a_cluster(tmp_path: Path) -> None:
     assert done.stdout == "100 1 1\n", done.stderr[-2000:]
 
 
+@pytest.mark.rest
 def test_a_master_that_is_not_there_is_one_line() -> None:
     """A standalone master nobody listens for: an error within the time-out, and no JVM left."""
     program = (

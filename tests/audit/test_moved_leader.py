@@ -14,7 +14,7 @@ from harness.core.scenario import Deployment
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 RECORDS, VALUE = 40, b"v" * 900_000
 """Several fetches of eight megabytes, so that the leader dies between two of them."""
 

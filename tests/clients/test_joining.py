@@ -15,7 +15,7 @@ from harness.programs.consuming import POLL_S
 if TYPE_CHECKING:
     from harness.systems.kafka.system import KafkaDeployed
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 GROUPS = 5
 
 

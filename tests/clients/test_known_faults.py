@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 
 
 def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(kafka: KafkaDeployed) -> None:

@@ -14,7 +14,7 @@ from tests.trust.test_trust import Silent
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(240)]
 
 CELLS = {
     "confluent-kafka": (

@@ -1,16 +1,19 @@
-"""The examples in the docstrings of the core are true."""
+"""The examples in docstrings are true: those of the harness, and those of the tests' own tools."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
-import harness.core
-
-MODULES = sorted(module.name for module in pkgutil.iter_modules(harness.core.__path__, "harness.core."))
+ROOT = Path(__file__).parents[2]
+FILES = [file for folder in ("harness", "scenarios", "tests") for file in sorted((ROOT / folder).rglob("*.py"))]
+MODULES = [
+    ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    for file in FILES if file != Path(__file__) and "\n    >>> " in file.read_text(encoding="utf-8")
+]  # fmt: skip
 EXAMPLES_LEAST = 10
 
 

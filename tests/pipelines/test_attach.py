@@ -162,6 +162,7 @@ def what_is_there(at: str) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.kafka
+@pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path: Path) -> None:
     """The fault is exact, the verdict as ever; the broker is killed by nobody; its own topic stays, ours are gone again."""
@@ -192,6 +193,7 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
 
 
 @pytest.mark.kafka
+@pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Path) -> None:
     """Refused, and what stands in it still stands there."""
@@ -205,6 +207,7 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
 
 
 @pytest.mark.kafka
+@pytest.mark.rest
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("broker", [1], indirect=True)
 def test_a_projects_conftest_decides_where_its_pipelines_run(broker: str, tmp_path: Path) -> None:

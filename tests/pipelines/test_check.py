@@ -71,6 +71,7 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
     assert twice.judgement.account.duplicated == {twice.plan.target}
 
 
+@pytest.mark.rest
 def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_path: Path) -> None:
     """The consumer gives up where its commit fails; a supervisor starts it, and its promise is judged over both lives."""
     point = "broker-crash-before-position"
@@ -79,6 +80,7 @@ def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_
     assert not found.judgement.account.lost
 
 
+@pytest.mark.rest
 def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path) -> None:
     """Java's client is idempotent unless told otherwise: a repeated request is absorbed, a restarted producer is not."""
     points = ("ack-lost", "producer-crash-before-ack")
@@ -95,8 +97,8 @@ def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path
     "case",
     [
         ("commit-before-work", "commit-ack-lost", Select.TARGET, None),
-        ("one-ack-no-retries", "request-lost", Select.TARGET, None),
-        ("no-cursor", "producer-crash-before-ack", None, Select.THROUGH_TARGET),
+        pytest.param(("one-ack-no-retries", "request-lost", Select.TARGET, None), marks=pytest.mark.rest),
+        pytest.param(("no-cursor", "producer-crash-before-ack", None, Select.THROUGH_TARGET), marks=pytest.mark.rest),
     ],
 )
 def test_a_mistake_is_convicted(
@@ -124,6 +126,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
 ]
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("case", MISTAKES, ids=[case[0] for case in MISTAKES])
 def test_a_mistake_is_convicted_and_its_twin_is_not(
     system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, set[str], set[str]]
@@ -141,6 +144,7 @@ def test_a_mistake_is_convicted_and_its_twin_is_not(
     assert twin.verdict.kind is Kind.KEPT, twin.verdict.reason
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(("name", "point"), [
     ("auto-commit", "commit-lost"), ("commit-before-work", "commit-ack-lost"), ("one-ack-no-retries", "request-lost"),
     ("no-cursor", "producer-crash-before-ack"),
@@ -152,6 +156,7 @@ def test_the_right_twin_of_a_mistake_is_kept(system: DeclaredSystem, tmp_path: P
     assert twin.verdict.fired == 1
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(("name", "point"), [
     ("exactly-once", "transaction-crash-before-commit-ack"),  # confluent-kafka
     ("ingest", "producer-crash-before-ack"),  # by HTTP
@@ -167,6 +172,7 @@ def test_every_way_in_and_out(system: DeclaredSystem, tmp_path: Path, name: str,
     assert not found.judgement.account.lost
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("shell", [False, True])
 def test_a_failpoint_in_the_users_program(system: DeclaredSystem, tmp_path: Path, shell: bool) -> None:
     """Between recording and commit, where no wire sees anything: recorded twice. Below a shell it is the same stage."""
@@ -187,6 +193,7 @@ def test_a_failpoint_in_the_users_program(system: DeclaredSystem, tmp_path: Path
     assert not found.judgement.account.lost
 
 
+@pytest.mark.rest
 def test_who_skips_a_record_in_silence_is_convicted_of_that(system: DeclaredSystem, tmp_path: Path) -> None:
     """Without any fault: one lost, delivered and not recorded; and what is advised concerns the consumer, not the producer."""
     shutil.copytree(EXAMPLES / "orders", tmp_path, dirs_exist_ok=True)
@@ -203,6 +210,7 @@ def test_who_skips_a_record_in_silence_is_convicted_of_that(system: DeclaredSyst
     assert "It works" not in said
 
 
+@pytest.mark.rest
 def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) -> None:
     """Everything recorded since the last commit is recorded again, the target among it."""
     found = check(system, tmp_path, EXAMPLES / "mistakes" / "auto-commit" / "pipeline.toml", "commit-lost")["commit-lost"]
@@ -214,6 +222,7 @@ def test_auto_commit_is_no_at_most_once(system: DeclaredSystem, tmp_path: Path) 
 ORDERS = (EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -251,6 +260,7 @@ BAD_RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("case", BAD_RUNS.values(), ids=BAD_RUNS)
 def test_a_run_that_is_no_good_says_so(
     system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, str, str, Kind, str]
@@ -271,6 +281,7 @@ def test_a_run_that_is_no_good_says_so(
     assert said in found.verdict.reason
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(("setting", "said"), [
     ('security_protocol="SSL"', "a run's listeners have no TLS"),
     ('security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_plain_username="a", sasl_plain_password="b"',

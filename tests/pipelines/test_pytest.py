@@ -60,6 +60,7 @@ def test_a_mistake_is_one_line(project: Path, mark: str, said: str) -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.rest
 @pytest.mark.timeout(400)
 def test_a_broken_promise_fails_its_case(project: Path) -> None:
     """Kept passes, broken fails with path and fix, what does not apply is skipped with its reason; all in JUnit.

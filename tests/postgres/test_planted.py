@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Scenario
     from harness.saved import CellResult
 
-pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.postgres, pytest.mark.timeout(300)]
 AT_COMMIT = """
 CREATE FUNCTION lie() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {lie} RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER lie AFTER INSERT ON results DEFERRABLE INITIALLY DEFERRED FOR EACH ROW

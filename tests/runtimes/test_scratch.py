@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEAVES_A_FILE = (
     sys.executable, "-c",
-    "import os, pathlib as p, tempfile; p.Path(tempfile.gettempdir(), 'left').touch(); print(os.environ.get('JAVA_TOOL_OPTIONS'))",
+    "import os, tempfile as t; open(t.gettempdir() + '/left', 'w').close(); print(os.environ.get('JAVA_TOOL_OPTIONS'))",
 )  # fmt: skip
 WAITS = f"""
 import sys

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Scenario
     from harness.saved import CellResult
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(240)]
 
 HARMLESS = (Latency(Stream.DOWNSTREAM, 1),)
 CLAIMS = {Effect.LATE: 5.0, Effect.SILENT: 0.0, Effect.CUT: 1.0, Effect.SLOW: 1.0, Effect.SLICED: 3.0}

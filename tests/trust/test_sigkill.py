@@ -21,10 +21,17 @@ from harness.saved import CELLS, HISTORY, load_run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from _pytest.mark.structures import ParameterSet
+
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300), pytest.mark.usefixtures("spark_set_up")]
 
 GONE_S = 5.0
 MOMENTS = [round(random.Random(number).uniform(0.3, 9.0), 2) for number in range(10)]
+
+
+def rarely(moments: Sequence[float]) -> list[ParameterSet]:
+    """Return moments that not every commit is tested at."""
+    return [pytest.param(moment, marks=pytest.mark.rest) for moment in moments]
 
 
 def ours(reports: Path) -> list[psutil.Process]:
@@ -95,7 +102,7 @@ def assert_nothing_left(reports: Path, offspring: Sequence[psutil.Process] = ())
             continue
 
 
-@pytest.mark.parametrize("moment_s", MOMENTS[:5])
+@pytest.mark.parametrize("moment_s", [*MOMENTS[:2], *rarely(MOMENTS[2:5])])
 def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of the harness at a random moment: the guardian ends brokers, wire and programs."""
     with started(tmp_path) as process:
@@ -105,7 +112,7 @@ def test_sigkill_of_the_harness_leaves_nothing(tmp_path: Path, moment_s: float) 
         assert_nothing_left(tmp_path, offspring)
 
 
-@pytest.mark.parametrize("moment_s", MOMENTS[5:])
+@pytest.mark.parametrize("moment_s", [*MOMENTS[5:7], *rarely(MOMENTS[7:])])
 def test_sigkill_of_a_guardian_leaves_nothing_and_is_reported(tmp_path: Path, moment_s: float) -> None:
     """SIGKILL of a guardian: the kernel ends its nodes, and the run fails as an environment error, never as kept."""
     with started(tmp_path) as process:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Evidence
     from harness.saved import CellResult
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.spark, pytest.mark.timeout(600)]
 
 KILL = killed_at("before-commit-log")
 
