@@ -68,12 +68,12 @@ def _files() -> set[Path]:
 
 
 def _processes() -> list[psutil.Process]:
-    """Return the living processes that this session has started, itself and the workers of pytest-xdist aside."""
+    """Return the living processes that this session has started; the workers of pytest-xdist have ended."""
     mine, found = os.environ[VARIABLE], []
     for process in psutil.process_iter():
         try:
             ours = process.environ().get(VARIABLE) == mine and process.pid != os.getpid()
-            if ours and process.status() != psutil.STATUS_ZOMBIE and "PYTEST_XDIST_WORKER" not in process.environ():
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:  # it has just ended, or is somebody else's
             continue

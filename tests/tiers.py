@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 SLICES = 10
 SEEDS = 10
 REST = "rest"
+QUICK = ("-p", "no:hypothesispytest")
+"""For sessions of pytest within tests: that plugin alone takes two seconds to import."""
 _REAL = ("kafka", "spark", "postgres", "browser")
 _CELL = "lostack_cell"
 

@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.tiers import QUICK
+
 ROOT = Path(__file__).parents[2]
 CONFTEST = f"""
 import sys
@@ -35,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--lostack-system", "memory", *words],
+        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", "--lostack-system", "memory", *words],
         cwd=folder, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.tiers import QUICK
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TEST = """
 import pytest
@@ -23,7 +25,7 @@ def test_delivery(lostack_delivery):
 def session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *(() if "cacheprovider" in words else ("-p", "no:cacheprovider")),
+        [sys.executable, "-m", "pytest", *QUICK, *(() if "cacheprovider" in words else ("-p", "no:cacheprovider")),
          "--rootdir", str(folder), *words],
         cwd=folder, capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,25 +70,31 @@ def test_programs_put_temporary_files_into_a_folder_of_the_runtimes(place: Path,
 
 @pytest.mark.parametrize("both", [False, True])
 def test_a_killed_harness_leaves_no_temporary_folder(place: Path, tmp_path: Path, both: bool) -> None:
-    """The guardian removes it; where it was killed at the same instant the next runtime does, once the folder is not fresh."""
+    """The guardian removes it; where that was killed at the same instant its second does."""
     program = subprocess.Popen([sys.executable, "-c", WAITS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert program.stdout is not None
         guardian = int(program.stdout.readline())
         [left] = folders(place)
         if both:
-            os.kill(guardian, signal.SIGSTOP)
             os.kill(guardian, signal.SIGKILL)
         program.kill()
         program.wait()
-        if both:
-            old = left.stat().st_mtime - 2 * FRESH_S
-            os.utime(left, (old, old))
-            Scratch().close()
         wait_until(lambda: not left.exists(), within_s=20, because="its temporary folder to be gone")
     finally:
         program.kill()
         program.communicate()
+
+
+def test_where_all_three_are_killed_the_next_runtime_removes_it(place: Path) -> None:
+    """Once it is not fresh: its owner may be about to lock it."""
+    left = place / f"{PREFIX}left"
+    left.mkdir()
+    Scratch().close()
+    assert folders(place) == [left]
+    os.utime(left, (time.time() - 2 * FRESH_S,) * 2)
+    Scratch().close()
+    assert not folders(place)
 
 
 def test_a_folder_whose_owner_lives_is_let_alone(place: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.tiers import ROOT
+from tests.tiers import QUICK, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +38,8 @@ def session(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(test, encoding="utf-8")
     (folder / "tmp").mkdir()
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), "LOSTACK_LEFTOVERS_S": "0.5"}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"], cwd=folder, env=env, capture_output=True,
-        text=True, timeout=120, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("what", LEAVES)

@@ -13,7 +13,7 @@ import pytest
 
 from harness import registry
 from harness.core.scenario import Suite
-from tests.tiers import ROOT, SEEDS, SLICES, chosen, due, slice_of
+from tests.tiers import QUICK, ROOT, SEEDS, SLICES, chosen, due, slice_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def selected(project: Path, *words: str) -> list[str]:
 def session(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest there."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words], cwd=project, capture_output=True, text=True,
+        [sys.executable, "-m", "pytest", *QUICK, "-p", "no:cacheprovider", *words], cwd=project, capture_output=True, text=True,
         timeout=120, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 

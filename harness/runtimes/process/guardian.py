@@ -16,7 +16,7 @@ Who dies, and what becomes of the nodes:
   the socket open). The guardian kills all groups, stopped ones too, and everything else descended from it, removes the
   folder for temporary files, and leaves.
 - The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that reads the
-  group ids from a pipe and does nothing else, kills what the nodes had started.
+  group ids from a pipe and does nothing else, kills what the nodes had started and removes the folder for temporary files.
 - Harness and guardian die at the same instant: likewise.
 
 A program that leaves its process group by itself and loses its parent becomes the guardian's child (subreaper); it is
@@ -470,6 +470,7 @@ def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
                 (groups.add if line[:1] == b"+" else groups.discard)(int(line[1:]))
         for group in groups:
             kill_group(group)
+        remove_temporary()
     finally:
         os._exit(0)
 
@@ -480,14 +481,19 @@ def read_all(fd: int) -> bytes:
         return file.read()
 
 
+def remove_temporary() -> None:
+    """Remove the folder for temporary files of the nodes, which have ended."""
+    import shutil  # noqa: PLC0415 - it would cost the start-up
+
+    shutil.rmtree(sys.argv[3], ignore_errors=True)
+
+
 def main() -> None:
     """Serve the harness on the inherited socket."""
     harness = socket.socket(fileno=int(sys.argv[1]))
     harness.set_inheritable(False)
     Guardian(harness, int(sys.argv[2])).run()
-    import shutil  # noqa: PLC0415 - it would cost the start-up
-
-    shutil.rmtree(sys.argv[3], ignore_errors=True)
+    remove_temporary()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ FRESH_S: Final = 60.0
 class Scratch:
     """A temporary folder, locked for as long as this process lives. Its path is short: a socket's may have 107 bytes.
 
-    Folders whose owner is gone are removed when the next one is made.
+    The guardian of a runtime removes it where the harness is killed. What is left where all are killed goes with the next one.
     """
 
     def __init__(self) -> None:
