@@ -19,9 +19,9 @@ from harness.core.cell import DEFAULT_RECORDS
 from harness.core.history import HistoryError
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Suite
 from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.core.verdict import UNCLEAN, Kind
 from harness.interfaces import EnvironmentFailure
-from harness.pipelines.declaration import DeclarationError, RepeatedIdError
+from harness.pipelines.declaration import EXPECTABLE, DeclarationError, RepeatedIdError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
 from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, publish, run_directory, write_reports
@@ -198,11 +198,15 @@ def _tell_dry_run(dry: CellResult) -> ExitCode:
     from harness.checking import advice, last_words  # noqa: PLC0415 - as above
 
     saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
+    if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
+        _warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "
+              f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}", saved)  # fmt: skip
+        raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
         _warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry), saved)
         raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind is Kind.BROKEN:
-        _warn(f"without any fault the promise is broken: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
+        _warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
         return ExitCode.BROKEN
     return ExitCode.KEPT
 

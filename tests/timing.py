@@ -1,15 +1,16 @@
 """Where the time goes: ``pytest --times FILE`` writes a table of minutes and processor time, by folder, file and test.
 
 Processor time is that of the whole machine, so that brokers and JVMs count which outlive a test: run it with nothing beside it.
-Under pytest-xdist several tests run at once, and only their own seconds mean something.
+Under pytest-xdist several tests run at once: there it is that of the worker, and of what it has started and buried.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -47,10 +48,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return done
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let a worker of pytest-xdist tell its controller."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["spent"] = session.config.stash[_SPENT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker tells."""
+    node.config.stash[_SPENT].update({test: tuple(spent) for test, spent in node.workeroutput.get("spent", {}).items()})
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write the table."""
     file: Path | None = config.getoption("--times")
-    if file is not None:
+    if file is not None and not hasattr(config, "workeroutput"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(table(config.stash[_SPENT]), encoding="utf-8")
 
@@ -84,5 +97,7 @@ def _count(config: pytest.Config, what: str, since: tuple[float, float]) -> None
 
 def _now() -> tuple[float, float]:
     """Return seconds, and the processor seconds that the machine has spent."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return time.monotonic(), sum(os.times()[:4])
     cpu = psutil.cpu_times()
     return time.monotonic(), cpu.user + cpu.nice + cpu.system

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 SIGKILL = 9
 SIGTERM = 15
+UNCLEAN = "unclean"
+"""How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
 ENDED = 128 + SIGTERM
 """The exit status of a JVM that was asked to end, and did."""
 
@@ -532,7 +534,8 @@ def _no_sign(plan: Plan, found: Account) -> str | None:
 def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
     parts = ((name, _against(prediction, seen, select)) for name, prediction, seen in _columns(plan, found))
     said = [f"{name}: {text}" for name, text in parts if text]
-    return "the prediction is contradicted: " + "; ".join(said) if said else None
+    unclean = "" if plan.evidence.trigger != "none" else f"{UNCLEAN}, for without a fault "
+    return f"{unclean}the prediction is contradicted: {'; '.join(said)}" if said else None
 
 
 def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from harness.bench import InProgram, OnWire
 from harness.core.cell import Cell, Load, make_load
 from harness.core.identity import Identity
-from harness.core.prediction import Permitted
+from harness.core.prediction import Permitted, Prediction, Zero
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.core.semantics import Anomaly, forbids
 from harness.faults import Drop, Kill, NoFault, Pause
 from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, RepeatedIdError, fill
 from harness.wire.rules import Api, Direction, How
@@ -157,7 +158,7 @@ def failure_points(
     ``requests``: which APIs each role was seen to use (by the dry run), ``processes``: how many of its processes were seen to
     fetch; without them only roles decide. ``attached``: the broker is somebody else's.
     """
-    found = [_scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)]
+    found = [_without_fault(pipeline)]
     for point in _POINTS:
         present = [role for role in point.roles if pipeline.stage(role)]
         for role in present or point.roles[:1]:
@@ -218,6 +219,18 @@ def _alone(point: _Point, role: Role, processes: Mapping[str, int] | None) -> st
     if point.act != "pause" or processes is None or processes.get(role, 0) > 1:
         return None
     return f"the dry run saw one process of the {role} at work: nobody would take over from it"
+
+
+def _without_fault(pipeline: Pipeline) -> Scenario:
+    """Return the scenario of the dry run: what the claim permits must not be seen either, but for what is expected."""
+
+    def predicted(name: Anomaly) -> Prediction:
+        # what is forbidden, the promise judges
+        return Permitted() if name in pipeline.expects or forbids(pipeline.claims, name) else Zero()
+
+    expectation = Predicted(lost=predicted(Anomaly.LOST), duplicated=predicted(Anomaly.DUPLICATED))
+    scenario = _scenario(pipeline, NO_FAULT, NoFault(), "Without a fault nothing may be lost or duplicated.", None)
+    return replace(scenario, expect={pipeline.claims: expectation})
 
 
 def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason: str | None) -> Scenario:

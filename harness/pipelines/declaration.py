@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.core.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.core.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
 from harness.core.scenario import Role
-from harness.core.semantics import Semantic
+from harness.core.semantics import Anomaly, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +24,10 @@ DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 DECLARED_RECORDS = 48
+DEFAULT_RATE = 50.0
+"""Lines a second."""
+EXPECTABLE = ("lost", "duplicated")
+"""What a pipeline may be declared to show without any fault."""
 STAGE, PROCESS = "stage", "process"
 """What a crash ends."""
 LINES = ("id", "key", "position")
@@ -141,13 +145,13 @@ class Stage:
 class Input:
     """How records are offered.
 
-    ``rate`` is lines a second (stdin, http, topic). ``line`` has {id}, {key} and {position} in it. ``url`` (http) is where
-    the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
+    ``rate`` is lines a second (stdin, http and topic only; by default 50). ``line`` has {id}, {key} and {position} in it.
+    ``url`` (http) is where the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
     """
 
     kind: InputKind = InputKind.STDIN
     line: str = DEFAULT_LINE
-    rate: float = 50.0
+    rate: float | None = None
     resend: Resend | None = None
     """None: unacknowledged, but for a pipeline that claims at-most-once."""
     topic: str = ""
@@ -156,8 +160,10 @@ class Input:
     def __post_init__(self) -> None:
         _check_places("input: line", self.line, LINES)
         _check_places("input: url", self.url, PLACES)
-        if self.rate <= 0:
+        if self.rate is not None and self.rate <= 0:
             raise DeclarationError("input: rate is records a second, above 0")
+        if self.rate is not None and self.kind in {InputKind.FILE, InputKind.OWN}:
+            raise DeclarationError(f"input: rate means nothing for kind {self.kind}: the producer has all of it from the start")
         if bool(self.url) != (self.kind is InputKind.HTTP):
             raise DeclarationError("input: kind http needs url, and no other kind has one")
         if self.url and not URL.fullmatch(self.url):
@@ -168,6 +174,11 @@ class Input:
             raise DeclarationError(
                 "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
             )
+
+    @property
+    def pace(self) -> float:
+        """Lines a second."""
+        return DEFAULT_RATE if self.rate is None else self.rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +225,8 @@ class Pipeline:
     records: int = DECLARED_RECORDS
     partitions: int = 3
     drain_s: float = 90.0
+    expects: tuple[str, ...] = ()
+    """What it shows by itself, without any fault: ``lost`` or ``duplicated``, as far as its claim permits that."""
     directory: Path = field(default_factory=Path.cwd)
     file: str = ""
     """The TOML file it was read from, if any."""
@@ -229,6 +242,9 @@ class Pipeline:
             raise DeclarationError(f"partitions: {self.partitions}; a topic has at least one")
         if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
             raise DeclarationError(f"records: {self.records}; a run needs {LEAST_RECORDS} to {MOST_RECORDS}")
+        for name in self.expects:
+            if forbids(self.claims, Anomaly(choice("expects", name, EXPECTABLE))):
+                raise DeclarationError(f"expects: {self.claims} forbids {name}, with or without a fault")
         self._check_stages()
         for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
             if topic and topic not in self.topics:

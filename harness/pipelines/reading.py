@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import tomllib
 from dataclasses import fields
@@ -49,17 +50,26 @@ def read_pipeline(file: Path) -> Pipeline:
 
 
 def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
-    data = {"name": file.resolve().parent.name, **data}
+    data = {"name": _name(file.resolve().parent.name), **data}
     if "topic" in data and "topics" not in data:
         data["topics"] = [data.pop("topic")]
     read: dict[str, Callable[[Any], Any]] = {
         "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
         "stage": _stages, "input": _input, "output": _output, "id": _identity, "records": _whole("records"),
-        "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
+        "partitions": _whole("partitions"), "drain_s": _number("drain_s"), "expects": _texts("expects"),
     }  # fmt: skip
     values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
     values["stages"] = values.pop("stage")
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
+
+
+def _name(folder: str) -> str:
+    """Return the name of a pipeline whose declaration gives it none: its folder's, without what a cell's id cannot have.
+
+    >>> _name("my orders (new)")
+    'my-orders-new'
+    """
+    return re.sub(r"[^\w-]+", "-", folder).strip("-") or "pipeline"
 
 
 def _stages(value: Any) -> tuple[Stage, ...]:

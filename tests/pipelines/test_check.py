@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.saved import CellResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+PROGRAMS = Path(__file__).with_name("programs")
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
@@ -256,6 +257,8 @@ BAD_RUNS = {
     "wrong topic": ("orders", "consumer.py", '"orders",\n', '"ordres",\n', Kind.VOID, "it never fetched any topic of the run"),
     "sink unreachable": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = ["sh", "-c", "echo no way >&2; exit 2"]',
                          Kind.VOID, "the output's command 'sh' ended with status 2: no way"),
+    "each twice": ("orders", "pipeline.toml", "FROM orders ORDER BY rowid", "FROM orders UNION ALL SELECT number FROM orders",
+                   Kind.VOID, "unclean, for without a fault the prediction is contradicted: duplicated: predicted 0, saw"),
     "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.VOID, "is not quiet"),
 }  # fmt: skip
 
@@ -297,3 +300,12 @@ def test_security_that_a_run_does_not_have_is_named(system: DeclaredSystem, tmp_
     found = check(system, tmp_path / "reports", file)["none"]
     assert found.verdict.kind is Kind.VOID
     assert said in found.verdict.reason
+
+
+@pytest.mark.rest
+def test_a_client_that_ends_when_it_is_put_out_has_been_told(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Two consumers with librdkafka's defaults: the woken one is told by its commit's answer, raises, and is started again."""
+    found = check(system, tmp_path, PROGRAMS / "two-consumers" / "pipeline.toml", "zombie-consumer")["zombie-consumer"]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert found.plan.target in found.judgement.account.duplicated

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.core.scenario import NotApplicable
+from harness.core.prediction import Permitted, Zero
+from harness.core.scenario import NotApplicable, Predicted
+from harness.core.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.pipelines.declaration import fill
@@ -77,6 +79,9 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", "ready_within_s = nan\n[output]"), "is not above 0 and finite"),
         (("claims", "partitions = 0\nclaims"), "a topic has at least one"),
         (("claims", "drain_s = 0\nclaims"), "drain_s: 0 is not above 0"),
+        (("claims", 'expects = ["lost"]\nclaims'), "expects: at-least-once forbids lost, with or without a fault"),
+        (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is none; did you mean duplicated?"),
+        (("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"), "rate means nothing for kind own"),
         (('"orders"', '"or ders"'), "is no name of a topic"),
         (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is none; did you mean process?"),
         (('command = "cat"', ""), "the producer has no command and no image"),
@@ -103,6 +108,27 @@ def test_a_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: str) 
     assert said in str(told.value)
     assert str(file) in str(told.value)
     assert "\n" not in str(told.value).rstrip()
+
+
+def test_a_folder_of_any_name_gives_a_pipeline_its_name(tmp_path: Path) -> None:
+    """A cell's id has letters, digits, - and _ only."""
+    folder = tmp_path / "my orders (new)"
+    folder.mkdir()
+    assert read_pipeline(declared(folder, GOOD.replace('name = "mine"\n', ""))).name == "my-orders-new"
+
+
+@pytest.mark.parametrize(("claims", "expects", "allowed"), [
+    ("at-least-once", "", []), ("at-least-once", 'expects = ["duplicated"]', ["duplicated"]),
+    ("at-most-once", "", []), ("at-most-once", 'expects = ["lost"]', ["lost"]), ("exactly-once", "", []),
+])  # fmt: skip
+def test_without_a_fault_only_what_is_expected_may_be_seen(tmp_path: Path, claims: str, expects: str, allowed: list[str]) -> None:
+    """What a claim permits after a fault makes a dry run unclean, unless it is declared; what it forbids, the promise judges."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("at-least-once", claims).replace("claims", f"{expects}\nclaims", 1)))
+    expectation = failure_points(pipeline)[0].expect[pipeline.claims]
+    assert isinstance(expectation, Predicted)
+    for name in ("lost", "duplicated"):
+        open_to_all = name in allowed or forbids(pipeline.claims, Anomaly(name))
+        assert isinstance(getattr(expectation, name), Permitted if open_to_all else Zero), name
 
 
 def test_other_braces_are_left_alone(tmp_path: Path) -> None:

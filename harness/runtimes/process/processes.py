@@ -54,6 +54,12 @@ def command_of(pid: int) -> str:
         return ""
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended; a zombie has."""
+    fields = _stat(Path(f"/proc/{pid}/stat"))
+    return fields is not None and fields[0] not in "ZX"
+
+
 def stopped(pid: int) -> bool:
     """Whether every thread of a process stands still, or it is gone."""
     return all(state in STOPPED for state in thread_states(pid))

@@ -26,7 +26,7 @@ from harness.faults import NoFault
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
-from harness.runtimes.process.processes import command_of, local_ports
+from harness.runtimes.process.processes import command_of, is_alive, local_ports
 from harness.runtimes.process.scratch import NOTICE
 from harness.saved import HISTORY, LOGS
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
@@ -54,6 +54,10 @@ PUT_OUT_S = 75.0
 """Longer than the session time-out that clients have by themselves, 45 s."""
 ELSEWHERE_S = 45.0
 """How long a reader whose position nobody can ask for may take to read on."""
+TELLING = (
+    Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT, Api.JOIN_GROUP, Api.SYNC_GROUP,
+)  # fmt: skip
+"""Whose answers tell a client whether it is a member of its group."""
 REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 IMAGES_PYTHON = "python3"
@@ -104,11 +108,17 @@ class DeclaredBench(KafkaBench):
                    because=f"the group to put out a paused {role} (its session time-out?)")  # fmt: skip
 
     def await_put_out(self, node: Target) -> None:
-        """Wait until the process has been told that it is no member any more, and has become one again, if it does at once."""
-        since = time.monotonic_ns()
+        """Wait until the process has been told that it is no member any more, and has become one again, if it does at once.
+
+        It was put out before it was woken: so any answer to it about its membership says so, and so does its end.
+        """
+        since, victim = time.monotonic_ns(), self._victim or 0
+
+        def ended() -> bool:
+            return not is_alive(victim)
 
         def answered(*apis: Api) -> bool:
-            ports = local_ports(self._victim or 0)
+            ports = local_ports(victim)
             conns = {e["conn"] for e in self.seen() if e["event"] == kinds.CONN and e.get("peer") in ports}
             labels = {api.label for api in apis}
             return any(
@@ -117,10 +127,10 @@ class DeclaredBench(KafkaBench):
             )  # fmt: skip
 
         told = f"the woken {node.name} to be told that it is out of the group"
-        beats = (Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT)
-        wait_until(lambda: answered(*beats), within_s=PUT_OUT_S, because=told, poll_s=0.05)
+        wait_until(lambda: ended() or answered(*TELLING), within_s=PUT_OUT_S, because=told, poll_s=0.05)
         with contextlib.suppress(WaitTimeoutError):  # it does not poll while it waits for what the wire holds
-            wait_until(lambda: answered(Api.SYNC_GROUP), within_s=REJOINS_S, because="it to be a member again", poll_s=0.05)
+            wait_until(lambda: ended() or answered(Api.SYNC_GROUP), within_s=REJOINS_S, because="it to be a member again",
+                       poll_s=0.05)  # fmt: skip
 
     def _crashes_one(self, role: Role) -> bool:
         stage = super().target(role)
@@ -418,18 +428,18 @@ class DeclaredRun:
         given, lines = self._pipeline.input, self.cell.lines()
         match given.kind:
             case InputKind.STDIN:
-                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=given.rate, resend=self._pipeline.resend,
+                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=given.pace, resend=self._pipeline.resend,
                                    history=self.history, seen=self._events)  # fmt: skip
             case InputKind.FILE:
                 return FileFeeder(self._work / "input.txt", lines)
             case InputKind.HTTP:
                 url = fill(given.url, self._values(Role.PRODUCER))
-                return HttpFeeder(url, lines, rate=given.rate, resend=self._pipeline.resend, history=self.history)
+                return HttpFeeder(url, lines, rate=given.pace, resend=self._pipeline.resend, history=self.history)
             case InputKind.OWN:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
-                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=given.rate, history=self.history)
+                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=given.pace, history=self.history)
 
     def _events(self) -> tuple[Event, ...]:
         """What the wire has seen so far."""
