@@ -6,6 +6,7 @@ seconds are granted) is shown, and the session is red. Shared on purpose, and th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.process.scratch import PREFIX, is_owned
 
 VARIABLE: Final = "LOSTACK_TESTS"
 GONE_WITHIN_S: Final = float(os.environ.get("LOSTACK_LEFTOVERS_S", "10"))
@@ -64,7 +66,14 @@ def _left(before: frozenset[Path]) -> list[str]:
 
 
 def _files() -> set[Path]:
-    return {path for path in Path(tempfile.gettempdir()).iterdir() if OURS.fullmatch(path.name)}
+    return {path for path in Path(tempfile.gettempdir()).iterdir() if OURS.fullmatch(path.name) and not _is_in_use(path)}
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether it is a folder of a run beside these tests, which lives."""
+    with contextlib.suppress(OSError):
+        return path.name.startswith(PREFIX) and is_owned(path)
+    return False
 
 
 def _processes() -> list[psutil.Process]:

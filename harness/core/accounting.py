@@ -142,17 +142,27 @@ COPY = ["partition", "epoch", "offset"]
 
 
 def _of(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    return frame[frame["event"].isin(names)]
+    found = np.flatnonzero(frame["event"].isin(names).to_numpy())
+    return frame.take(found) if len(found) else frame.iloc[:0]  # of most kinds a history has none
+
+
+def _joined(one: pd.DataFrame, other: pd.DataFrame, on: list[str], suffixes: tuple[str, str] = ("_x", "_y")) -> pd.DataFrame:
+    """Return the rows of both that agree in ``on``; most often one of them has none, and nothing has to be looked for."""
+    return one.iloc[:0] if one.empty or other.empty else one.merge(other, on=on, suffixes=suffixes)
 
 
 def _marked(base: pd.DataFrame, seen: pd.DataFrame, key: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """For each row of ``base``, whether its key (one numbered column) occurs in ``seen``; -1 never does."""
+    if not len(seen):
+        return np.zeros(len(base), dtype="bool")
     known = seen[key[0]].to_numpy()
     return np.isin(base[key[0]].to_numpy(), known[known >= 0])
 
 
 def _counted(base: pd.DataFrame, seen: pd.DataFrame) -> pd.Series[int]:
     """For each record of ``base``, how many rows of ``seen`` it has."""
+    if not len(seen):
+        return pd.Series(0, index=base.index, dtype="int64")
     found = seen["rid"].to_numpy()
     wanted = base["rid"].to_numpy()
     most = int(max(found.max(initial=0), wanted.max(initial=0))) + 1
@@ -321,7 +331,7 @@ def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -
     table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
     table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
     struck = _of(frame, kinds.RULE)[["cell", "api"]].drop_duplicates()
-    table[flag(Sign.ASKED_AGAIN)] = _marked(table, _of(frame, kinds.ASKED_AGAIN).merge(struck, on=["cell", "api"]), RECORD)
+    table[flag(Sign.ASKED_AGAIN)] = _marked(table, _joined(_of(frame, kinds.ASKED_AGAIN), struck, ["cell", "api"]), RECORD)
     table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
     _add_commit_signs(table, frame)
     nodes, copied = _of(frame, kinds.NODE), _of(frame, kinds.REPLICATED)
@@ -348,12 +358,14 @@ def _add_commit_signs(table: pd.DataFrame, frame: pd.DataFrame) -> None:
 def _from_added(frame: pd.DataFrame) -> pd.DataFrame:
     """Results of copies in partitions that were added while the pipeline ran."""
     added = _of(frame, kinds.ADDED)[["cell", "partition"]].drop_duplicates()
-    return _of(frame, kinds.RECORDED).merge(added, on=["cell", "partition"])
+    return _joined(_of(frame, kinds.RECORDED), added, ["cell", "partition"])
 
 
 def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
     """Whether a copy of the record lay below the flushed offset of its partition when the power was lost."""
     points = _of(frame, kinds.FLUSHED)[["cell", "partition", "offset"]]
+    if points.empty:
+        return np.zeros(len(table), dtype="bool")
     reach = stored[stored["hop"] == "topic"].merge(points, on=["cell", "partition"], suffixes=("", "_flushed"))
     return _marked(table, reach[reach["offset"] < reach["offset_flushed"]], RECORD)
 
@@ -361,6 +373,8 @@ def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> 
 def _replayed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
     """Whether the record lay in batches of more than one incarnation."""
     ranges = _of(frame, kinds.BATCH)[["cell", "partition", "offset", "position", "by"]].drop_duplicates()
+    if ranges.empty:
+        return np.zeros(len(table), dtype="bool")
     at = stored[(stored["hop"] == "topic") & stored["visible"]].drop(columns=["position", "by"])
     in_batch = at.merge(ranges, on=["cell", "partition"], suffixes=("", "_from"))
     in_batch = in_batch[(in_batch["offset"] >= in_batch["offset_from"]) & (in_batch["offset"] < in_batch["position"])]
@@ -393,6 +407,8 @@ def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     outcomes = outcomes_of(frame)
     undone = _marked(visible, outcomes[outcomes["outcome"] == "aborted"], TRANSACTION)
     refusals = _of(frame, kinds.REFUSED)
+    if refusals.empty:
+        return visible[undone]
     doubts = _of(frame, kinds.UNKNOWN).groupby(RECORD, as_index=False)["t"].min()
     refusals = refusals.merge(doubts, how="left", on=RECORD, suffixes=("", "_doubt"))
     clear = refusals[refusals["t_doubt"].isna() | (refusals["t_doubt"] >= refusals["t"])]
@@ -403,6 +419,8 @@ def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
 def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     """Transactions of which some attempts are visible and some are not: ``cell, xid``."""
     known = outcomes_of(frame)
+    if known.empty:
+        return known.assign(cell=None)
     columns = ["cell", "rid", "attempt", "aid", "xid"]
     logged = stored.loc[~stored["stalled"], [*columns, "visible"]]
     only_stalled = stored[stored["stalled"]]
@@ -420,6 +438,8 @@ def phantom(rows: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
     """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there."""
     in_sink = rows[~rows["known"]]
     in_topic = stored[~stored["known"] & (stored["hop"] == "topic")]
+    if in_topic.empty:
+        return in_sink
     place = ["cell", *COPY]
     gone_on = pd.MultiIndex.from_frame(in_topic[place]).isin(pd.MultiIndex.from_frame(in_sink[place]))
     return pd.concat([in_sink, in_topic[~gone_on]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -55,9 +56,10 @@ def chromium(width: int = 1280, height: int = 1000) -> Iterator[Chrome]:
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium's sandbox does not run as root, and the page is our own
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options=options, service=Service(found.driver))
-    driver.set_page_load_timeout(60)
-    try:
-        yield driver
-    finally:
-        driver.quit()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # it leaves some of its own behind
+        driver = Chrome(options=options, service=Service(found.driver, env={**os.environ, "TMPDIR": folder}))
+        driver.set_page_load_timeout(60)
+        try:
+            yield driver
+        finally:
+            driver.quit()

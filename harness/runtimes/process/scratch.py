@@ -65,14 +65,20 @@ def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "TMPDIR": str(folder), "SPARK_LOCAL_DIRS": str(folder), "JAVA_TOOL_OPTIONS": options}
 
 
+def is_owned(folder: Path) -> bool:
+    """Whether a living process has such a folder locked. Raises OSError where the folder is another user's, or gone."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def _remove_unowned(folder: Path) -> None:
     """Remove a folder that no living process has locked."""
-    with contextlib.suppress(OSError):  # another user's, or removed just now
-        if time.time() - folder.stat().st_mtime < FRESH_S:
-            return
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError):
+        if time.time() - folder.stat().st_mtime >= FRESH_S and not is_owned(folder):
             shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(lock)
