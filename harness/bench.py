@@ -89,6 +89,16 @@ class Server(Target, Protocol):
         """SIGTERM, and wait until it has handed over what it serves and is gone."""
 
 
+class Stage(Target, Protocol):
+    """A stage of a pipeline that is somebody else's."""
+
+    def tell_to_end(self) -> None:
+        """SIGTERM to all of its processes. Does not wait."""
+
+    def await_end(self) -> None:
+        """Wait until it is gone; after the grace that orchestrators give it is killed."""
+
+
 class Bench(Protocol):
     """The running cell."""
 
@@ -111,6 +121,12 @@ class Bench(Protocol):
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role (``node`` says which, where there are several)."""
+
+    def stage(self, role: Role, node: str | None = None) -> Stage:
+        """Return the stage of a role, as one that can be told to end."""
+
+    def end_input(self) -> None:
+        """Give the producer all records that are left, and the end of its input; wait until it has them."""
 
     def say(self, phase: str, **fields: Any) -> None:
         """Write a ``fault`` event: armed, fired, applied, forgot or healed."""

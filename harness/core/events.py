@@ -122,10 +122,10 @@ UNDECODABLE: Final = "undecodable"
 CELL: Final = "cell"
 """``phase``: begun, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
-"""``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, paused, resumed, replaced
-or exited.
+"""``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, told, paused, resumed,
+replaced or exited.
 
-``asked`` is true where one was told to end (SIGTERM), and did so in order.
+``told``: it was told to end (SIGTERM). ``asked`` is true where one that was told has ended, in order or, after a grace, killed.
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
 ``replaced``: another process has taken its place while it was paused.
 ``stood_by`` is true where the process was there before, with nothing begun, and was told that its turn has come.

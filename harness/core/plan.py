@@ -87,6 +87,7 @@ class Plan:
                 "killed": tuple(Role(role) for role in evidence["killed"]),
                 "paused": tuple(Role(role) for role in evidence["paused"]),
                 "ended": tuple(Role(role) for role in evidence.get("ended", ())),
+                "told": tuple(Role(role) for role in evidence.get("told", ())),
                 "network": _network_from_json(evidence.get("network")),
                 "engine": tuple(evidence.get("engine", ())),
             }),

@@ -63,6 +63,8 @@ class Evidence:
     paused: tuple[Role, ...] = ()
     ended: tuple[Role, ...] = ()
     """The roles whose node must have ended by itself after it, with an error: nobody killed it."""
+    told: tuple[Role, ...] = ()
+    """The roles whose processes must have been told to end (SIGTERM) after it."""
     forgotten: bool = False
     at_target: bool = True
     network: NetworkEvidence | None = None

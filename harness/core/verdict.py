@@ -256,7 +256,8 @@ class Proof:
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
                 if event.get("status") == 0 or self._supervised(event) or self._replaced(event) or _ended_in_order(event):
                     continue
-                if event in self._meant(event.get("role")):
+                was_told = event.get("asked") and event.get("role") in self.plan.evidence.told
+                if was_told or event in self._meant(event.get("role")):
                     continue
                 return f"{event.get('node')} was not healthy after the fault: {_exit(event)}"
         return None
@@ -324,7 +325,8 @@ class Proof:
         if self.fired_at is None:
             return None
         lives = [e for e in self.history.of(kinds.NODE) if e["t"] >= self.fired_at and not self._drained_before(e)]
-        killed = [e for e in lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL]
+        killed = [e for e in lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL and not e.get("asked")]
+        told = [e for e in lives if e.get("phase") == "told"]
         paused = [e for e in lives if e.get("phase") == "paused"]
         if trouble := (
             self._other_than(killed, self.plan.evidence.killed, "killed")
@@ -335,6 +337,7 @@ class Proof:
             or (not_rolled(self.history, self.plan.target, rolled) if (rolled := self.plan.evidence.restarted) else None)
             or (ungrown(self.history, self.plan.target) if self.plan.evidence.grown else None)
             or self._other_than(paused, self.plan.evidence.paused, "paused")
+            or self._other_than(told, self.plan.evidence.told, "told to end")
         ):
             return trouble
         awake = {e.get("node") for e in lives if e.get("phase") == "resumed"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.faults.absent import Absent
 from harness.faults.drop import Drop
+from harness.faults.end_input import EndInput
 from harness.faults.expire import Expire
 from harness.faults.grow import Grow
 from harness.faults.kill import Forget, Kill
@@ -16,13 +17,32 @@ from harness.faults.overtake import Overtake
 from harness.faults.pause import Pause
 from harness.faults.roll import Roll
 from harness.faults.strike import Blow, Strike
+from harness.faults.terminate import Terminate
 from harness.faults.usurp import Usurp
 
-_ALL = (NoFault, Absent, Kill, Drop, Expire, Late, Pause, Usurp, Network, Move, Outlive, Overtake, Roll, Grow, Strike)
+_ALL = (
+    NoFault,
+    Absent,
+    Kill,
+    Drop,
+    Expire,
+    Late,
+    Pause,
+    Usurp,
+    Network,
+    Move,
+    Outlive,
+    Overtake,
+    Roll,
+    Grow,
+    Strike,
+    Terminate,
+    EndInput,
+)
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
-    "FAULTS", "Absent", "Blow", "Drop", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault", "Outlive",
-    "Overtake", "Pause", "Roll", "Strike", "Until", "Usurp",
+    "FAULTS", "Absent", "Blow", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault",
+    "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Until", "Usurp",
 ]  # fmt: skip

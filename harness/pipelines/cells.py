@@ -13,7 +13,7 @@ from harness.core.identity import Identity
 from harness.core.prediction import Permitted, Prediction, Zero
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Anomaly, forbids
-from harness.faults import Drop, Kill, NoFault, Pause
+from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate
 from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, RepeatedIdError, fill
 from harness.wire.rules import Api, Direction, How
 
@@ -110,6 +110,7 @@ class _Point:
     because: str
 
 
+INPUT_ENDS = "input-ends-while-sending"
 _WRITING = (Role.PRODUCER, Role.PROCESSOR)
 _POINTS = (
     _Point("producer-crash-before-send", _WRITING, Api.PRODUCE, REQUEST, "kill",
@@ -132,6 +133,15 @@ _POINTS = (
            "The position behind the record is saved, and the {role} is killed before it learns so."),
     _Point("broker-crash-before-position", CONSUMING, Api.OFFSET_COMMIT, REQUEST, "broker",
            "The broker is killed before it has stored the {role}'s position, and comes back."),
+    _Point("told-to-end-while-sending", _WRITING, Api.PRODUCE, REQUEST, "tell",
+           "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; nothing else is "
+           "done to it. It ends in its own order, and is started again."),
+    _Point("told-to-end-while-reading", CONSUMING, Api.FETCH, RESPONSE, "tell",
+           "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it ends in its own order, and "
+           "is started again."),
+    _Point(INPUT_ENDS, (Role.PRODUCER,), Api.PRODUCE, REQUEST, "end",
+           "The {role}'s request is lost and the connection cut, as all other records, and the end behind them, reach its "
+           "standard input: it has something in hand when it ends."),
     _Point("transaction-crash-before-commit", _WRITING, Api.END_TXN, REQUEST, "kill",
            "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
     _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, "kill",
@@ -200,6 +210,10 @@ def _fault(point: _Point, role: Role) -> Fault:
             return Drop(at)
         case "pause":
             return Pause(at, told=True)
+        case "tell":
+            return Terminate(at)
+        case "end":
+            return EndInput(at)
         case "kill":
             return Kill(at, (role,), held=How.DISCARD)
         case _:
@@ -209,6 +223,8 @@ def _fault(point: _Point, role: Role) -> Fault:
 def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
     if pipeline.stage(role) is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
+    if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
+        return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"
     if requests is not None and point.api is not None and point.api.label not in requests.get(role, ()):
         return f"the dry run saw no {point.api.label} request of the {role}"
     return None

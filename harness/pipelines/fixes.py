@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness import registry
+from harness.core.scenario import Predicted
 from harness.core.semantics import Anomaly, Semantic, forbids
 from harness.core.states import LastHop, State
-from harness.pipelines.cells import NO_FAULT
+from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
 
 if TYPE_CHECKING:
     from harness.saved import CellResult
@@ -15,6 +17,12 @@ _PRODUCER_LOSES = (
     "send with acks=all and retries, save the source's cursor only behind the acknowledgement, and look at what a send "
     "returns before the next record"
 )
+_FLUSH = (
+    "flush before the program ends, and wait until everything is delivered (flush(), or close() with time enough): at the end of "
+    "its input, and when it is told to end (a handler of SIGTERM)"
+)
+_ENDS = ("told-to-end-while-sending", INPUT_ENDS)
+"""Points at which a producer ends in order, and loses only what it did not wait for."""
 _PRODUCER_DUPLICATES = (
     "enable.idempotence=true absorbs the client's own repeats; over a restart only a cursor written in the same Kafka "
     "transaction does (transactional.id, and isolation.level=read_committed at the reader)"
@@ -42,6 +50,12 @@ _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
 
+def _is_shown(row: str, semantic: Semantic) -> bool:
+    """Whether there is a cell of our own at this point."""
+    expectations = (scenario.expect.get(semantic) for scenario in registry.scenarios() if scenario.id == row)
+    return any(isinstance(one, Predicted) and not one.control for one in expectations)
+
+
 def fix_of(result: CellResult) -> str | None:
     """Say what would keep the promise; ``None`` where none was broken by loss or duplicates.
 
@@ -53,7 +67,8 @@ def fix_of(result: CellResult) -> str | None:
         hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
         parts += [_CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
         parts += [_DELETED] if LastHop.DELETED in hops else []
-        parts += [_PRODUCER_LOSES] if hops - {*_WITH_THE_CONSUMER, LastHop.DELETED} else []
+        loses = _FLUSH if plan.failure_point in _ENDS else _PRODUCER_LOSES
+        parts += [loses] if hops - {*_WITH_THE_CONSUMER, LastHop.DELETED} else []
     if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
         if plan.failure_point == "zombie-processor":
             parts.append(_ZOMBIE_DUPLICATES)
@@ -63,5 +78,6 @@ def fix_of(result: CellResult) -> str | None:
     if not parts:
         return None
     row = _ROWS.get(plan.failure_point, plan.failure_point)
-    shown = "" if row == NO_FAULT or _DELETED in parts else f". It works: lostack run --only {row}/{plan.semantic}"
+    ours = row != NO_FAULT and _DELETED not in parts and _is_shown(row, plan.semantic)
+    shown = f". lostack's own pipeline keeps it: lostack run --only {row}/{plan.semantic}" if ours else ""
     return f"{'; and '.join(parts)}{shown}"

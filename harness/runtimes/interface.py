@@ -154,6 +154,9 @@ class Node(Protocol):
     def terminate(self, within_s: float) -> Exit:
         """SIGTERM, and SIGKILL where it is not gone ``within_s`` later."""
 
+    def tell_to_end(self) -> bool:
+        """SIGTERM; does not wait. False where it has ended."""
+
     def pause(self) -> None:
         """Stop it; return when the kernel shows every thread stopped. Raises NodeStateError where it has ended."""
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.checking import Check, advice, seen_in
+from harness.core.history import read_history
 from harness.core.prediction import Select
 from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
+from harness.saved import HISTORY
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -113,7 +115,7 @@ def test_a_mistake_is_convicted(
     assert found.judgement.account.duplicated == (found.plan.select[duplicated] if duplicated else frozenset())
     said = "\n".join(advice(found))
     assert "the path of" in said
-    assert f"It works: lostack run --only {point}/{found.plan.semantic}" in said
+    assert f"lostack's own pipeline keeps it: lostack run --only {point}/{found.plan.semantic}" in said
 
 
 MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
@@ -124,6 +126,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
     ("late-group-metadata", "zombie-processor", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
+    ("no-flush", "input-ends-while-sending", {"target", "others"}, set()),
 ]
 
 
@@ -208,7 +211,7 @@ def test_who_skips_a_record_in_silence_is_convicted_of_that(system: DeclaredSyst
     said = "\n".join(advice(found))
     assert "commit the position only when the result is recorded" in said
     assert "acks=all" not in said
-    assert "It works" not in said
+    assert "lostack run" not in said
 
 
 @pytest.mark.rest
@@ -309,3 +312,15 @@ def test_a_client_that_ends_when_it_is_put_out_has_been_told(system: DeclaredSys
     assert found.verdict.kind is Kind.KEPT, found.verdict.reason
     assert found.verdict.fired == 1
     assert found.plan.target in found.judgement.account.duplicated
+
+
+@pytest.mark.rest
+def test_who_ends_in_order_keeps_its_promise(system: DeclaredSystem, tmp_path: Path) -> None:
+    """A rolling deploy of each stage, and the end of the input behind everything at once: nothing is lost."""
+    points = ("told-to-end-while-sending", "told-to-end-while-reading", "input-ends-while-sending")
+    found = check(system, tmp_path, EXAMPLES / "orders" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT)
+    for point, stage in zip(points, ("producer", "consumer", "producer"), strict=True):
+        lives = [e for e in read_history(found[point].directory / HISTORY).of("node") if e["node"] == stage]
+        assert found[point].verdict.fired == 1
+        assert any(e["phase"] == "told" for e in lives) is (point != "input-ends-while-sending")

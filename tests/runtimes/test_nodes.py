@@ -100,6 +100,20 @@ def test_grandchildren_die_with_their_node(runtime: ProcessRuntime, tmp_path: Pa
     wait_until(lambda: gone(pid), within_s=GONE_S, because="the grandchild to be gone")
 
 
+def test_a_node_may_end_as_soon_as_it_goes_on(tmp_path: Path) -> None:
+    """That it does is no failure of the one who let it go on; that it had ended before is."""
+    with ProcessRuntime(directory=tmp_path) as runtime:
+        node = runtime.start(NodeSpec("a", "consumer", (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"),
+                                      stdin_pipe=True))  # fmt: skip
+        wait_until(node.log_path.read_text, within_s=GONE_S, because="it to run")
+        node.pause()
+        node.close_stdin()
+        node.resume()
+        assert node.wait(GONE_S) is not None
+        with pytest.raises(NodeStateError, match="it has ended by status 0"):
+            node.resume()
+
+
 def test_the_death_of_the_guardian_is_told_and_takes_the_nodes_along(tmp_path: Path) -> None:
     """SIGKILL of the guardian: the kernel ends the nodes, and every later call says what happened."""
     runtime = ProcessRuntime(directory=tmp_path)

@@ -97,6 +97,10 @@ class DockerNode:
             return self.wait(within_s) or self.kill()
         return self._gone()
 
+    def tell_to_end(self) -> bool:
+        """SIGTERM to its first process, as ``docker stop`` does; does not wait."""
+        return self._runtime.signal(self, signal.SIGTERM)
+
     def pause(self) -> None:
         """Freeze the container; return when the engine shows it paused."""
         self._runtime.pause(self)

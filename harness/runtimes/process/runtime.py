@@ -93,6 +93,10 @@ class ProcessNode:
             return self.wait(within_s) or self.kill()
         return self._gone()
 
+    def tell_to_end(self) -> bool:
+        """SIGTERM to its group; does not wait."""
+        return self._runtime.signal(self, signal.SIGTERM)
+
     def pause(self) -> None:
         """SIGSTOP; return when the kernel shows every thread of the group stopped."""
         self._must(signal.SIGSTOP, group_stopped, "to stand still")
@@ -145,7 +149,7 @@ class ProcessNode:
         return self._runtime.start(self.spec)
 
     def _must(self, number: signal.Signals, condition: Callable[[int], bool], because: str) -> None:
-        """Signal the group and wait for what it does. Raises NodeStateError where the node has ended."""
+        """Signal the group and wait for what it does. Raises NodeStateError where the node has ended, unless by going on."""
         there = self._runtime.signal(self, number)
         if there:
             wait_until(
@@ -153,7 +157,7 @@ class ProcessNode:
                 within_s=GONE_WITHIN_S,
                 because=f"node {self.name} {because} after {number.name}",
             )
-        if not there or not self.alive:
+        if not there or (not self.alive and number != signal.SIGCONT):
             raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
 
     def _gone(self) -> Exit:

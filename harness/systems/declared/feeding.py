@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from kafka import KafkaProducer
 
 from harness.core import events as kinds
+from harness.core.waiting import wait_until
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
 
@@ -83,6 +84,7 @@ class StdinFeeder:
         self._history = history
         self._seen = seen
         self._stop = threading.Event()
+        self._hurries = threading.Event()
         self._todo = list(self._lines)
         self._given: list[str] = []
         self._life = 0
@@ -112,8 +114,13 @@ class StdinFeeder:
         if self._thread.ident is not None:
             self._thread.join()
 
+    def hurry(self) -> None:
+        """Give it all that is left at once, and the end of its input; return when it has both. Raises WaitTimeoutError."""
+        self._hurries.set()
+        wait_until(self.exhausted, within_s=STARTS_S, because="the producer to take the rest of its input")
+
     def _run(self) -> None:
-        while not self._stop.wait(self._pause_s):
+        while not self._stop.wait(0 if self._hurries.is_set() else self._pause_s):
             life, node = self._node.incarnation, self._node.node
             if life != self._life:
                 self._life = life
@@ -125,7 +132,7 @@ class StdinFeeder:
                 node.close_stdin()
                 self._done_life = life
                 continue
-            if self._is_behind():
+            if not self._hurries.is_set() and self._is_behind():
                 continue
             record = self._todo[0]
             try:

@@ -34,6 +34,8 @@ LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
 GONE_S = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
+GRACE_S = 30.0
+"""How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
 TAIL = 5
 """Lines of a stage's output that are shown where it fails."""
 MANY = 1000
@@ -81,6 +83,8 @@ class CommandNode:
     node: Node | None = None
     _since: int = 0
     _told: bool = field(default=False)
+    _asked: bool = field(default=False)
+    """Whether this incarnation was told to end."""
 
     @property
     def role(self) -> Role:
@@ -109,7 +113,7 @@ class CommandNode:
         )  # fmt: skip
         self._since = time.monotonic_ns()
         self.node = self.runtime.start(spec)
-        self._told = False
+        self._told = self._asked = False
         self._say("started", pid=self.node.pid, supervised=supervised)
 
     def _container(self) -> ContainerSpec:
@@ -155,7 +159,8 @@ class CommandNode:
         end = self._alive().exit
         if end is not None and not self._told:
             self._told = True
-            self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+            asked = {"asked": True} if self._asked else {}
+            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked)
         return end
 
     @property
@@ -192,6 +197,19 @@ class CommandNode:
         if self.ended() is None:
             self._alive().kill()
             self.ended()
+
+    def tell_to_end(self) -> None:
+        """SIGTERM to all of its processes; does not wait."""
+        self._asked = self._alive().tell_to_end()
+        if self._asked:
+            self._say("told", pid=self._alive().pid)
+
+    def await_end(self) -> None:
+        """Wait until it is gone; after the grace that orchestrators give it is killed."""
+        try:
+            wait_until(self.ended, within_s=GRACE_S, because=f"the {self.name} to end, as it was told")
+        except WaitTimeoutError:
+            self.kill()
 
     def pause(self) -> None:
         """Stop it."""

@@ -86,6 +86,8 @@ class DeclaredBench(KafkaBench):
     """The consumer groups of the cell."""
     seen: Callable[[], Sequence[Event]] = tuple
     """What the wire has seen so far."""
+    hurry: Callable[[], None] = lambda: None
+    """Gives the producer all records that are left, and the end of its input."""
     _victim: int | None = None
     """The one process that is to be crashed, where it is not the whole stage."""
     _members: int = 0
@@ -101,6 +103,17 @@ class DeclaredBench(KafkaBench):
         """Return the stage of a role, or the one process of it that hit the fault."""
         found = super().target(role, node)
         return found.one(self._victim) if isinstance(found, CommandNode) and self._victim is not None else found
+
+    def stage(self, role: Role, node: str | None = None) -> CommandNode:
+        """Return the stage of a role."""
+        found = super().target(role, node)
+        if not isinstance(found, CommandNode):
+            raise TypeError(f"the {role} is no stage of the pipeline")
+        return found
+
+    def end_input(self) -> None:
+        """Give the producer all records that are left, and the end of its input."""
+        self.hurry()
 
     def await_session_expired(self, role: Role) -> None:
         """Wait until the groups have one member less than when the fault fired."""
@@ -214,7 +227,7 @@ class DeclaredRun:
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
-            groups=self._groups, seen=self._events,
+            groups=self._groups, seen=self._events, hurry=self._hurry,
         )  # fmt: skip
 
     # --- the steps ---------------------------------------------------------------------------------------------------
@@ -503,6 +516,11 @@ class DeclaredRun:
             for partition, offset in self.deployed.observer.positions(group, self._pipeline.topic).items():
                 found[partition] = min(offset, found.get(partition, offset))
         return {p: found.get(p, -1) for p in range(self._pipeline.partitions)}
+
+    def _hurry(self) -> None:
+        if not isinstance(self._feeder, StdinFeeder):
+            raise StageError("the end of the input cannot be brought about: it is not the producer's standard input")
+        self._feeder.hurry()
 
     def _exhausted(self) -> bool:
         return self._feeder is not None and self._feeder.exhausted()

@@ -1,0 +1,14 @@
+"""It ends when everything is delivered."""
+
+import json
+import os
+import sys
+
+from confluent_kafka import Producer
+
+producer = Producer({"bootstrap.servers": os.environ["BOOTSTRAP_SERVERS"]})
+for line in sys.stdin:
+    producer.produce("orders", line.strip(), key=json.loads(line)["customer"])
+    producer.poll(0)
+while producer.flush(1):
+    pass

@@ -1,0 +1,44 @@
+"""EndInput: a producer is given everything that is left, and the end of its input right behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core.scenario import Evidence
+from harness.faults.firing import arm_stop, stop_at
+from harness.wire.rules import How
+
+if TYPE_CHECKING:
+    from harness.bench import Bench, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class EndInput:
+    """At ``at`` the producer stands still until all other records, and the end behind them, wait in its standard input.
+
+    Then it goes on. The request was lost, and the connection is cut, so that its client has something to send again: one that
+    ends when its input does, without waiting for what its client still has in hand, loses that. (On a sound connection most of it
+    would be gone before the program is.)
+    """
+
+    id: ClassVar[str] = "end-input"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, and the producer stood still; nobody died."""
+        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
+
+    def arm(self, bench: Bench) -> None:
+        """Arm the rule."""
+        arm_stop(bench, self.at, freeze=None)
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Stop it, put everything into its input, lose the request, let it go on."""
+        producer, hold = stop_at(bench, self.at)
+        bench.end_input()
+        bench.resolve(hold, How.DISCARD)
+        producer.resume()
+        bench.say("healed")
