@@ -94,9 +94,10 @@ class Keys:
             names = names.combine_chunks()
         encoded = names if isinstance(names, pa.DictionaryArray) else names.fill_null("").dictionary_encode()
         table = np.array([self.code(name or "") for name in encoded.dictionary.to_pylist()], dtype=np.int64)
-        if not len(table):
-            return np.zeros(len(names), dtype=np.int64)
-        codes: Ints = table[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        rows = encoded.indices
+        if rows.null_count:
+            rows, table = rows.fill_null(len(table)), np.append(table, self.code(""))
+        codes: Ints = table[rows.to_numpy(zero_copy_only=False)]
         return codes
 
 

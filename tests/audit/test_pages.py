@@ -6,12 +6,13 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.audit.findings import RANGES, Span, compare, ranges
-from harness.audit.pages import NUMBER_BITS, NUMBERS, PAGE, PAGE_BITS, Order, Tally, decode, encode, merge
+from harness.audit.pages import NUMBER_BITS, NUMBERS, PAGE, PAGE_BITS, Keys, Order, Tally, decode, encode, merge
 
 EDGES = [0, 1, PAGE - 1, PAGE, PAGE + 1, 5 * PAGE, NUMBERS - 1]
 numbers = st.one_of(st.sampled_from(EDGES), st.integers(0, 3 * PAGE), st.integers(0, NUMBERS - 1))
@@ -73,6 +74,16 @@ def test_runs_of_neighbours_are_counted_like_any_others(rounds: int) -> None:
     assert {found[0, int(number)] for number in run[5000:]} == {rounds}
     assert {found[0, int(number)] for number in run[2000:2010]} == {rounds + 2}
     assert {found[0, int(number)] for number in (*run[:2000], *run[2010:5000])} == {rounds + 1}
+
+
+@pytest.mark.parametrize("names", [["b", None, "a", "b", ""], [None, None], [], ["a"]])
+def test_no_key_is_the_empty_key(names: list[str | None]) -> None:
+    """Beside a dictionary, too, where a null points at nothing."""
+    column = pa.array(names, pa.string())
+    for array in (column, column.dictionary_encode(), pa.chunked_array([column])):
+        keys = Keys()
+        keys.code("other")
+        assert [keys.names[code] for code in keys.codes(array).tolist()] == [name or "" for name in names]
 
 
 def test_tallies_of_several_tasks_add_up() -> None:
