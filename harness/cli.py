@@ -376,7 +376,8 @@ def audit(
     """Compare what was offered with what arrived, for data beyond any one history.
 
     SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq; parquet:PATH#id=COLUMN&key=COLUMN;
-    jdbc:URL#table=TABLE&id=COLUMN. Everything behind # is described in harness/audit/spec.py.
+    jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number, zeros in front aside. Rows that cannot be read as one make the
+    verdict void, but for a stated few: unreadable=3. Everything behind # is described in harness/audit/spec.py.
     """
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
     from harness.audit.spec import shown  # noqa: PLC0415

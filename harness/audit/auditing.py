@@ -34,7 +34,9 @@ def audit(
         raise SpecError(f"no engine named {engine!r}; there are: {', '.join(ENGINES)}")
     here = all(can_read(side) for side in (left, right))
     if engine == "here" and not here:
-        raise AuditError("this process reads plain Parquet files and ranges only; the rest is Spark's: --engine spark")
+        raise AuditError(
+            "this process reads ranges and plain Parquet files only, by plain patterns; the rest is Spark's: --engine spark"
+        )
     if here and engine != "spark" and master is None:
         return audit_here(left, right)
     return _on_spark(left, right, master or "local[*]", jars, say)

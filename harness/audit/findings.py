@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,6 +20,8 @@ SHOWN: Final = 20
 """Ranges that a terminal shows."""
 EXAMPLES: Final = 10
 """Examples of each anomaly."""
+UNREAD: Final = 3
+"""Rows without a readable id that a report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +129,40 @@ class Example:
     places: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        name = "(no id)" if self.number is None else str(Span(self.key, self.number, self.number))
+        name = "(damaged)" if self.number is None else str(Span(self.key, self.number, self.number))
         times = f" x {self.copies}" if self.anomaly is Anomaly.DUPLICATED else ""
         return f"{self.anomaly} {name}{times}" + (f" at {', '.join(self.places)}" if self.places else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A row without a readable id: what stands there (quoted, escaped, shortened), why that is no id, and where it is."""
+
+    text: str
+    why: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.why}{f', at {self.place}' if self.place else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Rows of one side without a readable id: how many, up to how many its SPEC states, and the first of them."""
+
+    rows: int = 0
+    stated: int = 0
+    first: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """What an audit found. Counts of rows and ids; ``None`` is "could not be told from what was given".
 
-    ``unseen`` are reasons why not every row that arrived could be looked at (an open transaction, records deleted by
-    retention), ``unknown`` why not everything that was offered is known.
+    ``damaged`` are those phantoms that are messages of lostack's with a wrong checksum: they have no number. Rows without a
+    readable id are in none of the counts, for nobody knows what they are. ``unseen`` are reasons why not every row that
+    arrived could be looked at (an open transaction, records deleted by retention), ``unknown`` why not everything that was
+    offered is known.
     """
 
     offered: int
@@ -155,6 +180,9 @@ class Findings:
     examples: tuple[Example, ...] = ()
     unknown: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    damaged: int = 0
+    unread_offered: Unreadable = field(default_factory=Unreadable)
+    unread_arrived: Unreadable = field(default_factory=Unreadable)
 
     def count(self, anomaly: Anomaly) -> int:
         """Return how often an anomaly of an audit was seen."""
@@ -174,7 +202,7 @@ class Gathering:
     """Adds up pages."""
 
     pages: list[PageFindings] = field(default_factory=list)
-    unreadable: int = 0
+    damaged: int = 0
     reordered: int = 0
 
     def findings(self, *, ordered: bool) -> Findings:
@@ -188,7 +216,7 @@ class Gathering:
         return Findings(
             offered=added("offered"), offered_again=added("offered_again"), arrived=added("arrived"), lost=added("lost"),
             duplicated=added("duplicated"), duplicated_ids=added("duplicated_ids"),
-            phantom=added("phantom") + self.unreadable, reordered=self.reordered if ordered else None,
+            phantom=added("phantom") + self.damaged, damaged=self.damaged, reordered=self.reordered if ordered else None,
             stored_twice=None, recorded_twice=None, lost_ranges=spans, lost_ranges_total=total,
         )  # fmt: skip
 
@@ -211,11 +239,16 @@ class Gathering:
 
 
 def rule(found: Findings, semantic: Semantic) -> Ruling:
-    """Judge by the promise table; void where nothing was offered, or where not everything could be looked at.
+    """Judge by the promise table; void where ids could not be read, nothing was offered, or not everything could be looked at.
 
-    What was duplicated is certain all the same; so is a loss where all that arrived was seen, and a phantom where all
-    that was offered is known.
+    More unreadable rows than stated say that the way of reading does not fit, so that nothing that was read by it convicts,
+    a duplicate neither; nor does a side with rows of which none could be read, however many were stated. Where only not
+    everything could be looked at, what was duplicated is certain all the same; so is a loss where all that arrived was seen,
+    and a phantom where all that was offered is known.
     """
+    nothing = _nothing_read(found)
+    if nothing is not None:
+        return Ruling(Kind.VOID, nothing)
     bad = [anomaly for anomaly in (Anomaly.LOST, Anomaly.DUPLICATED, Anomaly.PHANTOM) if found.count(anomaly)]
     doubts = {Anomaly.LOST: found.unseen, Anomaly.PHANTOM: found.unknown}
     certain = [anomaly for anomaly in bad if forbids(semantic, anomaly) and not doubts.get(anomaly)]
@@ -224,10 +257,35 @@ def rule(found: Findings, semantic: Semantic) -> Ruling:
         return Ruling(Kind.BROKEN, f"{semantic} forbids what was found: {told}")
     if found.unseen or found.unknown:
         return Ruling(Kind.VOID, f"not everything could be looked at: {'; '.join((*found.unknown, *found.unseen))}")
-    if found.offered == 0:
-        return Ruling(Kind.VOID, "nothing was offered, so that nothing could be lost: this proves nothing")
     permitted = ", ".join(f"{found.count(anomaly)} {anomaly}" for anomaly in bad)
-    return Ruling(Kind.KEPT, f"{found.arrived} of {found.offered} arrived" + (f"; permitted: {permitted}" if bad else ""))
+    aside = "".join(
+        f"; {side.rows} unreadable {word}, {side.stated} stated" for word, _, side in _sides(found) if side.rows
+    )  # fmt: skip
+    return Ruling(Kind.KEPT, f"{found.arrived} of {found.offered} arrived" + (f"; permitted: {permitted}" if bad else "") + aside)
+
+
+def _sides(found: Findings) -> tuple[tuple[str, int, Unreadable], ...]:
+    """Return of both sides: a word for its rows, how many of them were read, and the unreadable ones."""
+    return (
+        ("offered", found.offered + found.offered_again, found.unread_offered),
+        ("that arrived", found.arrived + found.duplicated + found.phantom, found.unread_arrived),
+    )
+
+
+def _nothing_read(found: Findings) -> str | None:
+    """Return why ids were not read so that anybody could be convicted by them, or None."""
+    many = [
+        f"{side.rows} of {side.rows + read} rows {word} cannot be read as an id: {', '.join(map(str, side.first))}"
+        for word, read, side in _sides(found) if side.rows > side.stated
+    ]  # fmt: skip
+    if many:
+        return f"{'; '.join(many)}; look at id=, key= and pattern=, or state how many there may be: unreadable=N"
+    for word, read, side in _sides(found):
+        if side.rows and not read:
+            return f"none of {side.rows} rows {word} could be read as an id: this proves nothing"
+    if found.offered == 0:
+        return "nothing was offered, so that nothing could be lost: this proves nothing"
+    return None
 
 
 def as_text(found: Findings, semantic: Semantic | None) -> str:
@@ -238,10 +296,14 @@ def as_text(found: Findings, semantic: Semantic | None) -> str:
         f"arrived     {found.arrived}",
         f"lost        {found.lost}" + _ranges_text(found),
         f"duplicated  {found.duplicated}" + (f", of {found.duplicated_ids} ids{twice}" if found.duplicated else ""),
-        f"phantom     {found.phantom}",
+        f"phantom     {found.phantom}" + (f", of them {found.damaged} damaged" if found.damaged else ""),
         f"reordered   {'not known: no order given' if found.reordered is None else found.reordered}",
     ]
     lines += [f"  {example}" for example in found.examples]
+    for word, _, side in _sides(found):
+        if side.rows:
+            lines.append(f"unreadable  {side.rows} {word} ({side.stated} stated)")
+            lines += [f"  {one}" for one in side.first]
     lines += [f"! {doubt}" for doubt in (*found.unknown, *found.unseen)]
     if semantic is not None:
         ruling = rule(found, semantic)
@@ -262,12 +324,14 @@ def as_json(found: Findings) -> dict[str, Any]:
     return {
         "offered": found.offered, "offered_again": found.offered_again, "arrived": found.arrived, "lost": found.lost,
         "duplicated": found.duplicated, "duplicated_ids": found.duplicated_ids, "stored_twice": found.stored_twice,
-        "recorded_twice": found.recorded_twice, "phantom": found.phantom, "reordered": found.reordered,
+        "recorded_twice": found.recorded_twice, "phantom": found.phantom, "damaged": found.damaged,
+        "reordered": found.reordered,
         "lost_ranges": [{"key": span.key, "first": span.first, "last": span.last} for span in found.lost_ranges],
         "lost_ranges_total": found.lost_ranges_total,
         "examples": [
             {"anomaly": str(e.anomaly), "key": e.key, "number": e.number, "copies": e.copies, "places": list(e.places)}
             for e in found.examples
         ],
+        "unreadable": {"offered": asdict(found.unread_offered), "arrived": asdict(found.unread_arrived)},
         "unknown": list(found.unknown), "unseen": list(found.unseen),
     }  # fmt: skip

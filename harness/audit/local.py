@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.audit.findings import Example, Findings, Gathering, compare
-from harness.audit.pages import NUMBERS, PAGE, PAGE_BITS, Keys, Order, Tally, TooManyKeysError, decode, pack, packed
+from harness.audit.findings import UNREAD, Example, Findings, Gathering, Unread, Unreadable, compare
+from harness.audit.pages import PAGE, PAGE_BITS, Keys, Order, Tally, TooManyKeysError, decode, pack, packed
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
+from harness.audit.texts import Columns, as_bytes, numbered, reading_of, unread
 from harness.core.semantics import Anomaly
 from harness.interfaces import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.audit.pages import Copies, Ints
     from harness.audit.spec import Side
@@ -30,7 +31,6 @@ AT_REST_BYTES: Final = 400_000_000
 """Compressed pages kept; with the living ones, a chunk and the libraries, this stays below 1 GB."""
 SORTED_IN_MEMORY: Final = 10_000_000
 """Rows that are sorted here where they do not stand in order; more is Spark's work."""
-NUMBER: Final = r"^[0-9]{1,13}$"
 ELSEWHERE: Final = "use --engine spark"
 
 
@@ -39,10 +39,9 @@ class AuditError(EnvironmentFailure):
 
 
 class Chunk(NamedTuple):
-    """Rows of a side. ``keys`` may be None (no keys); a null in ``numbers`` is a row without a usable id."""
+    """Rows of a side. A null among the numbers is a row without a usable id."""
 
-    keys: pa.Array | None
-    numbers: pa.Array
+    columns: Columns
     order: pa.Array | None
     partition: pa.Array | None
     offset: pa.Array | None
@@ -54,7 +53,8 @@ def can_read(side: Side) -> bool:
     """Whether this process can read a side by itself."""
     if isinstance(side, NumberedRange):
         return True
-    return side.kind == "parquet" and "://" not in side.at and not side.id.startswith(OURS) and not _has_sink_log(side)
+    plain = not side.id.startswith(OURS) and reading_of(side) is not None
+    return side.kind == "parquet" and "://" not in side.at and plain and not _has_sink_log(side)
 
 
 def _has_sink_log(side: Rows) -> bool:
@@ -67,11 +67,11 @@ def audit_here(offered: Side, arrived: Rows) -> Findings:
     keys = Keys()
     try:
         right, order, unreadable = _tally(arrived, keys)
-        gathering = Gathering(unreadable=unreadable, reordered=order.reordered)
+        gathering = Gathering(reordered=order.reordered)
         wants_ids = arrived.with_origin
         twice: list[tuple[str, Ints]] = []
-        left_pages = _offered_pages(offered, keys)
         there = {(code, page): data for code, page, data in right.pages()}
+        left_pages, unknown = _offered_pages(offered, keys)
     except TooManyKeysError as error:
         raise AuditError(f"{error}: {ELSEWHERE}") from None
 
@@ -91,25 +91,16 @@ def audit_here(offered: Side, arrived: Rows) -> Findings:
         gathering.reordered = _tally(arrived, Keys(), phantoms)[1].reordered
     found = gathering.findings(ordered=arrived.ordered)
     found = _with_origins(found, arrived, twice)
+    found = replace(found, unread_offered=_unread(offered, unknown), unread_arrived=_unread(arrived, unreadable))
     return replace(found, examples=_examples(gathering, arrived))
 
 
-def _offered_pages(side: Side, keys: Keys) -> Iterator[tuple[str, int, Copies]]:
+def _offered_pages(side: Side, keys: Keys) -> tuple[Iterator[tuple[str, int, Copies]], int]:
+    """Return the pages of what was offered, and how many rows have no usable id."""
     if isinstance(side, NumberedRange):
-        yield from range_pages(side)
-        return
+        return range_pages(side), 0
     tally, _, unreadable = _tally(side, keys)
-    refuse_unreadable(side, unreadable)
-    for code, page, data in tally.pages():
-        yield keys.names[code], page, decode(data)
-
-
-def refuse_unreadable(side: Side, rows: int) -> None:
-    """Raise AuditError where offered rows have no usable id: what was offered must be known."""
-    if rows:
-        raise AuditError(
-            f"{shown(side.text)}: {rows} offered rows have no number from 0 to {NUMBERS - 1}; look at id= and pattern="
-        )
+    return ((keys.names[code], page, decode(data)) for code, page, data in tally.pages()), unreadable
 
 
 def range_pages(side: NumberedRange) -> Iterator[tuple[str, int, Copies]]:
@@ -133,7 +124,7 @@ def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None = None) -
     tally, order, unknown = Tally(), Order(), packed(phantoms or {}, keys)
     unreadable = 0
     for chunk in _in_order(side):
-        codes, numbers, good = usable(chunk.keys, chunk.numbers, keys)
+        codes, numbers, good = usable(chunk.columns.keys, chunk.columns.numbers, keys)
         unreadable += len(good) - int(good.sum())
         ids = pack(codes, numbers)
         if side.order is None:
@@ -207,33 +198,39 @@ def _file_chunks(side: Rows, file: Path, parquet: pq.ParquetFile) -> Iterator[Ch
     row = 0
     for batch in parquet.iter_batches(CHUNK_ROWS, columns=list(dict.fromkeys(wanted.values()))):
         parts = {role: batch.column(column) for role, column in wanted.items()}
-        keys, numbers = _ids(side, parts["id"], parts.get("key"), file)
-        yield Chunk(keys, numbers, parts.get("order"), parts.get("partition"), parts.get("offset"), str(file), row)
+        columns = _ids(side, parts["id"], parts.get("key"), file)
+        yield Chunk(columns, parts.get("order"), parts.get("partition"), parts.get("offset"), str(file), row)
         row += len(batch)
 
 
-def _ids(side: Rows, ids: pa.Array, keys: pa.Array | None, file: Path) -> tuple[pa.Array | None, pa.Array]:
+def _ids(side: Rows, ids: pa.Array, keys: pa.Array | None, file: Path) -> Columns:
     """Return keys and numbers; a number that is none, or out of range, is null."""
+    reading = reading_of(side)
+    if reading is None:
+        raise AuditError(f"{shown(side.text)}: the pattern is none of the plain ones that this process reads: {ELSEWHERE}")
     if isinstance(ids, pa.DictionaryArray):
         ids = ids.dictionary_decode()
-    if side.pattern is not None:
-        if not _is_text(ids.type):
-            raise AuditError(f"{file}: {side.id!r} is {ids.type}; a pattern needs text")
-        frame = ids.to_pandas().str.extract(side.pattern)
-        if frame.shape[1] == 2:  # noqa: PLR2004 - key and number
-            keys = pa.array(frame[0], pa.string(), from_pandas=True)
-        ids = pa.array(frame[frame.columns[-1]], pa.string(), from_pandas=True)
-    if _is_text(ids.type):
-        fits = pc.match_substring_regex(ids, NUMBER)
-        ids = pc.cast(pc.if_else(fits, ids, pa.scalar(None, ids.type)), pa.int64())
-    elif not pa.types.is_integer(ids.type):
-        raise AuditError(f"{file}: {side.id!r} is {ids.type}; ids are whole numbers, or text that holds one")
-    fits = pc.and_(pc.greater_equal(ids, 0), pc.less(ids, NUMBERS))
-    if not pc.all(fits, min_count=0).as_py() or ids.null_count:
-        ids = pc.if_else(fits, ids, pa.scalar(None, ids.type))
-    if keys is not None and not _is_text(keys.type) and not isinstance(keys, pa.DictionaryArray):
+    ids, keys = _text(ids), None if keys is None else _text(keys)
+    if keys is not None and not _is_text(getattr(keys.type, "value_type", keys.type)):
         keys = pc.cast(keys, pa.string())
-    return keys, pc.cast(ids, pa.int64())
+    if _is_text(ids.type):
+        return reading(ids, keys)
+    if side.pattern is not None:
+        raise AuditError(f"{file}: {side.id!r} is {ids.type}; a pattern needs text")
+    if not pa.types.is_integer(ids.type):
+        raise AuditError(f"{file}: {side.id!r} is {ids.type}; ids are whole numbers, or text that holds one")
+    return numbered(ids, keys)
+
+
+def _text(column: pa.Array) -> pa.Array:
+    """Return a column as it is, a dictionary only where it is one of text; bytes are text, which may not be UTF-8."""
+    if isinstance(column, pa.DictionaryArray):
+        if _is_text(column.type.value_type):
+            return column
+        column = column.dictionary_decode()
+    if pa.types.is_binary(column.type):
+        return column.view(pa.string())
+    return column.view(pa.large_string()) if pa.types.is_large_binary(column.type) else column
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -247,14 +244,16 @@ def _in_order(side: Rows) -> Iterator[Chunk]:
         return
     parts, rows = [], 0
     for chunk in _chunks(side):
-        rows += len(chunk.numbers)
+        rows += len(chunk.columns.numbers)
         if rows > SORTED_IN_MEMORY:
             raise AuditError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} rows that do not stand in their order: {ELSEWHERE}")
-        names = pa.nulls(len(chunk.numbers), pa.string()) if chunk.keys is None else pc.cast(chunk.keys, pa.string())
-        parts.append(pa.table({"key": names, "number": chunk.numbers, "order": chunk.order}))
+        keys, numbers, *_ = chunk.columns
+        names = pa.nulls(len(numbers), pa.string()) if keys is None else pc.cast(keys, pa.string())
+        parts.append(pa.table({"key": names, "number": numbers, "order": chunk.order}))
     table = pa.concat_tables(parts).sort_by("order").combine_chunks()
     keys = None if side.key is None and side.pattern is None else table["key"].combine_chunks()
-    yield Chunk(keys, table["number"].combine_chunks(), table["order"].combine_chunks(), None, None, "", 0)
+    numbers = table["number"].combine_chunks()
+    yield Chunk(Columns(keys, numbers, numbers, numbers), table["order"].combine_chunks(), None, None, "", 0)
 
 
 def _stands_in_order(side: Rows) -> bool:
@@ -286,7 +285,7 @@ def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) ->
     wanted = np.sort(np.concatenate([pack(keys.code(key), numbers) for key, numbers in twice]))
     parts, rows = [], 0
     for chunk in _chunks(side):
-        codes, numbers, good = usable(chunk.keys, chunk.numbers, keys)
+        codes, numbers, good = usable(chunk.columns.keys, chunk.columns.numbers, keys)
         ids = pack(codes, numbers)
         hit = np.isin(ids, wanted)
         rows += int(hit.sum())
@@ -299,35 +298,48 @@ def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) ->
     return replace(found, stored_twice=stored, recorded_twice=found.duplicated - stored)
 
 
+def _unread(side: Side, rows: int) -> Unreadable:
+    """Read the side again for the first of so many rows without a usable id."""
+    if isinstance(side, NumberedRange):
+        return Unreadable()
+    first: list[Unread] = []
+    for chunk in _chunks(side) if rows else ():
+        _, numbers, source, found = chunk.columns
+        at = pc.indices_nonzero(numbers.is_null())[: UNREAD - len(first)]
+        texts = zip(as_bytes(source.take(at)), pc.cast(found.take(at), pa.string()).to_pylist(), at.to_pylist(), strict=True)
+        first += [unread(side, text, said, _place(chunk, row)) for text, said, row in texts]
+        if len(first) == UNREAD:
+            break
+    return Unreadable(rows, side.unreadable, tuple(first))
+
+
 def _examples(gathering: Gathering, side: Rows) -> tuple[Example, ...]:
     """Read the side again for the places of some duplicated and phantom ids, where there are any."""
     wanted = gathering.wanted()
-    if not wanted and not gathering.unreadable:
+    if not wanted:
         return ()
     keys = Keys()
     ids = {int(pack(keys.code(key), np.array([number]))[0]): (key, number) for key, number in wanted}
     known = np.array(sorted(ids), dtype=np.int64)
     places: dict[tuple[str, int], list[str]] = {}
-    nameless: list[str] = []
     for chunk in _chunks(side):
-        codes, numbers, good = usable(chunk.keys, chunk.numbers, keys)
+        codes, numbers, good = usable(chunk.columns.keys, chunk.columns.numbers, keys)
         packed = pack(codes, numbers)
         rows = np.flatnonzero(good)
         for at in np.flatnonzero(np.isin(packed, known)).tolist():
             places.setdefault(ids[int(packed[at])], []).append(_place(chunk, int(rows[at])))
-        nameless += [_place(chunk, row) for row in np.flatnonzero(~good)[: 10 - len(nameless)].tolist()]
-    return examples_of(wanted, places, nameless)
+    return examples_of(wanted, places)
 
 
 def examples_of(
-    wanted: dict[tuple[str, int], tuple[Anomaly, int]], places: dict[tuple[str, int], list[str]], nameless: list[str]
+    wanted: dict[tuple[str, int], tuple[Anomaly, int]], places: dict[tuple[str, int], list[str]], damaged: Sequence[str] = ()
 ) -> tuple[Example, ...]:
-    """Put examples together: duplicated, phantom, then rows without a usable id."""
+    """Put examples together: duplicated, phantom, then damaged messages of lostack's."""
     named = [
         Example(anomaly, key, number, copies, tuple(sorted(places.get((key, number), []))[:10]))
         for (key, number), (anomaly, copies) in wanted.items()
     ]
-    return (*named, *(Example(Anomaly.PHANTOM, "", None, 1, (place,)) for place in nameless))
+    return (*named, *(Example(Anomaly.PHANTOM, "", None, 1, (place,)) for place in damaged))
 
 
 def _place(chunk: Chunk, row: int) -> str:

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.audit.partials import ARRIVED, CHUNKS, PARTIAL, count_rows, partial_rows
-from harness.audit.texts import reader_of
+from harness.audit.findings import UNREAD
+from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, Beside, count_rows, partial_rows
+from harness.audit.texts import as_bytes, reader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from harness.audit.texts import Columns
     from harness.audit.topic import Extent
 
-PLACES: Final = "key string, number long, place string"
-PLACES_ARROW: Final = pa.schema([("key", pa.string()), ("number", pa.int64()), ("place", pa.string())])
+PLACES: Final = "key string, number long, place string, stands struct<partition: long, offset: long>, source binary, found string"
+STANDS: Final = pa.struct([("partition", pa.int64()), ("offset", pa.int64())])
+PLACES_ARROW: Final = pa.schema([
+    ("key", pa.string()), ("number", pa.int64()), ("place", pa.string()), ("stands", STANDS), ("source", pa.binary()),
+    ("found", pa.string()),
+])  # fmt: skip
 CHUNK: Final = 6
 """Of each fetch, as int64: partition, first offset, offset behind it, least number, greatest number, rows without a number."""
-NAMELESS_CHUNKS: Final = 10
 LOOKING_TASKS: Final = 16
 
 
@@ -64,14 +68,14 @@ def counted_log(spark: SparkSession, log: Log, side: int, *, ordered: bool, phan
         for at in _numbers(batches):
             chunks: list[Ints] = []
             yield from count_rows(_rows(log.side, log.stretches[at], chunks), side, ordered=ordered, phantoms=phantoms)
-            if side == ARRIVED and chunks:
-                yield partial_rows([(CHUNKS, str(at), -2, np.concatenate(chunks).tobytes(), 0, 0)])
+            if chunks:
+                yield partial_rows([(CHUNKS, str(at), CHUNKS_OF[side], np.concatenate(chunks).tobytes(), Beside())])
 
     return _tasks(spark, len(log.stretches)).mapInArrow(count, PARTIAL)
 
 
 def places_in_log(spark: SparkSession, log: Log, numbers: list[int], chunks: bytes, *, unreadable: bool) -> DataFrame:
-    """Return where these numbers stand (and rows without one, if ``unreadable``): key, number, place."""
+    """Return where these numbers stand (and the first rows without one, if ``unreadable``), as PLACES."""
     wanted = np.array(numbers, dtype=np.int64)
     stretches = _where(log, wanted, np.frombuffer(chunks, dtype=np.int64).reshape(-1, CHUNK), unreadable=unreadable)
     tasks = min(len(stretches), LOOKING_TASKS)
@@ -88,10 +92,11 @@ def places_in_log(spark: SparkSession, log: Log, numbers: list[int], chunks: byt
 
 
 def _where(log: Log, wanted: Ints, chunks: Ints, *, unreadable: bool) -> list[Stretch]:
-    """Pick the fetches in which numbers may stand, neighbours joined."""
+    """Pick the fetches in which numbers may stand, or the first rows without one, neighbours joined."""
+    chunks = chunks[np.lexsort((chunks[:, 1], chunks[:, 0]))]
     inside = np.searchsorted(wanted, chunks[:, 3], side="left") < np.searchsorted(wanted, chunks[:, 4], side="right")
     if unreadable:
-        inside[np.flatnonzero(chunks[:, 5])[:NAMELESS_CHUNKS]] = True
+        inside[np.flatnonzero(chunks[:, 5])[:UNREAD]] = True
     by_partition = {stretch.partition: stretch for stretch in log.stretches}
     found: list[Stretch] = []
     for partition, first, end in sorted(chunks[inside, :3].tolist()):
@@ -105,11 +110,18 @@ def _where(log: Log, wanted: Ints, chunks: Ints, *, unreadable: bool) -> list[St
 def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *, unreadable: bool) -> pa.RecordBatch:
     hit = pc.is_in(columns.numbers, pa.array(wanted)).to_numpy(zero_copy_only=False)
     if unreadable:
-        hit = hit | columns.numbers.is_null().to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(hit)
-    keys = pa.nulls(len(rows), pa.string()) if columns.keys is None else columns.keys.take(pa.array(rows))
-    places = [f"{stretch.topic}/{stretch.partition}/{offset}" for offset in records.offsets[rows].tolist()]
-    return pa.record_batch([keys, columns.numbers.take(pa.array(rows)), pa.array(places, pa.string())], schema=PLACES_ARROW)
+        hit[np.flatnonzero(columns.numbers.is_null().to_numpy(zero_copy_only=False))[:UNREAD]] = True
+    at = np.flatnonzero(hit)
+    picked = pa.array(at)
+    keys = pa.nulls(len(at), pa.string()) if columns.keys is None else columns.keys.take(picked)
+    numbers, source, found = (column.take(picked) for column in columns[1:])
+    offsets = records.offsets[at].tolist()
+    texts = [None if number.is_valid else text for number, text in zip(numbers, as_bytes(source), strict=True)]
+    return pa.record_batch([
+        keys, numbers, pa.array([f"{stretch.topic}/{stretch.partition}/{offset}" for offset in offsets], pa.string()),
+        pa.array([{"partition": stretch.partition, "offset": offset} for offset in offsets], STANDS),
+        pa.array(texts, pa.binary()), found,
+    ], schema=PLACES_ARROW)  # fmt: skip
 
 
 def _rows(side: Rows, stretch: Stretch, chunks: list[Ints]) -> Iterator[pa.RecordBatch]:
@@ -118,7 +130,7 @@ def _rows(side: Rows, stretch: Stretch, chunks: list[Ints]) -> Iterator[pa.Recor
 
     at = stretch.first
     for records in fetched(stretch):
-        keys, numbers = _read(side, records)
+        keys, numbers, *_ = _read(side, records)
         if not len(numbers):
             continue
         bounds, end = pc.min_max(numbers), int(records.offsets[-1]) + 1

@@ -7,6 +7,7 @@ line per page.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from dataclasses import replace
@@ -18,13 +19,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from harness.audit.findings import Example, Findings, Gathering, PageFindings, compare
-from harness.audit.local import AuditError, examples_of, range_pages, refuse_unreadable
+from harness.audit.findings import EXAMPLES, UNREAD, Example, Findings, Gathering, PageFindings, Unreadable, compare
+from harness.audit.local import AuditError, examples_of, range_pages
 from harness.audit.logs import Log, counted_log, log_of, places_in_log
 from harness.audit.pages import NUMBERS, PAGE_BITS, encode, merge
-from harness.audit.partials import ARRIVED, CHUNKS, OFFERED, PARTIAL, SUMMARY, count_rows, partial_rows
+from harness.audit.partials import ARRIVED, CHUNKS, CHUNKS_OF, OFFERED, PARTIAL, SUMMARY, Beside, count_rows, partial_rows
 from harness.audit.session import one_line, said_in_a_task
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
+from harness.audit.texts import unread
 from harness.audit.topic import extent_of
 
 if TYPE_CHECKING:
@@ -37,20 +39,19 @@ if TYPE_CHECKING:
     from harness.audit.topic import Extent
 
 LISTS: Final = ("runs", "again", "phantoms")
-NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", "reordered", "unreadable")
+NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", *Beside._fields)
 FOUND: Final = (
     "key string, page long, offered long, offered_again long, arrived long, lost long, lost_runs long, duplicated long, "
     "duplicated_ids long, phantom long, runs array<array<long>>, again array<array<long>>, phantoms array<array<long>>, "
-    "phantom_page binary, side int, reordered long, unreadable long"
+    "phantom_page binary, side int, reordered long, unreadable long, damaged long"
 )
 PAIRS: Final = pa.list_(pa.list_(pa.int64()))
 SPECIAL: Final = {"key": pa.string(), "side": pa.int32(), "phantom_page": pa.binary()}
 FOUND_ARROW: Final = pa.schema([(name, SPECIAL.get(name, PAIRS if name in LISTS else pa.int64())) for name in NAMES])
-SUMMED: Final = {"reordered", "unreadable"}
 SQLITE: Final = "jdbc:sqlite:"
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|:|$")
 """Also SQLite's own words for what is no file, and nothing."""
-NUMBER: Final = "^[0-9]{1,13}$"
+NUMBER: Final = "^0*([0-9]{1,13})$"
 PAGES_OF_A_TASK: Final = 4096
 """Pages of a numbered range that one task makes: 1.3 x 10⁸ ids."""
 FETCHES: Final = {"kafka.max.poll.records": "100000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
@@ -78,29 +79,27 @@ def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Finding
 def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool) -> Findings:
     """Compare two sides. ``straight``: topics are fetched from their leaders by the tasks themselves, where that can be done."""
     known, seen = _extent(spark, offered), _extent(spark, arrived)
-    log = log_of(arrived, seen) if straight else None
+    log, kept = (log_of(side, extent) if straight else None for side, extent in ((arrived, seen), (offered, known)))
     right = rows_of(spark, arrived, seen)
     if isinstance(offered, NumberedRange):
         source, left = _spans(spark, offered), _range_partials(spark, offered)
     else:
         source = rows_of(spark, offered, known)
-        left = _side(source, OFFERED, offered, log_of(offered, known) if straight else None)
+        left = _side(source, OFFERED, offered, kept)
     there = _side(right, ARRIVED, arrived, log)
     parts = left.unionAll(there).repartition("key", "page").sortWithinPartitions("key", "page")
     gathering = Gathering()
-    chunks: list[bytes] = []
-    missing_ids = 0
+    chunks: dict[int, list[bytes]] = {page: [] for page in CHUNKS_OF.values()}
+    unreadable = {OFFERED: 0, ARRIVED: 0}
     for row in parts.mapInArrow(_meet, FOUND).collect():
         if row["side"] == CHUNKS:
-            chunks.append(row["phantom_page"])
-        elif row["side"] == ARRIVED:
-            gathering.reordered += row["reordered"]
-            gathering.unreadable += row["unreadable"]
-        elif row["side"] == OFFERED:
-            missing_ids += row["unreadable"]
-        else:
+            chunks[row["page"]].append(row["phantom_page"])
+        elif row["side"] == SUMMARY:
             gathering.pages.append(_page_of(row.asDict()))
-    refuse_unreadable(offered, missing_ids)
+        else:
+            gathering.reordered += row["reordered"]
+            gathering.damaged += row["damaged"]
+            unreadable[row["side"]] += row["unreadable"]
     if arrived.ordered and (phantoms := gathering.phantoms()):
         summary = _side(right, ARRIVED, arrived, log, phantoms).where(f.col("side") == SUMMARY)
         again = summary.agg(f.sum("reordered")).first()
@@ -108,7 +107,14 @@ def _audit(spark: SparkSession, offered: Side, arrived: Rows, *, straight: bool)
     found = gathering.findings(ordered=arrived.ordered)
     found = _with_origins(found, gathering, arrived, right, source)
     unknown, unseen = (() if extent is None else extent.doubts for extent in (known, seen))
-    return replace(found, examples=_examples(gathering, right, log, chunks), unknown=unknown, unseen=unseen)
+    found = replace(found, unknown=unknown, unseen=unseen)
+    if isinstance(offered, Rows) and unreadable[OFFERED]:
+        with _looked_at(source, kept, [], chunks[CHUNKS_OF[OFFERED]], unreadable=True) as rows:
+            found = replace(found, unread_offered=_unread(OFFERED, offered, rows, unreadable[OFFERED]))
+    numbers = sorted({number for _, number in gathering.wanted()})
+    with _looked_at(right, log, numbers, chunks[CHUNKS_OF[ARRIVED]], unreadable=unreadable[ARRIVED] > 0) as rows:
+        found = replace(found, unread_arrived=_unread(ARRIVED, arrived, rows, unreadable[ARRIVED]))
+        return replace(found, examples=_examples(gathering, rows, numbers))
 
 
 def _extent(spark: SparkSession, side: Side) -> Extent | None:
@@ -116,7 +122,7 @@ def _extent(spark: SparkSession, side: Side) -> Extent | None:
 
 
 def _page_of(row: dict[str, Any]) -> PageFindings:
-    fields = {name: value for name, value in row.items() if name not in {"side", *SUMMED}}
+    fields = {name: value for name, value in row.items() if name not in {"side", *Beside._fields}}
     lists = {name: tuple(tuple(pair) for pair in fields[name]) for name in LISTS}
     return PageFindings(**{**fields, **lists})
 
@@ -133,7 +139,7 @@ def _side(rows: DataFrame, side: int, spec: Rows, log: Log | None, phantoms: Map
 
 def _partials(rows: DataFrame, side: int, spec: Rows, phantoms: Mapping[str, Ints] | None = None) -> DataFrame:
     """Count the rows of a side, task by task; ``phantoms`` are left out of the order, where they are known."""
-    columns = [name for name in ("key", "number", "stream") if name in rows.columns]
+    columns = [name for name in ("key", "number", "stream", "damaged") if name in rows.columns]
     ordered = spec.ordered and side == ARRIVED
     if spec.order is not None and ordered:
         keyed = "stream" if "stream" in rows.columns else "key" if "key" in rows.columns else None
@@ -158,7 +164,7 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
         for frame in frames:
             for job in frame.to_pylist():
                 part = NumberedRange("", (Span(job["key"], job["first"], job["last"]),))
-                rows = [(OFFERED, key, page, encode(copies), 0, 0) for key, page, copies in range_pages(part)]
+                rows = [(OFFERED, key, page, encode(copies), Beside()) for key, page, copies in range_pages(part)]
                 yield partial_rows(rows)
 
     frame = spark.createDataFrame(jobs, "key string, first long, last long")
@@ -168,7 +174,7 @@ def _range_partials(spark: SparkSession, side: NumberedRange) -> DataFrame:
 def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Compare all that was counted of each page; the rows of a page stand together. What stands where is passed on."""
     at: tuple[str, int] | None = None
-    parts: list[tuple[int, bytes, int, int]] = []
+    parts: list[tuple[int, bytes, Beside]] = []
     done: list[dict[str, Any]] = []
     for batch in batches:
         for row in batch.to_pylist():
@@ -176,7 +182,7 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 done.append(_met(*at, parts))
                 parts = []
             at = (row["key"], row["page"])
-            parts.append((row["side"], row["data"], row["reordered"], row["unreadable"]))
+            parts.append((row["side"], row["data"], Beside(*(row[name] for name in Beside._fields))))
         if done:
             yield pa.RecordBatch.from_pylist(done, schema=FOUND_ARROW)
             done = []
@@ -184,16 +190,16 @@ def _meet(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([_met(*at, parts)], schema=FOUND_ARROW)
 
 
-def _met(key: str, page: int, parts: list[tuple[int, bytes, int, int]]) -> dict[str, Any]:
+def _met(key: str, page: int, parts: list[tuple[int, bytes, Beside]]) -> dict[str, Any]:
     """Compare what was counted of one page; or add up the summaries of a side; or pass on what stands where in a log."""
     if parts[0][0] == CHUNKS:
         passed = PageFindings(key, page, phantom_page=b"".join(part[1] for part in parts))
-        return dataclasses.asdict(passed) | {"side": CHUNKS, "reordered": 0, "unreadable": 0}
+        return dataclasses.asdict(passed) | {"side": CHUNKS} | Beside()._asdict()
     if parts[0][0] == SUMMARY:
-        more = {"side": int(key), "reordered": sum(part[2] for part in parts), "unreadable": sum(part[3] for part in parts)}
-        return dataclasses.asdict(PageFindings(key, page)) | more
+        total = Beside(*(sum(counts) for counts in zip(*(part[2] for part in parts), strict=True)))
+        return dataclasses.asdict(PageFindings(key, page)) | {"side": int(key)} | total._asdict()
     left, right = (merge([part[1] for part in parts if part[0] == side]) for side in (OFFERED, ARRIVED))
-    return dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY, "reordered": 0, "unreadable": 0}
+    return dataclasses.asdict(compare(key, page, left, right)) | {"side": SUMMARY} | Beside()._asdict()
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
@@ -213,7 +219,11 @@ def from_here(at: str) -> str:
 
 
 def rows_of(spark: SparkSession, side: Rows, extent: Extent | None = None) -> DataFrame:
-    """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``."""
+    """Read a side: ``number`` (null where there is none), and what there is of ``key, stream, recorded, p, o, place``.
+
+    Of rows without a number ``source`` is the text as it stands, ``found`` what is said to be the id in it, and ``stands``
+    brings them in order. ``damaged`` are messages of lostack's that are that, where its payloads are read.
+    """
     frame = _topic(spark, side, extent) if side.kind == "kafka" else {"parquet": _parquet, "jdbc": _table}[side.kind](spark, side)
     columns = {**_ids(frame, side), **_places(frame, side)}
     read = frame.select(*(column.alias(name) for name, column in columns.items()))
@@ -261,32 +271,49 @@ def _column(frame: DataFrame, side: Rows, name: str) -> Column:
     return f.col(f"`{name}`")
 
 
+def _text(frame: DataFrame, side: Rows, name: str) -> Column:
+    """Return the text that a column is, or that a field of a topic's message is read from."""
+    return _column(frame, side, "value" if side.kind == "kafka" and name.startswith("json:") else name).cast("string")
+
+
 def _ids(frame: DataFrame, side: Rows) -> dict[str, Column]:
-    """Return the columns number, key and stream."""
+    """Return the columns number, key, stream, source, found and damaged, as far as there are any."""
     if side.id == OURS or side.id.startswith(f"{OURS}:"):
         return _ours(frame, side)
     value = _column(frame, side, side.id)
-    keyed = {} if side.key is None else {"key": _column(frame, side, side.key).cast("string")}
+    keyed, sound = {}, f.lit(True)  # noqa: FBT003 - a literal of Spark's
+    if side.key is not None:
+        sound = _is_utf8(_text(frame, side, side.key))
+        keyed = {"key": f.when(sound, _column(frame, side, side.key).cast("string"))}
     kind = dict(frame.dtypes).get(side.id, "string") if side.kind != "kafka" else "string"
     if side.pattern is not None:
         groups = re.compile(side.pattern).groups
         text = value.cast("string")
         if groups > 1:
+            sound = _is_utf8(_text(frame, side, side.id))
             keyed = {"key": f.when(text.rlike(side.pattern), f.regexp_extract(text, side.pattern, 1))}
         value = f.regexp_extract(text, side.pattern, groups)
         kind = "string"
     if kind in {"tinyint", "smallint", "int", "bigint"}:
-        return {**keyed, "number": f.when((value >= 0) & (value < NUMBERS), value.cast("long"))}
-    if kind.startswith("decimal"):
-        return {**keyed, "number": f.when((value >= 0) & (value < NUMBERS) & (value == f.floor(value)), value.cast("long"))}
-    if kind not in {"string", "binary"} and not kind.startswith(("varchar", "char")):
+        number = f.when((value >= 0) & (value < NUMBERS), value.cast("long"))
+    elif kind.startswith("decimal"):
+        number = f.when((value >= 0) & (value < NUMBERS) & (value == f.floor(value)), value.cast("long"))
+    elif kind in {"string", "binary"} or kind.startswith(("varchar", "char")):
+        number = _whole(value.cast("string"))
+    else:
         raise AuditError(f"{shown(side.text)}: {side.id!r} is {kind}; ids are whole numbers, or text that holds one")
-    return {**keyed, "number": _whole(value.cast("string"))}
+    source, found = _text(frame, side, side.id).cast("binary"), value.cast("string")
+    return {**keyed, "number": f.when(sound, number), "source": source, "found": found}
+
+
+def _is_utf8(text: Column) -> Column:
+    """Whether a text is UTF-8; what is not there is no wrong one."""
+    return f.coalesce(f.is_valid_utf8(text), f.lit(True))  # noqa: FBT003 - a literal of Spark's
 
 
 def _whole(text: Column) -> Column:
     """Return the number that a text is, or null. The text, which may be dear, stands here once."""
-    return f.regexp_extract(text, NUMBER, 0).try_cast("long")
+    return f.regexp_extract(text, NUMBER, 1).try_cast("long")
 
 
 def _bounded(number: Column) -> Column:
@@ -294,7 +321,12 @@ def _bounded(number: Column) -> Column:
 
 
 def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
-    """Read payloads of :mod:`harness.core.record`: the cell is the key, the position the number; damage is no number."""
+    """Read payloads of :mod:`harness.core.record`: the cell is the key, the position the number.
+
+    What begins with lostack's own word and is not intact is *damaged*: nobody else writes that, so the record is known to have
+    been ours, and is a phantom. All else cannot be read as an id: an empty or null value, another format (also one of ours
+    whose first bytes are gone: nothing tells it from a stranger's), an intact payload with a position above the limit.
+    """
     _, _, name = side.id.partition(":")
     if side.kind != "kafka" and not name:
         raise AuditError(f"{shown(side.text)}: in which column? id={OURS}:COLUMN")
@@ -304,10 +336,18 @@ def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
     head = f.concat(words[1], f.lit(" "), words[2], f.lit(" "), words[3])
     body = f.substring(text, f.instr(text, "\n") + 1, f.length(text))
     checksum = f.lpad(f.lower(f.hex(f.crc32(f.concat(head, f.lit("\n"), body).cast("binary")))), 8, "0")
-    intact = (f.size(line) == 5) & (words[0] == "lostack") & (f.instr(text, "\n") > 0) & (words[4] == checksum)  # noqa: PLR2004
+    ours = text.startswith(f"{OURS} ")
+    whole = ours & (f.size(line) == 5) & (f.instr(text, "\n") > 0) & (words[4] == checksum)  # noqa: PLR2004
+    intact, nothing = f.coalesce(whole, f.lit(False)), f.lit(False)  # noqa: FBT003 - literals of Spark's
     number = f.when(intact, _bounded(_whole(words[3])))
-    stream = f.col("key").cast("string") if "key" in frame.columns else f.substring_index(words[2], "-", 1)
-    return {"key": f.when(number.isNotNull(), words[1]), "number": number, "stream": f.concat_ws(" ", words[1], stream)}
+    stream = f.substring_index(words[2], "-", 1)
+    if "key" in frame.columns:
+        key = f.col("key").cast("string")
+        stream = f.when(_is_utf8(key), key).otherwise(f.hex(key.cast("binary")))
+    return {
+        "key": f.when(number.isNotNull(), words[1]), "number": number, "stream": f.concat_ws(" ", words[1], stream),
+        "source": text.cast("binary"), "found": f.when(intact, words[3]), "damaged": f.coalesce(ours & ~intact, nothing),
+    }  # fmt: skip
 
 
 def _places(frame: DataFrame, side: Rows) -> dict[str, Column]:
@@ -318,9 +358,10 @@ def _places(frame: DataFrame, side: Rows) -> dict[str, Column]:
     if side.partition is not None and side.offset is not None:
         found["p"], found["o"] = _column(frame, side, side.partition), _column(frame, side, side.offset)
     if side.kind == "kafka":
-        found["place"] = f.concat_ws("/", "topic", "partition", "offset")
+        found["place"], found["stands"] = f.concat_ws("/", "topic", "partition", "offset"), f.struct("partition", "offset")
     elif side.kind == "parquet":
         found["place"] = f.concat_ws(":", "_metadata.file_name", "_metadata.row_index")
+        found["stands"] = f.struct("_metadata.file_path", "_metadata.row_index")
     if "p" in found:
         origin = f.concat(f.lit("from "), found["p"].cast("string"), f.lit("/"), found["o"].cast("string"))
         found["place"] = f.concat_ws(" ", found["place"], origin) if "place" in found else origin
@@ -365,24 +406,50 @@ def _only_offered(copies: DataFrame, offered: DataFrame) -> DataFrame:
     return copies.join(f.broadcast(offered), within, "left_semi")
 
 
-def _examples(gathering: Gathering, rows: DataFrame, log: Log | None, chunks: list[bytes]) -> tuple[Example, ...]:
-    """Look for the places of some duplicated and phantom ids, where there are any; in a log, only where they may stand."""
+@contextlib.contextmanager
+def _looked_at(
+    rows: DataFrame, log: Log | None, numbers: list[int], chunks: list[bytes], *, unreadable: bool
+) -> Iterator[DataFrame]:
+    """Give the rows for a second look; of a log only those with these numbers, and the first without a readable one."""
+    if log is None:
+        yield rows
+        return
+    some = places_in_log(rows.sparkSession, log, numbers, b"".join(chunks), unreadable=unreadable).cache()
+    try:
+        yield some
+    finally:
+        some.unpersist()
+
+
+def _first(rows: DataFrame, count: int) -> list[Any]:
+    """Return the first rows: in order of partition and offset, or of file and row; of a table, any."""
+    return (rows.orderBy("stands") if "stands" in rows.columns else rows).limit(count).collect()
+
+
+def _unread(side: int, spec: Rows, rows: DataFrame, count: int) -> Unreadable:
+    """Return the rows without a readable id, so many, with the first texts; a damaged message that was offered is one."""
+    if not count:
+        return Unreadable(0, spec.unreadable)
+    rows = rows.where(f.col("number").isNull())
+    if side == ARRIVED and "damaged" in rows.columns:
+        rows = rows.where(~f.col("damaged"))
+    found = [
+        unread(spec, None if row["source"] is None else bytes(row["source"]), row["found"], row["place"] or "")
+        for row in _first(rows if "place" in rows.columns else rows.withColumn("place", f.lit("")), UNREAD)
+    ]  # fmt: skip
+    return Unreadable(count, spec.unreadable, tuple(found))
+
+
+def _examples(gathering: Gathering, rows: DataFrame, numbers: list[int]) -> tuple[Example, ...]:
+    """Look for the places of some duplicated and phantom ids, where there are any, and of damaged messages."""
     wanted = gathering.wanted()
     places: dict[tuple[str, int], list[str]] = {}
-    nameless: list[str] = []
-    if log is None and "place" not in rows.columns:
-        return examples_of(wanted, places, nameless)
-    numbers = sorted({number for _, number in wanted})
-    if log is not None:
-        rows = places_in_log(rows.sparkSession, log, numbers, b"".join(chunks), unreadable=gathering.unreadable > 0)
-        rows = rows.cache()
+    if "place" not in rows.columns:
+        return examples_of(wanted, places)
     if wanted:
         hits = _keyed(rows).where(f.col("number").isin(numbers)).select("key", "number", "place").limit(10_000)
         for row in hits.collect():
             if (row["key"], row["number"]) in wanted:
                 places.setdefault((row["key"], row["number"]), []).append(row["place"])
-    if gathering.unreadable:
-        nameless = [row["place"] for row in rows.where(f.col("number").isNull()).select("place").limit(10).collect()]
-    if log is not None:
-        rows.unpersist()
-    return examples_of(wanted, places, nameless)
+    damaged = [row["place"] for row in _first(rows.where("damaged"), EXAMPLES)] if gathering.damaged else []
+    return examples_of(wanted, places, damaged)

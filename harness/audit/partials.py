@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.audit.local import usable
 from harness.audit.pages import Keys, Order, Tally, pack, packed
@@ -15,23 +16,40 @@ if TYPE_CHECKING:
 
     from harness.audit.pages import Ints
 
-PARTIAL: Final = "side int, key string, page long, data binary, reordered long, unreadable long"
+PARTIAL: Final = "side int, key string, page long, data binary, reordered long, unreadable long, damaged long"
 """What a task gives on: a page of a side, or (side SUMMARY) what it counted beside pages, or (CHUNKS) what stands where."""
 OFFERED, ARRIVED, SUMMARY, CHUNKS = 0, 1, 2, 3
+CHUNKS_OF: Final = {OFFERED: -2, ARRIVED: -3}
+"""What stands for a page where it is said what stands where in a side."""
 LIVE_PAGES: Final = 2048
 """64 MiB per task while it counts."""
+
+
+class Beside(NamedTuple):
+    """What is counted beside pages: records out of order, rows without a usable id, damaged messages of lostack's."""
+
+    reordered: int = 0
+    unreadable: int = 0
+    damaged: int = 0
+
+
+Partial: TypeAlias = tuple[int, str, int, bytes, Beside]
+"""A row of PARTIAL: side, key, page, data, and what was counted beside."""
 
 
 def count_rows(
     batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
 ) -> Iterator[pa.RecordBatch]:
-    """Count what one task sees: its pages, and a summary."""
+    """Count what one task sees: its pages, and a summary. A damaged message that was offered is a row without a usable id."""
     tally, order, keys, streams = Tally(LIVE_PAGES), Order(), Keys(), Keys()
-    unreadable, unknown = 0, packed(phantoms, keys)
+    nameless = damaged = 0
+    unknown = packed(phantoms, keys)
     for batch in batches:
         names = batch.schema.names
         codes, numbers, good = usable(batch.column("key") if "key" in names else None, batch.column("number"), keys)
-        unreadable += len(good) - int(good.sum())
+        nameless += len(good) - int(good.sum())
+        if side == ARRIVED and "damaged" in names:
+            damaged += pc.sum(batch.column("damaged"), min_count=0).as_py()
         ids = pack(codes, numbers)
         if not ordered:
             tally.add(ids)
@@ -41,10 +59,10 @@ def count_rows(
             order.add(streams.codes(batch.column("stream"))[good][fresh], numbers[fresh])
         else:
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
-    yield partial_rows([(SUMMARY, str(side), -1, b"", order.reordered, unreadable)])
-    pages: list[tuple[int, str, int, bytes, int, int]] = []
+    yield partial_rows([(SUMMARY, str(side), -1, b"", Beside(order.reordered, nameless - damaged, damaged))])
+    pages: list[Partial] = []
     for code, page, data in tally.pages():
-        pages.append((side, keys.names[code], page, data, 0, 0))
+        pages.append((side, keys.names[code], page, data, Beside()))
         if len(pages) == 1000:  # noqa: PLR2004 - a batch of some 100 kB to 10 MB
             yield partial_rows(pages)
             pages.clear()
@@ -52,11 +70,11 @@ def count_rows(
         yield partial_rows(pages)
 
 
-def partial_rows(rows: list[tuple[int, str, int, bytes, int, int]]) -> pa.RecordBatch:
-    """Return rows of PARTIAL: side, key, page, data, reordered, unreadable."""
-    sides, keys, pages, data, reordered, unreadable = zip(*rows, strict=True)
+def partial_rows(rows: list[Partial]) -> pa.RecordBatch:
+    """Return rows of PARTIAL."""
+    sides, keys, pages, data, beside = zip(*rows, strict=True)
+    counts = dict(zip(Beside._fields, zip(*beside, strict=True), strict=True))
     return pa.record_batch({
         "side": pa.array(sides, pa.int32()), "key": pa.array(keys, pa.string()), "page": pa.array(pages, pa.int64()),
-        "data": pa.array(data, pa.binary()), "reordered": pa.array(reordered, pa.int64()),
-        "unreadable": pa.array(unreadable, pa.int64()),
+        "data": pa.array(data, pa.binary()), **{name: pa.array(some, pa.int64()) for name, some in counts.items()},
     })  # fmt: skip

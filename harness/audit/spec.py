@@ -11,7 +11,17 @@ r"""SPEC: what a side of an audit is, as it is typed.
     parquet:/data/out#id=seq&key=user                a file, a folder or a glob
     jdbc:postgresql://host/db#table=results&id=seq&user=me&password=…
 
-Behind ``#`` stand options: ``id``, ``key``, ``pattern``, and
+An id is read from a column of whole numbers, or from a text of the digits 0 to 9. Zeros in front of the number say nothing,
+however many there are (007 is 7), nor does one line's end behind it; the number is at most 2⁴⁰ - 1. A text with a sign (+7, -0),
+white space, a fraction, an exponent, digits of other scripts, or with nothing in it, a null, and a number beyond the limit are no
+ids: they can be read by a ``pattern``, or not at all. In JSON a number and a text of digits are the same. A row without a key
+(null) has the empty one; a key that is not UTF-8 makes the row unreadable, for two of them could not be told apart.
+
+Rows that cannot be read as an id are counted as that, and as nothing else: they make the verdict void, and the first three texts
+are shown. A few that are known of can be stated (``unreadable=3``): up to so many of that side are then left aside. A message of
+lostack's (its first word says so) with a wrong checksum is *damaged*, and that is a phantom; one that was offered is unreadable.
+
+Behind ``#`` stand options: ``id``, ``key``, ``pattern``, ``unreadable``, and
 
 - ``order``: a column that says in which order rows were recorded; without it ``reordered`` is not counted (a topic's
   offsets say it);
@@ -37,14 +47,14 @@ from harness.selection import SelectionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMON: Final = ("id", "key", "pattern", "order", "partition", "offset")
+COMMON: Final = ("id", "key", "pattern", "unreadable", "order", "partition", "offset")
 OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "kafka": ("id", "key", "pattern"),
+    "kafka": ("id", "key", "pattern", "unreadable"),
     "parquet": COMMON,
     "jdbc": (*COMMON, "table", "user", "password", "driver", "readers"),
 }
 OURS: Final = "lostack"
-RANGE: Final = re.compile(r"(?:([^=,]+)=)?(\d+)-(\d+)")
+RANGE: Final = re.compile(r"(?:([^=,]+)=)?([0-9]+)-([0-9]+)")
 SECRETS: Final = re.compile(r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//[^/:@]+:)[^@/]+(?=@)")
 
 
@@ -65,7 +75,8 @@ class Rows:
     """Something with rows. ``kind`` is kafka, parquet or jdbc; ``at`` is servers, path or URL.
 
     ``id`` and ``key`` say where the number and the key are; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads
-    of :mod:`harness.core.record`. ``more`` are settings handed on to Spark's reader.
+    of :mod:`harness.core.record`. ``unreadable`` is how many rows without a readable id may be there. ``more`` are settings
+    handed on to Spark's reader.
     """
 
     text: str
@@ -80,6 +91,7 @@ class Rows:
     offset: str | None = None
     table: str = ""
     readers: int = 1
+    unreadable: int = 0
     more: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -121,6 +133,7 @@ def parse(text: str) -> Side:
     if ("partition" in options) != ("offset" in options):
         raise SpecError(f"{shown(text)!r}: partition and offset go together")
     given: dict[str, Any] = {name: options.get(name) or None for name in ("key", "pattern", "order", "partition", "offset")}
+    given["unreadable"] = _number(text, options, "unreadable", 0, NUMBERS)
     if kind == "kafka":
         servers, slash, topic = at.rpartition("/")
         if not slash or not topic or not re.fullmatch(r"[^,/]+:\d+(,[^,/]+:\d+)*", servers):
@@ -136,13 +149,17 @@ def parse(text: str) -> Side:
 def _table(text: str, at: str, options: Mapping[str, str], given: Mapping[str, Any]) -> Rows:
     if not options.get("table"):
         raise SpecError(f"{shown(text)!r}: which table? jdbc:URL#table=results&id=seq")
-    readers = options.get("readers", "1")
-    if not readers.isdigit() or not 1 <= int(readers) <= 1000:  # noqa: PLR2004 - more connections serve nobody
-        raise SpecError(f"{shown(text)!r}: readers is a number from 1 to 1000")
+    readers = _number(text, options, "readers", 1, 1000)  # more connections serve nobody
     more = {name: options[name] for name in ("user", "password", "driver") if name in options}
-    return Rows(
-        text, "jdbc", f"jdbc:{at}", options.get("id", "id"), table=options["table"], readers=int(readers), more=more, **given
-    )
+    return Rows(text, "jdbc", f"jdbc:{at}", options.get("id", "id"), table=options["table"], readers=readers, more=more, **given)
+
+
+def _number(text: str, options: Mapping[str, str], name: str, least: int, most: int) -> int:
+    """Return the number that an option is; the least one where it is not given."""
+    given = options.get(name, str(least))
+    if not re.fullmatch("[0-9]{1,18}", given) or not least <= int(given) <= most:
+        raise SpecError(f"{shown(text)!r}: {name} is a number from {least} to {most}")
+    return int(given)
 
 
 def _range(text: str, rest: str) -> NumberedRange:

@@ -1,6 +1,7 @@
 """Ids in texts, a column at a time: what Spark's functions and Java's regular expressions find, found by Arrow and RE2.
 
-A pattern that the two might read differently is not translated: then the id is Spark's work.
+A pattern that the two might read differently is not translated: then the id is Spark's work. What an id is, is said in
+:mod:`~harness.audit.spec`; why a text is none, :func:`unread` says for all who read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.audit.findings import Unread
+from harness.audit.pages import NUMBERS
+from harness.audit.spec import OURS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
     from harness.audit.spec import Rows
 
 DIGITS: Final = 13
+"""Of the greatest number, 2⁴⁰ - 1; zeros may stand in front of them."""
+AS_THEY_STAND: Final = 18
+"""Digits that a signed number of 64 bits holds, whatever they are: no need to look at each."""
 LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
 AT_THE_END: Final = rf"(?:\r\n|[{LINE_ENDS}])?\z"
 """Java's dollar: the end of the text, or of its last line."""
@@ -27,11 +35,21 @@ TIMES: Final = r"(?:[+*?]\??|\{\d{1,3}(?:,\d{0,3})?\})?"
 TOKEN: Final = re.compile(rf"(?P<open>\((?:\?:)?)|(?P<close>\){TIMES})|(?P<bar>\|)|(?P<atom>{ATOM}{TIMES})")
 
 
+ID: Final = re.compile(rf"0*([0-9]{{1,{DIGITS}}})(?:\r\n|[\n\r\x85\u2028\u2029])?")
+TOO_GREAT: Final = re.compile(r"[0-9]+(?:\r\n|[\n\r\x85\u2028\u2029])?")
+SHOWN_CHARACTERS: Final = 40
+
+
 class Columns(NamedTuple):
-    """What a side says of its rows: the keys (None: it has none), and the numbers; null is a row without a usable id."""
+    """What a side says of its rows: the keys (None: it has none), and the numbers; null is a row without a usable id.
+
+    ``source`` are the texts as they stand, which may not be UTF-8, and ``found`` what is said to be the id in them.
+    """
 
     keys: pa.Array | None
     numbers: pa.Array
+    source: pa.Array
+    found: pa.Array
 
 
 def translated(pattern: str) -> str | None:
@@ -69,26 +87,51 @@ def translated(pattern: str) -> str | None:
 def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
     """Return what reads the ids of a topic's records, or None where that is Spark's work (JSON, our payloads, a pattern)."""
     picks = [_picked(name) for name in (side.id, side.key) if name is not None]
-    if None in picks:
+    reading = reading_of(side)
+    if None in picks or reading is None:
         return None
     value = picks[0]
     keyed = picks[1] if side.key is not None else None
+
+    def columns(records: Records) -> Columns:
+        return reading(value(records), None if keyed is None else keyed(records))  # type: ignore[misc]
+
+    return columns
+
+
+def reading_of(side: Rows) -> Callable[[pa.Array, pa.Array | None], Columns] | None:
+    """Return what reads the ids in texts (and the keys beside them), or None where the pattern is Spark's work.
+
+    Where the key is not UTF-8 (or the text that a pattern finds it in), a row has no usable id: what stands for the bytes
+    that are none, U+FFFD, stands for others, too, and two keys would be one.
+    """
     pattern = None if side.pattern is None else translated(side.pattern)
     groups = 0 if side.pattern is None else re.compile(side.pattern).groups
     if side.pattern is not None and pattern is None:
         return None
 
-    def columns(records: Records) -> Columns:
-        text = tidy(value(records))  # type: ignore[misc]
-        keys = None if keyed is None else tidy(keyed(records))
+    def columns(source: pa.Array, keys: pa.Array | None) -> Columns:
+        text, sound = tidy(source)
         if pattern is not None:
             found = pc.extract_regex(text, pattern)
+            text = pc.struct_field(found, f"g{groups}")
             if groups > 1:
                 keys = pc.struct_field(found, "g1")
-            text = pc.struct_field(found, f"g{groups}")
-        return Columns(keys, whole(text))
+                return Columns(keys, _where(whole(text), sound), source, text)
+        keys, sound = (None, None) if keys is None else tidy(keys)
+        return Columns(keys, _where(whole(text), sound), source, text)
 
     return columns
+
+
+def numbered(numbers: pa.Array, keys: pa.Array | None) -> Columns:
+    """Return what whole numbers say, with the keys beside them."""
+    tidied, sound = (None, None) if keys is None else tidy(keys)
+    return Columns(tidied, _where(bounded(numbers), sound), numbers, numbers)
+
+
+def _where(numbers: pa.Array, sound: pa.Array | None) -> pa.Array:
+    return numbers if sound is None else pc.if_else(sound, numbers, pa.scalar(None, pa.int64()))
 
 
 def _picked(name: str) -> Callable[[Records], pa.Array] | None:
@@ -102,19 +145,105 @@ def _picked(name: str) -> Callable[[Records], pa.Array] | None:
     return None
 
 
-def tidy(texts: pa.Array) -> pa.Array:
-    """Return texts as UTF-8: what is none becomes U+FFFD, as in Java."""
+def tidy(texts: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """Return texts as UTF-8, and which of them were that (None: all of them). What is none becomes U+FFFD, as in Java."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        raw = texts.view(pa.binary()).to_pylist()
-        return pa.array([None if one is None else one.decode(errors="replace") for one in raw], pa.string())
-    return texts
+        raw = as_bytes(texts)
+    else:
+        return texts, None
+    tidied = [None if one is None else one.decode(errors="replace") for one in raw]
+    return pa.array(tidied, pa.string()), pa.array([one is None or _is_utf8(one) for one in raw])
+
+
+def _is_utf8(data: bytes) -> bool:
+    return data.decode(errors="ignore").encode() == data
+
+
+def as_bytes(texts: pa.Array) -> list[bytes | None]:
+    """Return texts, or numbers as texts, as the bytes that they are."""
+    if isinstance(texts, pa.DictionaryArray):
+        texts = texts.dictionary_decode()
+    if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
+        texts = pc.cast(texts, pa.string())
+    kind = pa.binary() if pa.types.is_string(texts.type) else pa.large_binary()
+    return list(texts.view(kind).to_pylist())
 
 
 def whole(texts: pa.Array) -> pa.Array:
-    """Return the whole numbers of 1 to DIGITS digits that texts are (a line's end behind them is none of it), or null."""
-    fits = pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), DIGITS))
-    if not pc.all(fits, min_count=0).as_py() or texts.null_count:
-        texts = pc.struct_field(pc.extract_regex(texts, f"^(?P<n>[0-9]{{1,{DIGITS}}}){AT_THE_END}"), "n")
-    return pc.cast(texts, pa.int64())
+    """Return the ids that texts are: digits, zeros in front and a line's end behind aside; null where one is none."""
+    plain = pc.and_(pc.ascii_is_decimal(texts), pc.less_equal(pc.binary_length(texts), AS_THEY_STAND))
+    if not pc.all(plain, min_count=0).as_py() or texts.null_count:
+        texts = pc.struct_field(pc.extract_regex(texts, f"^0*(?P<n>[0-9]{{1,{DIGITS}}}){AT_THE_END}"), "n")
+    return bounded(pc.cast(texts, pa.int64()))
+
+
+def bounded(numbers: pa.Array) -> pa.Array:
+    """Return whole numbers of any kind as int64; null where one is no id."""
+    above = pa.scalar(NUMBERS, pa.uint64() if numbers.type == pa.uint64() else pa.int64())
+    fits = pc.and_(pc.greater_equal(numbers, pa.scalar(0, above.type)), pc.less(numbers, above))
+    if not pc.all(fits, min_count=0).as_py() or numbers.null_count:
+        numbers = pc.if_else(fits, numbers, pa.scalar(None, numbers.type))
+    return pc.cast(numbers, pa.int64())
+
+
+# --- what is no id -----------------------------------------------------------------------------------------------
+
+
+def unread(side: Rows, source: bytes | None, found: str | None, place: str = "") -> Unread:
+    """Say of a row without a usable id what stands there, and why that is none. ``found`` is what is said to be the id in it.
+
+    >>> from harness.audit.spec import parse
+    >>> print(unread(parse("parquet:out"), b"+7", "+7", "a.parquet:3"))
+    '+7' (it has a sign, at a.parquet:3)
+    """
+    return Unread(quoted(source), _why(side, source, found), place)
+
+
+def quoted(data: bytes | None) -> str:
+    r"""Return some bytes as a word of a report: quoted, escaped, shortened; as bytes where they are no UTF-8.
+
+    >>> print(quoted(b"a\n"), quoted("\uff17".encode()), quoted(b"\xff"), quoted(None), quoted(b"x" * 41)[-20:])
+    'a\n' '\uff17' b'\xff' null xxxx'... of 41 bytes
+    """
+    if data is None:
+        return "null"
+    try:
+        text: str | bytes = data.decode()
+    except UnicodeDecodeError:
+        text = data
+    some = ascii(text[:SHOWN_CHARACTERS])
+    return some if len(text) <= SHOWN_CHARACTERS else f"{some}... of {len(data)} bytes"
+
+
+def _why(side: Rows, source: bytes | None, found: str | None) -> str:
+    if source is None:
+        return "nothing stands there"
+    if side.id.split(":")[0] == OURS:
+        if not source.startswith(f"{OURS} ".encode()):
+            return "it is no message of lostack's"
+        if found is None:
+            return "it is a damaged message of lostack's"
+    if side.pattern is not None and not found:
+        return "the pattern finds no number in it"
+    if found is None:
+        return f"nothing stands at {side.id.partition(':')[2]}"
+    return _why_no_id(found, utf8=_is_utf8(source))
+
+
+def _why_no_id(text: str, *, utf8: bool) -> str:
+    number = ID.fullmatch(text)
+    if number is not None and int(number[1]) < NUMBERS:
+        return "its key is not UTF-8"
+    if TOO_GREAT.fullmatch(text):
+        return f"it is above {NUMBERS - 1}"
+    bare = text.strip()
+    reasons = {
+        "it is empty": not text,
+        "it has a sign": re.fullmatch("[+-][0-9]+", text),
+        "white space stands around it": bare != text and re.fullmatch("[+-]?[0-9]*", bare),
+        "its digits are not 0 to 9": bare.isdecimal(),
+        "it is not UTF-8": not utf8,
+    }
+    return next((why for why, holds in reasons.items() if holds), "it is no whole number")

@@ -12,50 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.audit.auditing import audit
-from harness.audit.findings import Findings, Span, as_json, as_text, rule
+from harness.audit.findings import Span, as_json, as_text, rule
 from harness.audit.local import AuditError, audit_here
 from harness.audit.session import spark_session
-from harness.audit.spec import NumberedRange, Rows, SpecError, parse, shown
+from harness.audit.spec import NumberedRange, SpecError, parse, shown
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.interfaces import EnvironmentFailure
-from tests.audit.cases import Case, random_case, told
+from tests.audit.cases import Case, findings, here, ids, on_spark, random_case, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    Auditor = Callable[[str, str], Findings]
-
-
-def here(offered: str, arrived: str) -> Findings:
-    """Audit in this process."""
-    return audit(offered, arrived, engine="here")
-
-
-@pytest.fixture(params=["here", pytest.param("spark", marks=pytest.mark.spark)])
-def auditor(request: pytest.FixtureRequest) -> Auditor:
-    """Give both engines, one after the other."""
-    if request.param == "here":
-        return here
-    session: SparkSession = request.getfixturevalue("spark")
-    return lambda offered, arrived: on_spark(session, offered, arrived)
-
-
-def on_spark(session: SparkSession, offered: str, arrived: str) -> Findings:
-    """Audit on the session of the tests."""
-    from harness.audit.on_spark import audit_on_spark  # noqa: PLC0415
-
-    right = parse(arrived)
-    assert isinstance(right, Rows)
-    return audit_on_spark(session, parse(offered), right)
+    from tests.audit.cases import Auditor
 
 
 @pytest.fixture
@@ -63,13 +39,6 @@ def folder() -> Iterator[Path]:
     """Give a folder that Hypothesis may use many times over."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
-
-
-def ids(path: Path, numbers: list[object], kind: pa.DataType | None = None) -> str:
-    """Write a column of ids and return its SPEC."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"id": pa.array(numbers, kind or pa.int64())}), path)
-    return f"parquet:{path}"
 
 
 # --- agreement ---------------------------------------------------------------------------------------------------
@@ -144,25 +113,35 @@ def test_an_empty_side(auditor: Auditor, folder: Path) -> None:
 
 
 def test_ids_as_text_and_by_pattern(auditor: Auditor, folder: Path) -> None:
-    """Text holds the number, or a pattern finds key and number in it; the rest is phantom, with its place."""
+    """Text holds the number, or a pattern finds key and number in it; the rest is unreadable, the first three with places."""
     texts = ["7", "8", "x", None, "99999999999999999999", "1.5"]
     found = auditor("range:7-9", ids(folder / "t.parquet", texts, pa.string()))
-    assert (found.arrived, found.lost, found.phantom) == (2, 1, 4)
-    assert [example.places for example in found.examples] == [(f"t.parquet:{row}",) for row in (2, 3, 4, 5)]
+    assert (found.arrived, found.lost, found.phantom, found.unread_arrived.rows) == (2, 1, 0, 4)
+    assert [one.place for one in found.unread_arrived.first] == [f"t.parquet:{row}" for row in (2, 3, 4)]
     keyed = ids(folder / "k.parquet", ["a-1", "b-1", "nonsense", "a-2"], pa.string())
     found = auditor("range:a=1-2,b=1-1", f"{keyed}#pattern=^(.*)-(\\d%2B)$")
-    assert (found.arrived, found.lost, found.phantom) == (3, 0, 1)
+    assert (found.arrived, found.lost, found.phantom, found.unread_arrived.rows) == (3, 0, 0, 1)
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------
 
 
-def test_numbers_out_of_range_are_phantoms_and_cannot_be_offered(auditor: Auditor, folder: Path) -> None:
-    """Below zero, above 2⁴⁰ - 1, null."""
+def test_numbers_out_of_range_are_no_ids_on_either_side(auditor: Auditor, folder: Path) -> None:
+    """Below zero, above 2⁴⁰ - 1 (and above 2⁶³), null: unreadable, and no more is known of them."""
     strange = ids(folder / "s.parquet", [1, -1, 1 << 40, None])
-    assert auditor("range:1-1", strange).phantom == 3
-    with pytest.raises(AuditError, match="3 offered rows have no number"):
-        auditor(strange, strange)
+    found = auditor("range:1-1", strange)
+    assert (found.arrived, found.phantom, found.unread_arrived.rows) == (1, 0, 3)
+    assert [str(one) for one in found.unread_arrived.first] == [
+        "'-1' (it has a sign, at s.parquet:1)", "'1099511627776' (it is above 1099511627775, at s.parquet:2)",
+        "null (nothing stands there, at s.parquet:3)",
+    ]  # fmt: skip
+    found = auditor(strange, strange)
+    assert (found.offered, found.arrived, found.unread_offered.rows) == (1, 1, 3)
+    assert found.unread_offered.first == found.unread_arrived.first
+    wide = ids(folder / "w.parquet", [1, (1 << 64) - 1], pa.uint64())
+    assert [str(one) for one in auditor("range:1-1", wide).unread_arrived.first] == [
+        "'18446744073709551615' (it is above 1099511627775, at w.parquet:1)"
+    ]
 
 
 def test_a_damaged_file_is_an_error_and_no_half_report(auditor: Auditor, folder: Path) -> None:
@@ -235,13 +214,6 @@ def test_what_sparks_file_sink_wrote_is_not_read_by_listing(folder: Path) -> Non
 
 
 # --- the verdict -------------------------------------------------------------------------------------------------
-
-
-def findings(**counts: object) -> Findings:
-    """Make findings by hand."""
-    base = dict.fromkeys(("offered_again", "lost", "duplicated", "duplicated_ids", "phantom"), 0)
-    return Findings(**{**base, "offered": 9, "arrived": 9, "reordered": None, "stored_twice": None, "recorded_twice": None,
-                       **counts})  # type: ignore[arg-type]  # fmt: skip
 
 
 @pytest.mark.parametrize(("counts", "amo", "alo", "eos"), [

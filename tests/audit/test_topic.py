@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from harness.core.scenario import Deployment
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.runtimes.ports import PortLease
+from tests.audit.test_unreadable import TEXTS, random_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,6 +148,58 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
         assert min(fetched.arrived, fetched.lost, fetched.duplicated, fetched.phantom, fetched.reordered) > 0
         assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
         assert replace(fetched, examples=()) == replace(read, examples=())
+
+
+@pytest.mark.parametrize("options", ["id=key", "id=value", "id=header:n", "id=value&key=key", "id=value&pattern=^(\\d%2B)$"])
+def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(spark: SparkSession, kafka: Any, options: str) -> None:
+    """Texts that are ids and that are none, on either side: the same counts, the same first three with why and where; void."""
+    servers, topic = kafka.broker.bootstrap, re.sub(r"\W+", "-", options)
+    kafka.observer.create_topics({topic: (2, {})})
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
+    texts = [*(text for text, _, _ in TEXTS), *random_texts(7)]
+    for at, (text, other) in enumerate(zip(texts, random_texts(8, len(texts)), strict=True)):
+        key = {"id=key": text, "id=value&key=key": other or b"k"}.get(options, b"k")
+        value = text if options.startswith("id=value") else b"payload"
+        producer.send(topic, value, key=key, partition=at % 2, headers=[("n", text)] if text is not None else [])
+    producer.flush()
+    producer.close()
+    both = parse(f"kafka:{servers}/{topic}#{options}")
+    assert isinstance(both, Rows)
+    assert reader_of(both) is not None
+    for offered in (parse("range:0-99"), both):
+        fetched, read = (on_spark._audit(spark, offered, both, straight=way) for way in (True, False))
+        assert fetched.unread_arrived.rows > 100
+        assert len(fetched.unread_arrived.first) == 3
+        assert [one.place.split("/")[1] for one in fetched.unread_arrived.first] == ["0"] * 3
+        assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
+        assert replace(fetched, examples=()) == replace(read, examples=())
+        assert rule(fetched, Semantic.EXACTLY_ONCE).kind is Kind.VOID
+    assert fetched.unread_offered == fetched.unread_arrived
+
+
+def test_padded_keys_of_another_verifier_are_all_there(spark: SparkSession, kafka: Any) -> None:
+    """Eighteen digits each: kept, with a stranger's record if one was stated, and void without."""
+    servers = kafka.broker.bootstrap
+    kafka.observer.create_topics({"padded": (2, {})})
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=5)
+    for number in range(1000):
+        producer.send("padded", b"payload", key=b"%018d" % number, partition=number % 2)
+    producer.flush()
+    arrived = f"kafka:{servers}/padded#id=key"
+    assert rule(look(spark, "range:0-999", arrived), Semantic.EXACTLY_ONCE).reason == "1000 of 1000 arrived"
+    producer.send("padded", b"payload", key=b"heartbeat", partition=1)
+    producer.flush()
+    producer.close()
+    said = rule(look(spark, "range:0-999", arrived), Semantic.EXACTLY_ONCE)
+    assert said.kind is Kind.VOID
+    assert (
+        "1 of 1001 rows that arrived cannot be read as an id: 'heartbeat' (it is no whole number, at padded/1/500)" in said.reason
+    )
+    stated = rule(look(spark, "range:0-999", f"{arrived}&unreadable=1"), Semantic.EXACTLY_ONCE)
+    assert stated.reason == "1000 of 1000 arrived; 1 unreadable that arrived, 1 stated"
+    ours = look(spark, "range:0-999", f"kafka:{servers}/padded")
+    assert (ours.phantom, ours.unread_arrived.rows, ours.lost) == (0, 1001, 1000)
+    assert rule(ours, Semantic.EXACTLY_ONCE).kind is Kind.VOID
 
 
 def test_a_topic_that_cannot_be_read(spark: SparkSession, kafka: Any) -> None:
