@@ -93,7 +93,7 @@ class Resend(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One program: started by a plain command, all its processes in one group, which is what a crash ends.
+    """One program: started by a plain command. A crash ends it with all that it has started, wherever that has gone to.
 
     With ``image`` it is a container of that image, on the network of this machine, and ``command`` is what is handed to it
     (nothing: the image's own). The folders whose names stand in braces are seen in it at the same places.

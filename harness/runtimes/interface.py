@@ -83,6 +83,7 @@ class NodeSpec:
 
     ``env`` is laid over the environment of the harness. ``log`` defaults to ``<runtime's directory>/<name>.log``.
     With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
+    ``foreign``: the program is somebody else's; where it may hide what it starts, more is done to find that.
     ``preload``: modules that a program ``(python, "-m", module, ...)`` imports, itself among them; see :meth:`Runtime.expect`.
     ``temporary``: the name of a folder that the program, its JVM and its Spark use for temporary files, instead of the one that
     all nodes of the runtime share. It stays over restarts, until :meth:`Runtime.clear`. A container has such a folder anyway.
@@ -96,18 +97,37 @@ class NodeSpec:
     stdin_pipe: bool = False
     log: Path | None = None
     container: ContainerSpec = ContainerSpec()
+    foreign: bool = False
     preload: tuple[str, ...] = ()
     temporary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A process that belongs to a node, and by what it does: see ``runtimes/process/members.py``."""
+
+    pid: int
+    how: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.pid} ({self.command})"
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
-    """How a node ended: ``status`` where it left by itself, else ``signal``. ``at_ns`` is monotonic."""
+    """How a node ended: ``status`` where it left by itself, else ``signal``. ``at_ns`` is monotonic.
+
+    ``members``: its other processes, which were killed then. ``left``: those that live on, for they could not be killed, or
+    nobody can tell whether they are its own.
+    """
 
     pid: int
     status: int | None
     signal: int | None
     at_ns: int
+    members: tuple[Member, ...] = ()
+    left: tuple[Member, ...] = ()
 
     def __str__(self) -> str:
         return f"signal {self.signal}" if self.signal is not None else f"status {self.status}"
@@ -148,6 +168,9 @@ class Node(Protocol):
     def alive(self) -> bool:
         """Whether it has not ended. A paused node is alive."""
 
+    def members(self) -> tuple[Member, ...]:
+        """Return the processes of it that live, as far as its runtime sees into it; none where it has ended."""
+
     def kill(self) -> Exit:
         """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
 
@@ -158,7 +181,10 @@ class Node(Protocol):
         """SIGTERM; does not wait. False where it has ended."""
 
     def pause(self) -> None:
-        """Stop it; return when the kernel shows every thread stopped. Raises NodeStateError where it has ended."""
+        """Stop it with everything it started; return when the kernel shows every thread stopped.
+
+        Raises NodeStateError where it has ended.
+        """
 
     def resume(self) -> None:
         """Let a paused node go on. Raises NodeStateError where it has ended."""

@@ -22,8 +22,9 @@ from testcontainers.core.network import Network
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.docker.disks import Disks
 from harness.runtimes.docker.engine import HARNESS, RUN, EngineError, connect, explained, me, remove, remove_leftovers, telling
-from harness.runtimes.interface import Exit, NodeStateError, StartError
+from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
 from harness.runtimes.logs import tail
+from harness.runtimes.process.processes import command_of, group_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +84,10 @@ class DockerNode:
     def alive(self) -> bool:
         """Whether it has not ended. A paused node is alive."""
         return not self._ended.is_set()
+
+    def members(self) -> tuple[Member, ...]:
+        """Return the processes of its first one's group that are seen from here: what dies with it is the engine's business."""
+        return tuple(Member(pid, "group", command_of(pid)) for pid in (group_members(self.pid) if self.pid else ()))
 
     def kill(self) -> Exit:
         """SIGKILL, and wait until the engine says that it is gone. Where it had ended before, say how."""

@@ -1,29 +1,32 @@
-"""The guardian: the parent of every node. A program of its own, standard library only, one thread.
+"""The guardian: the parent of every node, and of whatever loses its parent below one. Standard library only, one thread.
 
     python -I -S guardian.py <fd of a socket to the harness> <pid of the harness> <folder for temporary files>
 
 The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", "argv", "env", "cwd", "log", "stdin"}``
-(where ``stdin`` is true a descriptor comes along), ``{"id", "do": "signal", "pid", "signal"}`` and ``{"do": "close"}``.
+(where ``stdin`` is true a descriptor comes along; ``foreign``: the program is somebody else's, and may hide what it starts;
+``cgroup``: it is to have a cgroup of its own, if it can),
+``{"id", "do": "signal", "pid", "signal"}`` for a node's group, ``{"id", "do": "kill" | "pause" | "resume" | "members", "pid"}``
+for all of a node's members (``members.py``), and ``{"do": "close"}``.
 ``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that has
 ``"module"`` and ``"words"`` besides is forked from it as soon as it is ready, or started by its ``argv`` where there is none.
-The guardian answers ``{"id", "pid", "t"}`` or ``{"id", "error", "stage"}``, and says by itself ``{"event": "ready"}``,
-``{"event": "exited", "node", "pid", "status", "signal", "t"}`` and ``{"event": "closed"}``; ``t`` is monotonic ns.
+The guardian answers ``{"id", "pid", "t"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself
+``{"event": "ready"}``, ``{"event": "exited", "node", "pid", "status", "signal", "members", "left", "t"}`` and ``{"event":
+"closed"}``; ``t`` is monotonic ns. ``members`` were killed with the node; ``left`` could not be, or are nobody knows whose.
 
 Who dies, and what becomes of the nodes:
 
-- A node ends: its whole process group is killed, and ``exited`` is sent when nothing of the group is left.
+- A node ends, or is to be killed: all its members are stopped, killed and awaited, and ``exited`` is sent when nothing of it
+  is left. Its own process stays a zombie until then, so that nobody else can get the id of its group.
 - The harness dies, however: the socket ends (and its pidfd turns readable, should a forked copy of the harness keep
-  the socket open). The guardian kills all groups, stopped ones too, and everything else descended from it, removes the
-  folder for temporary files, and leaves.
-- The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that reads the
-  group ids from a pipe and does nothing else, kills what the nodes had started and removes the folder for temporary files.
+  the socket open). The guardian kills everything that descends from it, stopped or not, removes the folder for temporary
+  files, and leaves. A process that loses its parent becomes the guardian's child (subreaper): there is no way out of that.
+- The guardian dies: the kernel kills each node (PDEATHSIG), and the *second*, a fork of the guardian that is told of each
+  node through a pipe and does nothing else, kills the members of them all and removes the folder for temporary files.
 - Harness and guardian die at the same instant: likewise.
 
-A program that leaves its process group by itself and loses its parent becomes the guardian's child (subreaper); it is
-ended with the run, not with its node.
+A child of the guardian's that is no node's member, having thrown away the node's token, too, is a *stray*. It is taken for a
+foreign node's where there is only one that it can come from, and ends with it, else with the run.
 """
-
-# ruff: noqa: PTH123, PTH208 - pathlib would double the start-up
 
 from __future__ import annotations
 
@@ -40,13 +43,24 @@ import time
 
 TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
 if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
     from typing import Any, NoReturn
+
+    from harness.runtimes.process import cgroups, members
+    from harness.runtimes.process.members import Members, Process
+else:
+    sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120 - pathlib would double the start-up
+    import cgroups
+    import members
+    from members import Members
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.005
-GROUP_GONE_WITHIN_S = 5.0
-"""How long ``exited`` is held back for members of the group which the kernel has not buried yet."""
+GONE_WITHIN_S = 5.0
+"""How long ``exited`` is held back for members which the kernel has not buried yet."""
+STILL_WITHIN_S = 15.0
+"""How long all members may take to be paused, or to go on."""
 CLOSE_WITHIN_S = 5.0
 PRELOADED_WITHIN_S = 10.0
 """How long a program may wait for the fork server to be ready, or to fork it, before it is started afresh."""
@@ -74,37 +88,27 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
     return True
 
 
-def kill_one(pid: int) -> None:
-    """SIGKILL one of our children, which may be a zombie already, or another user's."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+class Life:
+    """One life of a node, from its start to ``exited``."""
 
+    __slots__ = ("asked", "dead_at", "foreign", "job", "members", "name", "pid")
 
-def children() -> list[int]:
-    """Pids of this process' own children."""
-    me = os.getpid()
-    found: list[int] = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                after_name = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        if int(after_name[1]) == me:
-            found.append(int(entry))
-    return found
+    def __init__(self, name: str, members: Members, *, foreign: bool) -> None:
+        self.name = name
+        self.members = members
+        self.pid = members.leader
+        self.foreign = foreign
+        self.job: Generator[float, None, object] | None = None
+        """What is being done to it, a step each turn of the loop."""
+        self.asked = False
+        """Whether it is to be killed."""
+        self.dead_at: int | None = None
+        """When its own process was seen to have ended (monotonic ns)."""
 
-
-class Ending:
-    """A node whose leader is reaped and whose group is dying."""
-
-    __slots__ = ("deadline", "event")
-
-    def __init__(self, event: dict[str, Any]) -> None:
-        self.event = event
-        self.deadline = time.monotonic() + GROUP_GONE_WITHIN_S
+    @property
+    def ending(self) -> bool:
+        """Whether its end has begun, by itself or because that was asked for."""
+        return self.asked or self.dead_at is not None
 
 
 class ForkServer:
@@ -128,10 +132,12 @@ class Guardian:
         self.pid = os.getpid()
         self.libc = ctypes.CDLL(None, use_errno=True)
         prctl(self.libc, PR_SET_CHILD_SUBREAPER, 1)
-        self.nodes: dict[int, str] = {}
-        self.ending: dict[int, Ending] = {}
+        self.lives: dict[int, Life] = {}
         self.forks: ForkServer | None = None
         self.preload: dict[str, Any] | None = None
+        self.cgroups: str | None = None
+        """What holds the cgroups of nodes; empty where there can be none, None where nobody has asked yet."""
+        self.number = 0
         self.fds: list[int] = []
         self.buffer = b""
         self.leaving = False
@@ -179,13 +185,15 @@ class Guardian:
             be_second(read, write, self.harness)
         os.close(read)
         self.second, self.second_pipe = pid, write
-        for group in (*self.nodes, *self.ending, *((self.forks.pid,) if self.forks else ())):
-            self.tell_second(b"+", group)
+        for life in self.lives.values():
+            self.tell_second(b"+", life.members)
+        if self.forks:
+            self.tell_second(b"+", Members(self.forks.pid))
 
-    def tell_second(self, sign: bytes, group: int) -> None:
-        """Add a group to what the second would kill, or take it away. A dead second is replaced when it is reaped."""
+    def tell_second(self, sign: bytes, node: Members) -> None:
+        """Add a node to what the second would kill, or take it away. A dead second is replaced when it is reaped."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self.second_pipe, sign + str(group).encode() + b"\n")
+            os.write(self.second_pipe, sign + f"{node.leader} {node.since} {node.name} {node.cgroup}\n".encode())
 
     # --- talking to the harness --------------------------------------------------------------------------------
 
@@ -220,18 +228,133 @@ class Guardian:
             self.preload = message
             self.start_forks()
             self.send({"id": message["id"]})
-        elif message["do"] == "signal":
-            self.signal(message)
-        else:
+        elif message["do"] == "close":
             self.leave()
-
-    def signal(self, message: dict[str, Any]) -> None:
-        """Signal the group of a node that has not been reaped."""
-        pid = message["pid"]
-        if pid in self.nodes and kill_group(pid, message["signal"]):
-            self.send({"id": message["id"], "pid": pid, "t": time.monotonic_ns()})
-        else:
+        elif (life := self.lives.get(message["pid"])) is None or (life.ending and message["do"] != "members"):
             self.send({"id": message["id"], "error": "it has ended", "stage": "signal"})
+        else:
+            self.treat(life, message)
+
+    def treat(self, life: Life, message: dict[str, Any]) -> None:
+        """Do what is asked to a node that has not ended."""
+        match message["do"]:
+            case "signal":
+                kill_group(life.pid, message["signal"])
+                self.send({"id": message["id"], "pid": life.pid, "t": time.monotonic_ns()})
+            case "members":
+                found = self.members_of(life)
+                self.send({"id": message["id"], "members": [one.told() for one in found]})
+            case "kill":
+                life.asked = True
+                self.begin(life, self.end(life, message["id"]))
+            case "pause":
+                self.begin(life, self.pause(life, message["id"]))
+            case "resume":
+                self.begin(life, self.resume(life, message["id"]))
+
+    # --- what is done to all members, a step at a time -----------------------------------------------------------
+
+    def begin(self, life: Life, job: Generator[float, None, object]) -> None:
+        """Begin to do something to a node, in the place of what is being done to it."""
+        if life.job is not None:
+            life.job.close()
+        life.job = job
+        self.step(life)
+
+    def step(self, life: Life) -> float | None:
+        """Do the next step of what is being done to a node; return how long to wait for the one after, if there is one."""
+        if life.job is None:
+            return None
+        try:
+            return next(life.job)
+        except StopIteration:
+            life.job = None
+            return None
+
+    def pause(self, life: Life, asked: int) -> Generator[float, None, None]:
+        """Stop all members, and answer."""
+        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        try:
+            found = yield from members.hold(lambda: self.members_of(life), STILL_WITHIN_S)
+            answer = {"pid": life.pid, "members": [one.told() for one in found], "t": time.monotonic_ns()}
+        except TimeoutError as error:
+            answer = {"error": f"{len(error.args)} of its processes did not stand still", "stage": "still"}
+        finally:
+            self.send({"id": asked, **answer})
+
+    def resume(self, life: Life, asked: int) -> Generator[float, None, None]:
+        """Let all members go on, and answer when none is stopped."""
+        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        deadline = time.monotonic() + STILL_WITHIN_S
+        try:
+            found = self.members_of(life)
+            members.release(found)
+            # who ends of it has gone on: then this is the answer
+            answer = {"pid": life.pid, "members": [one.told() for one in found], "t": time.monotonic_ns()}
+            while (still := [one for one in found if "T" in members.thread_states(one.pid)]) and time.monotonic() < deadline:
+                yield members.LOOK_S
+            if still:
+                answer = {"error": f"{len(still)} of its processes did not go on", "stage": "still"}
+        finally:
+            self.send({"id": asked, **answer})
+
+    def end(self, life: Life, asked: int | None = None) -> Generator[float, None, None]:
+        """Kill all members, wait until nothing is left, reap the node's own process, and say ``exited``."""
+        killed: dict[int, members.Member] = {}
+
+        def note(found: list[members.Member]) -> None:
+            nonlocal asked
+            kill_group(life.pid)
+            if life.members.cgroup:
+                cgroups.kill(life.members.cgroup)
+            killed.update((one.pid, one) for one in found if one.pid != life.pid)
+            if asked is not None:
+                self.send({"id": asked, "pid": life.pid, "t": time.monotonic_ns()})
+                asked = None
+
+        sure_by = time.monotonic() + members.UNSURE_S
+        while life.dead_at is not None and self.unsure(life) and time.monotonic() < sure_by:
+            yield members.LOOK_S
+        left = yield from members.end(lambda: self.members_of(life), GONE_WITHIN_S, note)
+        note([])
+        while (seen := os.waitid(os.P_PID, life.pid, os.WEXITED | os.WNOHANG)) is None:
+            yield POLL_S  # nothing else ends: it sits in the kernel
+        del self.lives[life.pid]
+        self.tell_second(b"-", life.members)
+        if life.members.cgroup:
+            cgroups.remove(life.members.cgroup)
+        if life.foreign and life.asked:
+            strays = self.strays(members.look())
+            left += [members.Member(one.pid, one.start, "stray") for one in strays if one.start >= life.members.since]
+        by_itself = seen.si_code == os.CLD_EXITED
+        self.send({
+            "event": "exited", "node": life.name, "pid": life.pid, "t": life.dead_at or time.monotonic_ns(),
+            "status": seen.si_status if by_itself else None, "signal": None if by_itself else seen.si_status,
+            "members": [one.told() for one in killed.values()], "left": [one.told() for one in left if one.pid != life.pid],
+        })  # fmt: skip
+
+    def members_of(self, life: Life) -> list[members.Member]:
+        """Look who belongs to a node."""
+        table = members.look()
+        return life.members.find(table, self.strays_of(life, table) if life.foreign else ())
+
+    def strays(self, table: Mapping[int, Process]) -> list[Process]:
+        """Return our children who are no node's members."""
+        known = {self.second, self.forks.pid if self.forks else 0, *self.lives}
+        orphans = [each for each in table.values() if each.parent == self.pid and each.pid not in known and each.alive]
+        if not orphans:
+            return []
+        claimed = {one.pid for life in self.lives.values() for one in life.members.find(table)}
+        return [each for each in orphans if each.pid not in claimed]
+
+    def strays_of(self, life: Life, table: Mapping[int, Process]) -> set[int]:
+        """Return those who can come from this node only: no other foreign one was there when they were started."""
+        others = [each.members.since for each in self.lives.values() if each.foreign and each is not life]
+        return {each.pid for each in self.strays(table) if all(since > each.start for since in others)}
+
+    def unsure(self, life: Life) -> bool:
+        """Whether there is an orphan that may be a member, and nobody can say before it has its environment."""
+        return any(each.unread and each.start >= life.members.since for each in self.strays(members.look()))
 
     # --- spawning ----------------------------------------------------------------------------------------------
 
@@ -249,13 +372,23 @@ class Guardian:
         """Start a node and answer when its program runs, or why it could not be."""
         told = self.fork_off(message, stdin) if "module" in message else None
         if told is None:
+            message["cgroup"] = self.make_cgroup() if message["cgroup"] else ""
             told = self.spawn(message, stdin)
         os.close(stdin)
         if "pid" in told:
-            self.nodes[told["pid"]] = message["node"]
+            node = Members(told["pid"], message["env"].get(members.VARIABLE, ""), cgroup=message["cgroup"] or "")
+            self.lives[node.leader] = Life(message["node"], node, foreign=message["foreign"])
+            self.tell_second(b"+", node)
             self.send({"id": message["id"], "pid": told["pid"], "t": time.monotonic_ns()})
         else:
             self.send({"id": message["id"], **told})
+
+    def make_cgroup(self) -> str:
+        """Make a cgroup for a node; return where it is, or nothing where there can be none."""
+        if self.cgroups is None:
+            self.cgroups = cgroups.make_parent()
+        self.number += 1
+        return cgroups.make(self.cgroups, str(self.number)) if self.cgroups else ""
 
     def spawn(self, message: dict[str, Any], stdin: int) -> dict[str, Any]:
         """Fork and exec. Return ``pid`` when the program has been exec'd, else ``error`` and ``stage``."""
@@ -272,7 +405,7 @@ class Guardian:
         failure = read_all(read)
         if failure:
             os.waitpid(pid, 0)
-            self.tell_second(b"-", pid)
+            self.tell_second(b"-", Members(pid))
             told: dict[str, Any] = json.loads(failure)
             return told
         return {"pid": pid}
@@ -285,7 +418,10 @@ class Guardian:
             if os.getppid() != self.pid:  # the guardian died before the line above
                 os._exit(127)
             os.setsid()
-            self.tell_second(b"+", os.getpid())
+            cgroup = message.get("cgroup") or ""
+            if cgroup:
+                cgroups.enter(cgroup)
+            self.tell_second(b"+", Members(os.getpid(), message["env"].get(members.VARIABLE, ""), cgroup=cgroup))
             signal.set_wakeup_fd(-1)
             for number in (*DEFAULTED, signal.SIGQUIT):
                 signal.signal(number, signal.SIG_DFL)
@@ -343,7 +479,7 @@ class Guardian:
         kill_group(forks.pid)  # it is reaped with the others
         self.selector.unregister(forks.socket)
         forks.socket.close()
-        self.tell_second(b"-", forks.pid)
+        self.tell_second(b"-", Members(forks.pid))
         if forks.waiting and not self.leaving:
             self.preload = None
             self.start_waiting(forks)
@@ -367,8 +503,6 @@ class Guardian:
             self.drop_forks()  # then the pipe ends: by its death, or by a program's, or as one that runs
         said = read_all(read)
         told: dict[str, Any] | None = json.loads(said) if said else None
-        if told is not None and "pid" in told:
-            self.tell_second(b"+", told["pid"])
         return told
 
     # --- reaping -----------------------------------------------------------------------------------------------
@@ -384,37 +518,36 @@ class Guardian:
         self.reap()
 
     def reap(self) -> None:
-        """Reap all that have ended. A node's group is killed while its zombie still holds the group's id."""
-        while True:
+        """Reap all that have ended, but for nodes: they stay zombies, which hold the id of their group, until all is killed."""
+        held = False
+        while not held:
             try:
                 seen = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
             if seen is None:
                 return
-            pid = seen.si_pid
-            now = time.monotonic_ns()
-            if pid in self.nodes:
-                kill_group(pid)
-            os.waitpid(pid, 0)
-            if pid == self.second and not self.leaving:
-                os.close(self.second_pipe)
-                self.start_second()
-            elif self.forks is not None and pid == self.forks.pid:
-                self.drop_forks()
-            elif pid in self.nodes:
-                left = seen.si_code == os.CLD_EXITED
-                event = {"event": "exited", "node": self.nodes.pop(pid), "pid": pid, "t": now}
-                outcome = {"status": seen.si_status if left else None, "signal": None if left else seen.si_status}
-                self.ending[pid] = Ending({**event, **outcome})
+            held = seen.si_pid in self.lives
+            self.bury(seen.si_pid)
+        for process in members.look().values():  # the kernel would show the one that is held again and again
+            if process.parent == self.pid and not process.alive:
+                self.bury(process.pid)
 
-    def bury(self) -> None:
-        """Say ``exited`` for every node of whose group nothing is left."""
-        for pid, ending in list(self.ending.items()):
-            if not kill_group(pid) or time.monotonic() >= ending.deadline:
-                del self.ending[pid]
-                self.tell_second(b"-", pid)
-                self.send(ending.event)
+    def bury(self, pid: int) -> None:
+        """Do what follows from the end of a child."""
+        life = self.lives.get(pid)
+        if life is not None:
+            if life.dead_at is None:
+                life.dead_at = time.monotonic_ns()
+                if not life.asked:
+                    self.begin(life, self.end(life))
+            return
+        os.waitpid(pid, 0)
+        if pid == self.second and not self.leaving:
+            os.close(self.second_pipe)
+            self.start_second()
+        elif self.forks is not None and pid == self.forks.pid:
+            self.drop_forks()
 
     # --- the loop ----------------------------------------------------------------------------------------------
 
@@ -422,39 +555,52 @@ class Guardian:
         """Serve until the harness is gone or asks to close; then end everything."""
         self.send({"event": "ready", "pid": self.pid, "second": self.second})
         while not self.leaving:
-            self.turn(POLL_S if self.ending or (self.forks and self.forks.waiting) else None)
+            self.turn()
         self.selector.unregister(self.harness)
         self.end_everything()
         self.send({"event": "closed"})
 
-    def turn(self, timeout_s: float | None) -> None:
-        """Wait for something to happen and handle it."""
-        for key, _ in self.selector.select(timeout_s):
+    def turn(self) -> None:
+        """Do the next step of all that is being done, wait for something to happen, and handle it."""
+        steps = [wait_s for life in list(self.lives.values()) if (wait_s := self.step(life)) is not None]
+        if self.forks and self.forks.waiting:
+            steps.append(POLL_S)
+        for key, _ in self.selector.select(min(steps, default=None)):
             key.data()
-        self.bury()
         if self.forks is not None and self.forks.waiting and time.monotonic() >= self.forks.deadline:
             self.drop_forks()
 
     def end_everything(self) -> None:
         """Kill every descendant until none is left; bounded. The second goes last."""
         deadline = time.monotonic() + CLOSE_WITHIN_S
-        while time.monotonic() < deadline:
-            for group in (*self.nodes, *self.ending):
-                kill_group(group)
-            left = [pid for pid in children() if pid != self.second]
-            for pid in left:
-                kill_one(pid)
+        for life in list(self.lives.values()):
+            if not life.ending:
+                life.asked = True
+                self.begin(life, self.end(life))
+        while self.lives and time.monotonic() < deadline:
+            steps = [wait_s for life in list(self.lives.values()) if (wait_s := self.step(life)) is not None]
             self.reap()
-            self.bury()
-            if not left and not self.nodes and not self.ending:
-                break
-            time.sleep(POLL_S)
-        os.kill(self.second, signal.SIGKILL)
-        os.waitpid(self.second, 0)
+            time.sleep(min(steps, default=0))
+        everything = members.end(self.descendants, max(deadline - time.monotonic(), POLL_S))
+        for wait_s in everything:
+            self.reap()
+            time.sleep(wait_s)
+        self.reap()
+        if self.cgroups:
+            cgroups.remove(self.cgroups)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has been killed, and reaped
+            os.kill(self.second, signal.SIGKILL)
+            os.waitpid(self.second, 0)
+
+    def descendants(self) -> list[members.Member]:
+        """Everything that lives and descends from this process, but for the second."""
+        table = members.look()
+        below = Members(self.pid).find(table)
+        return [one for one in below if one.pid not in (self.pid, self.second)]
 
 
 def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
-    """In the forked second: remember groups until the guardian's end of the pipe closes, then kill them."""
+    """In the forked second: remember nodes until the guardian's end of the pipe closes, then kill their members."""
     try:
         os.setsid()
         os.close(write)
@@ -462,14 +608,28 @@ def be_second(read: int, write: int, harness: socket.socket) -> NoReturn:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
-        groups: set[int] = set()
+        nodes: dict[int, Members] = {}
         buffer = b""
         while chunk := os.read(read, CHUNK):
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                (groups.add if line[:1] == b"+" else groups.discard)(int(line[1:]))
-        for group in groups:
+                leader, since, name, cgroup = line[1:].decode().split(" ", 3)
+                nodes.pop(int(leader), None)
+                if line[:1] == b"+":
+                    nodes[int(leader)] = Members(int(leader), name, since=int(since), cgroup=cgroup)
+        for group, node in nodes.items():
             kill_group(group)
+            if node.cgroup:
+                cgroups.kill(node.cgroup)
+
+        def found() -> list[members.Member]:
+            table = members.look()
+            return [one for node in nodes.values() for one in node.find(table)]
+
+        for wait_s in members.end(found, CLOSE_WITHIN_S):
+            time.sleep(wait_s)
+        for cgroup in {os.path.dirname(node.cgroup) for node in nodes.values() if node.cgroup}:  # noqa: PTH120 - as above
+            cgroups.remove(cgroup)
         remove_temporary()
     finally:
         os._exit(0)

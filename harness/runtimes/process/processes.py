@@ -1,41 +1,96 @@
-"""What the kernel says about processes, read from ``/proc``."""
+"""What the kernel says about processes and their connections, read from ``/proc``."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
-STOPPED = frozenset("TtZX")
-"""States of a thread that does nothing: stopped, traced, zombie, dead."""
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.process.members import command_of, look, read, stands, stat_of, thread_states
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
 
-def _stat(path: Path) -> list[str] | None:
-    """Return the fields of a ``stat`` file behind the name (state, parent, group, …); None where it is gone."""
-    try:
-        return path.read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
+__all__ = ["command_of", "group_members", "local_ports", "owner_of", "stopped", "stranger_at", "thread_states"]
+
+GUARDIAN: Final = Path(__file__).with_name("guardian.py")
+CLOSED_S: Final = 1.0
+"""How long a connection that nobody holds may be there before it counts as held by somebody who is not to be seen."""
+_REMOTE, _INODE = 2, 9
+"""Columns of the kernel's table of connections."""
 
 
 def group_members(group: int) -> list[int]:
     """Pids of the living members of a process group (zombies are not living)."""
-    stats = ((entry.name, _stat(entry / "stat")) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [int(pid) for pid, fields in stats if fields and int(fields[2]) == group and fields[0] not in "ZX"]
+    return [process.pid for process in look().values() if process.group == group and process.alive]
 
 
-def thread_states(pid: int) -> list[str]:
-    """Return the state letter of every thread of a process; empty where it is gone."""
+def owner_of(pids: Iterable[int], local: int, remotes: Collection[int] = ()) -> int | None:
+    """Return which process has a TCP connection from the port ``local``, to one of ``remotes`` if there are any; or None."""
+    sockets = _sockets(local, remotes)
+    return next((pid for pid in pids if sockets & _held(pid)), None) if sockets else None
+
+
+def stranger_at(local: int, remotes: Collection[int], members: Callable[[], Collection[int]]) -> int | None:
+    """Return the process that has a TCP connection from the port ``local`` and is no member; None where none has it any more.
+
+    Nor is a process of the harness's own a stranger. ``members`` is asked when a holder has been found, and before it is looked
+    at once more: who has just been started is a member by then, and who has just ended has no connection any more. 0: somebody
+    has it who is not to be seen.
+    """
+    sockets = _sockets(local, remotes)
+    holders = [pid for pid in look() if sockets & _held(pid)] if sockets else []
+    if not holders:  # whoever dies loses sight of what it has open a moment before that is closed
+        with contextlib.suppress(WaitTimeoutError):
+            wait_until(lambda: not sockets & _sockets(local, remotes), within_s=CLOSED_S, because="it to be closed")
+            return None
+        holders = [pid for pid in look() if sockets & _held(pid)] or [0]
+    known = members()
+    if any(pid in known or _is_harness(pid) for pid in holders) or not sockets & _sockets(local, remotes):
+        return None
+    return next((pid for pid in holders if pid == 0 or sockets & _held(pid)), None)
+
+
+def _sockets(local: int, remotes: Collection[int]) -> set[int]:
+    """The inodes of the connections from a port. The kernel shows none for what its process has closed."""
+    rows = [row.split() for name in ("tcp", "tcp6") for row in read(f"/proc/net/{name}").splitlines()[1:]]
+    ends = ((_port(row[1]), _port(row[_REMOTE]), int(row[_INODE])) for row in rows)
+    return {inode for here, there, inode in ends if here == local and there and inode and (not remotes or there in remotes)}
+
+
+def _port(address: bytes) -> int:
+    return int(address.rpartition(b":")[2], 16)
+
+
+def _held(pid: int) -> set[int]:
+    """The inodes of the sockets that a process has open; none where it is gone, or somebody else's."""
+    found = set()
     try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+            try:
+                kind, _, inode = os.readlink(descriptor.path).partition(":")  # noqa: PTH115 - a path is made for each
+            except OSError:  # it has just been closed
+                continue
+            if kind == "socket":
+                found.add(int(inode.strip("[]")))
     except OSError:
-        return []
-    return [fields[0] for task in tasks if (fields := _stat(task / "stat"))]
+        pass
+    return found
 
 
-def owner_of(group: int, local: int) -> int | None:
-    """Return the member of a process group that has a TCP connection from the port ``local``; None where none has."""
-    return next((pid for pid in group_members(group) if local in local_ports(pid)), None)
+def _is_harness(pid: int) -> bool:
+    """Whether it is this process, or one that it has started, but for nodes: those are below a guardian."""
+    guardian = str(GUARDIAN).encode()
+    while pid and pid != os.getpid():
+        process = stat_of(pid)
+        if process is None or guardian in read(f"/proc/{pid}/cmdline").split(b"\0"):
+            return False
+        pid = process.parent
+    return bool(pid)
 
 
 def local_ports(pid: int) -> set[int]:
@@ -46,30 +101,12 @@ def local_ports(pid: int) -> set[int]:
         return set()
 
 
-def command_of(pid: int) -> str:
-    """Return a process's command line; empty where it is gone."""
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except psutil.Error:
-        return ""
-
-
 def is_alive(pid: int) -> bool:
     """Whether a process is there and has not ended; a zombie has."""
-    fields = _stat(Path(f"/proc/{pid}/stat"))
-    return fields is not None and fields[0] not in "ZX"
+    found = stat_of(pid)
+    return found is not None and found.alive
 
 
 def stopped(pid: int) -> bool:
     """Whether every thread of a process stands still, or it is gone."""
-    return all(state in STOPPED for state in thread_states(pid))
-
-
-def group_stopped(group: int) -> bool:
-    """Whether every thread of every member of the group stands still."""
-    return all(state in STOPPED for pid in group_members(group) for state in thread_states(pid))
-
-
-def group_running(group: int) -> bool:
-    """Whether no thread of the group is stopped by a signal."""
-    return all(state != "T" for pid in group_members(group) for state in thread_states(pid))
+    return stands(pid)

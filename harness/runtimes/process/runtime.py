@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -20,13 +21,13 @@ import psutil
 
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runtimes.interface import Exit, NodeStateError, StartError
+from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
 from harness.runtimes.logs import tail
-from harness.runtimes.process.processes import group_members, group_running, group_stopped
+from harness.runtimes.process.members import VARIABLE, Members, look, send
 from harness.runtimes.process.scratch import Scratch, used_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from harness.runtimes.interface import EventKind, NodeSpec, OnEvent
@@ -62,6 +63,8 @@ class ProcessNode:
         self.log_path = log_path
         self.incarnation = incarnation
         self.pid = 0
+        self.token = f"{runtime.id}.{spec.name}.{incarnation}"
+        """In the environment of everything that it starts."""
         self._log_start = log_path.stat().st_size if log_path.exists() else 0
         self._runtime = runtime
         self._exit: Exit | None = None
@@ -82,9 +85,13 @@ class ProcessNode:
         """Whether it has not ended. A paused node is alive."""
         return not self._ended.is_set()
 
+    def members(self) -> tuple[Member, ...]:
+        """Return the processes of it that live; none where it has ended."""
+        return self._runtime.members(self)
+
     def kill(self) -> Exit:
         """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
-        self._runtime.signal(self, signal.SIGKILL)
+        self._runtime.treat(self, "kill", signal.SIGKILL)
         return self._gone()
 
     def terminate(self, within_s: float) -> Exit:
@@ -98,12 +105,12 @@ class ProcessNode:
         return self._runtime.signal(self, signal.SIGTERM)
 
     def pause(self) -> None:
-        """SIGSTOP; return when the kernel shows every thread of the group stopped."""
-        self._must(signal.SIGSTOP, group_stopped, "to stand still")
+        """SIGSTOP; return when the kernel shows every thread of every member stopped, and nobody is new."""
+        self._must("pause", signal.SIGSTOP, "to stand still")
 
     def resume(self) -> None:
         """SIGCONT; return when the kernel shows no thread stopped."""
-        self._must(signal.SIGCONT, group_running, "to go on")
+        self._must("resume", signal.SIGCONT, "to go on")
 
     def stands_still(self) -> bool:
         """Whether the kernel shows it stopped."""
@@ -148,16 +155,12 @@ class ProcessNode:
             raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
         return self._runtime.start(self.spec)
 
-    def _must(self, number: signal.Signals, condition: Callable[[int], bool], because: str) -> None:
-        """Signal the group and wait for what it does. Raises NodeStateError where the node has ended, unless by going on."""
-        there = self._runtime.signal(self, number)
-        if there:
-            wait_until(
-                lambda: not self.alive or condition(self.pid),
-                within_s=GONE_WITHIN_S,
-                because=f"node {self.name} {because} after {number.name}",
-            )
-        if not there or (not self.alive and number != signal.SIGCONT):
+    def _must(self, what: str, number: signal.Signals, because: str) -> None:
+        """Do it to all members. Raises NodeStateError where the node has ended, unless by going on."""
+        answer = self._runtime.treat(self, what, number)
+        if answer.get("stage") == "still" and self.alive:
+            raise WaitTimeoutError(f"node {self.name} {because} after {number.name}: {answer['error']}", ANSWER_WITHIN_S)
+        if "error" in answer or (not self.alive and number != signal.SIGCONT):
             raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
 
     def _gone(self) -> Exit:
@@ -195,9 +198,13 @@ class ProcessRuntime:
     python = sys.executable
     bind = "127.0.0.1"
 
-    def __init__(self, *, directory: Path | None = None, on_event: OnEvent | None = None) -> None:
+    def __init__(self, *, directory: Path | None = None, on_event: OnEvent | None = None, cgroups: bool = True) -> None:
+        """``cgroups``: foreign nodes get one of their own, where this machine lets one be made."""
         self._scratch = Scratch()
         self.directory = directory or self._scratch.path
+        self._cgroups = cgroups
+        self.id = secrets.token_hex(8)
+        """Of all runtimes."""
         self._on_event = on_event
         self._nodes: dict[str, ProcessNode] = {}
         self._incarnations: dict[str, int] = {}
@@ -295,7 +302,9 @@ class ProcessRuntime:
             "do": "start",
             "node": spec.name,
             "argv": list(spec.argv),
-            "env": self._environment(spec),
+            "env": {**self._environment(spec), VARIABLE: node.token},
+            "foreign": spec.foreign,
+            "cgroup": spec.foreign and self._cgroups,
             "cwd": None if spec.cwd is None else str(spec.cwd.absolute()),
             "log": str(node.log_path),
             "stdin": spec.stdin_pipe,
@@ -314,18 +323,28 @@ class ProcessRuntime:
             raise StartError(_why(spec, node.log_path, answer))
         return node
 
-    def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
-        """Signal a node's group. False where it has ended."""
+    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
+        """Let the guardian ``signal`` a node's group, or ``kill``, ``pause`` or ``resume`` all its members; return its answer."""
         self.check()
         if not node.alive:
-            return False
+            return {"error": "it has ended", "stage": "signal"}
 
         def signalled(answer: dict[str, Any]) -> None:
             if "error" not in answer:
                 self._tell("signalled", node, {"signal": number.name, "at_ns": answer["t"]})
 
-        answer = self._ask({"do": "signal", "pid": node.pid, "signal": int(number)}, signalled)
-        return "error" not in answer
+        return self._ask({"do": what, "pid": node.pid, "signal": int(number)}, signalled)
+
+    def members(self, node: ProcessNode) -> tuple[Member, ...]:
+        """Return the living processes of a node."""
+        self.check()
+        if not node.alive:
+            return ()
+        return _members(self._ask({"do": "members", "pid": node.pid}, lambda _: None).get("members", ()))
+
+    def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
+        """Signal a node's group. False where it has ended."""
+        return "error" not in self.treat(node, "signal", number)
 
     def clear(self, temporary: str) -> None:
         """Remove a folder for temporary files."""
@@ -408,11 +427,13 @@ class ProcessRuntime:
                 self._incarnations[node.name] -= 1
 
     def _make_sure(self, node: ProcessNode) -> None:
-        """After the guardian's end: wait until nothing of a node is left, and kill what the kernel forgot."""
+        """After the guardian's end: wait until nothing of a node is left, and kill what the kernel and the second forgot."""
+        members = Members(node.pid, node.token)
         try:
-            wait_until(lambda: not group_members(node.pid), within_s=GONE_WITHIN_S / 10, because="its group to be gone")
+            wait_until(lambda: not members.find(look()), within_s=GONE_WITHIN_S / 10, because="all of it to be gone")
         except WaitTimeoutError:
-            os.killpg(node.pid, signal.SIGKILL)
+            for each in members.find(look()):
+                send(each, signal.SIGKILL)
         node._end(node.exit)  # noqa: SLF001
 
     def _tell(self, kind: EventKind, node: ProcessNode, fields: dict[str, Any]) -> None:
@@ -468,7 +489,10 @@ class ProcessRuntime:
             request.answered.set()
         elif message["event"] == "exited":
             node = self._by_pid.pop(message["pid"])
-            exit_ = Exit(message["pid"], message["status"], message["signal"], message["t"])
+            exit_ = Exit(
+                message["pid"], message["status"], message["signal"], message["t"], _members(message["members"]),
+                _members(message["left"]),
+            )  # fmt: skip
             self._tell("exited", node, {"status": exit_.status, "signal": exit_.signal, "at_ns": exit_.at_ns})
             node._end(exit_)  # noqa: SLF001
         elif message["event"] == "ready":
@@ -492,6 +516,10 @@ class ProcessRuntime:
         for node in tuple(self._by_pid.values()):
             node._end(None)  # noqa: SLF001
         self._ready.set()
+
+
+def _members(told: Iterable[tuple[int, str, str]]) -> tuple[Member, ...]:
+    return tuple(Member(*each) for each in told)
 
 
 def _stdin_pipe() -> tuple[int, int]:

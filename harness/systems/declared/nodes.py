@@ -1,8 +1,7 @@
-"""The stages of a declared pipeline as nodes: a plain command, its processes one group, its lives written down."""
+"""The stages of a declared pipeline as nodes: a plain command, all that it starts, its lives written down."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
@@ -19,16 +18,16 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.runtimes.process.processes import group_members, owner_of, stopped
+from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at
 from harness.runtimes.process.scratch import NOTICE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Role
     from harness.pipelines.declaration import Stage
-    from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.runtimes.interface import Exit, Member, Node, Runtime
 
 LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
@@ -101,7 +100,7 @@ class CommandNode:
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
         spec = NodeSpec(
-            name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin,
+            name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin, foreign=True,
             temporary=self.cell_key,
             cwd=None if self.stage.image else self.directory, container=self._container(),
             argv=tuple(fill(word, self.values) for word in self.stage.command),
@@ -160,7 +159,8 @@ class CommandNode:
         if end is not None and not self._told:
             self._told = True
             asked = {"asked": True} if self._asked else {}
-            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked)
+            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked,
+                      **_others(members=end.members, left=end.left))  # fmt: skip
         return end
 
     @property
@@ -177,20 +177,36 @@ class CommandNode:
         """Whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None
 
+    def members(self) -> dict[int, Member]:
+        """Return the processes of this stage that live, by their ids."""
+        return {} if self.node is None else {member.pid: member for member in self.node.members()}
+
     def owner(self, port: int) -> int | None:
         """Return the process of this stage that has a connection from a port; None where none has."""
-        return owner_of(self._alive().pid, port)
+        return owner_of(self.members(), port, self._ports())
+
+    def stranger(self, port: int) -> tuple[int, str] | None:
+        """Return who else has the connection from a port: its process id (0: it is not to be seen) and its command; or None.
+
+        In containers the container is the boundary, and nobody looks.
+        """
+        if self.stage.image:
+            return None
+        pid = stranger_at(port, self._ports(), self.members)
+        return None if pid is None else (pid, command_of(pid) if pid else "")
+
+    def _ports(self) -> set[int]:
+        """The ports of the stage's route."""
+        return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
     def one(self, pid: int) -> OneProcess | CommandNode:
         """Return one process of this stage, to be crashed alone; the stage itself where it is its only one."""
-        leader = self._alive().pid
-        return self if group_members(leader) == [pid] else OneProcess(self, pid, leader)
+        return self if [*self.members()] == [pid] else OneProcess(self, pid, self._alive().pid)
 
     def claim(self, pid: int) -> None:
         """Write down that a process is one of this stage's, where the kernel says so."""
-        with contextlib.suppress(ProcessLookupError):
-            if pid != self._alive().pid and os.getpgid(pid) == self._alive().pid:
-                self._say("joined", pid=pid, of=self._alive().pid)
+        if pid != self._alive().pid and pid in self.members():
+            self._say("joined", pid=pid, of=self._alive().pid)
 
     def kill(self) -> None:
         """SIGKILL all of its processes, and wait until they are reaped."""
@@ -214,7 +230,8 @@ class CommandNode:
     def pause(self) -> None:
         """Stop it."""
         self._alive().pause()
-        self._say("paused", pid=self._alive().pid)
+        others = [member for pid, member in self.members().items() if pid != self._alive().pid]
+        self._say("paused", pid=self._alive().pid, **_others(members=others))
 
     def resume(self) -> None:
         """Let it go on."""
@@ -249,6 +266,11 @@ class CommandNode:
 
     def _say(self, phase: str, **fields: Any) -> None:
         self.history.write(kinds.NODE, node=self.name, role=self.name, incarnation=self.incarnation, phase=phase, **fields)
+
+
+def _others(**found: Sequence[Member]) -> dict[str, Any]:
+    """Return processes as they are written down; nothing where there are none."""
+    return {name: [[one.pid, one.how, one.command] for one in members] for name, members in found.items() if members}
 
 
 class OneProcess:

@@ -1,0 +1,327 @@
+"""Which processes belong to a node, and how they are all stopped or ended. Standard library only: the guardian has no other.
+
+A program may leave its process group (``set -m``), its session (``setsid``) and its parent (a daemon forks twice). So a
+node's members are the process that it was started as, its *leader*, and every living process that
+
+- is in the leader's process ``group`` or ``session``,
+- has the node's ``token`` in its environment, which is inherited by whoever does not throw it away,
+- is in the node's ``cgroup``, where it has one of its own,
+- was a member when it was ``seen`` before (the same process id, and the same start),
+- is a ``descendant`` of a member, or in the ``session`` of one, which then is the node's own: its leader began one.
+
+Nobody is a member who is older than the leader.
+
+To stop them: whoever is found is sent SIGSTOP, and when all stand still one looks again, until nobody is new: what stands
+still starts nobody. To end them: they are stopped, killed, awaited, and looked for again.
+"""
+
+# ruff: noqa: PTH123, PTH208 - pathlib would double the guardian's start-up
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+
+TYPE_CHECKING = False  # ``typing`` would cost a tenth of the guardian's start-up
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+
+VARIABLE = "LOSTACK_NODE"
+"""Of the environment: its value is the token of one life of one node."""
+STOPPED = frozenset("TtZX")
+"""States of a thread that does nothing: stopped, traced, zombie, dead."""
+DEAD = frozenset("ZX")
+LOOK_S = 0.001
+GONE_POLL_S = 0.005
+STOPPED_WITHIN_S = 2.0
+"""How long members may take to stand still before they are killed as they are."""
+VFORKED_S = 0.1
+"""After this long whoever waits in the kernel, with a stop to come, stands still: a parent in vfork waits for its child."""
+ENOUGH = 2
+"""So many looks, one after the other, that find nobody."""
+UNSURE_S = 1.0
+"""How long an orphan may be in the middle of an exec, when nobody can read its environment."""
+MOST_WORDS = 200
+"""Characters of a command that are told."""
+
+
+class Process:
+    """One line of the kernel's table of processes. ``start`` is in clock ticks since the machine was started."""
+
+    __slots__ = ("group", "parent", "pid", "session", "start", "state", "threads", "unread")
+
+    def __init__(self, pid: int, stat: bytes) -> None:
+        fields = stat[stat.rfind(b")") + 2 :].split()
+        self.pid = pid
+        self.state = chr(fields[0][0])
+        self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
+        self.threads, self.start = int(fields[17]), int(fields[19])
+        self.unread = fields[48] == b"0"
+        """Whether it has no environment yet, being in the middle of an exec; or one that is not to be seen."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything of it runs: its first thread may have ended before the others."""
+        return self.state not in DEAD or self.threads > 1
+
+
+class Member:
+    """A process that belongs to a node, and why: group, session, token, cgroup, seen, descendant, orphan; or its leader."""
+
+    __slots__ = ("command", "how", "pid", "start")
+
+    def __init__(self, pid: int, start: int, how: str) -> None:
+        self.pid = pid
+        self.start = start
+        self.how = how
+        self.command = command_of(pid)
+
+    def told(self) -> list[object]:
+        """Return what is told of it."""
+        return [self.pid, self.how, self.command]
+
+
+class Members:
+    """The members of one life of a node."""
+
+    def __init__(self, leader: int, token: str = "", *, since: int | None = None, cgroup: str = "") -> None:
+        """``since``: when the leader was started; where it is not given the leader must be there."""
+        self.leader = leader
+        self.name = token
+        self.token = f"\0{VARIABLE}={token}\0".encode() if token else b""
+        self.cgroup = cgroup
+        self.seen: dict[int, Member] = {}
+        """Everyone who ever was one."""
+        if since is None:
+            process = stat_of(leader)
+            since = process.start if process is not None else 0
+        self.since = since
+
+    def find(self, table: Mapping[int, Process], orphans: Collection[int] = ()) -> list[Member]:
+        """Return those who live, parents before their children. ``orphans``: others that are known to be its own."""
+        inside = set(cgroup_members(self.cgroup)) if self.cgroup else set()
+        young = [process for process in table.values() if process.start >= self.since]
+        ours = {process.pid: how for process in young if (how := self._why(process, inside))}
+        _close(ours, young, table)
+        for process in young:
+            if process.pid not in ours and self.token and self.token in environment_of(process.pid):
+                ours[process.pid] = "token"
+        ours |= {pid: "orphan" for pid in orphans if pid in table and pid not in ours}
+        _close(ours, young, table)
+        living = [pid for pid in ours if table[pid].alive]
+        return [self._note(table[pid], ours[pid]) for pid in sorted(living, key=lambda pid: _depth(pid, table, ours))]
+
+    def _why(self, process: Process, inside: Collection[int]) -> str:
+        """Say by what a process is a member, as far as the table shows it; empty where it does not."""
+        if self.leader in (process.pid, process.group, process.session):
+            return "leader" if process.pid == self.leader else "group" if process.group == self.leader else "session"
+        before = self.seen.get(process.pid)
+        if before is not None and before.start == process.start:
+            return before.how
+        return "cgroup" if process.pid in inside else ""
+
+    def _note(self, process: Process, how: str) -> Member:
+        before = self.seen.get(process.pid)
+        if before is None or before.start != process.start:
+            self.seen[process.pid] = before = Member(process.pid, process.start, how)
+        return before
+
+
+def _close(ours: dict[int, str], young: Iterable[Process], table: Mapping[int, Process]) -> None:
+    """Add those who descend from members, and who are in their sessions: none of those was begun outside."""
+    grown = -1
+    while grown != len(ours):
+        grown = len(ours)
+        sessions = {table[pid].session for pid in ours} - {os.getsid(0), 0}
+        for process in young:
+            if process.pid not in ours and process.parent in ours:
+                ours[process.pid] = "descendant"
+            elif process.pid not in ours and process.session in sessions:
+                ours[process.pid] = "session"
+
+
+def _depth(pid: int, table: Mapping[int, Process], among: Collection[int]) -> int:
+    """How many of its ancestors, one after the other, are among these."""
+    depth = 0
+    while (pid := table[pid].parent) in among:
+        depth += 1
+    return depth
+
+
+# --- stopping and ending ---------------------------------------------------------------------------------------------
+
+
+def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, None, list[Member]]:
+    """Stop all that is found, and look again until nobody is new and all stand still. Return them.
+
+    Yields how long to wait before it goes on. Parents are stopped before children that are in another group, or they would
+    see them stop. Raises TimeoutError, with those that move, where that takes longer than ``within_s``.
+    """
+    deadline = time.monotonic() + within_s
+    since: dict[tuple[int, int], float] = {}
+
+    def still(one: Member) -> bool:
+        told = since.get((one.pid, one.start))
+        return told is not None and stands(one.pid, waiting=time.monotonic() >= told + VFORKED_S)
+
+    while True:
+        found = find()
+        moving = [one for one in found if not still(one)]
+        if not moving:
+            return found
+        for one in moving:
+            send(one, signal.SIGSTOP)
+            since.setdefault((one.pid, one.start), time.monotonic())
+            while not still(one):
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(*(each for each in found if not still(each)))
+                yield LOOK_S
+
+
+def release(members: Iterable[Member]) -> None:
+    """Let them go on, children before their parents."""
+    for one in reversed(list(members)):
+        send(one, signal.SIGCONT)
+
+
+def end(
+    find: Callable[[], list[Member]], within_s: float, killed: Callable[[list[Member]], object] = lambda _: None
+) -> Generator[float, None, list[Member]]:
+    """Stop all that is found, kill it, wait until it is gone, and look again. Return what is left after ``within_s``.
+
+    One look is no proof that nobody is there: who forks and ends in the middle of it is not seen, nor is its child.
+    Yields how long to wait before it goes on. ``killed`` is called with those that have just been sent SIGKILL.
+    """
+    deadline = time.monotonic() + within_s
+    empty = 0
+    while empty < ENOUGH:
+        try:
+            found = yield from hold(find, STOPPED_WITHIN_S)
+        except TimeoutError:  # it dies as it is
+            found = find()
+        empty = 0 if found else empty + 1
+        if found and time.monotonic() >= deadline:
+            return found
+        tracers = {tracer_of(one.pid) for one in found}  # they would let go of whom they hold
+        found.sort(key=lambda one: one.pid in tracers)
+        watched = [(one, send(one, signal.SIGKILL, watch=True)) for one in found]
+        killed(found)
+        try:
+            while not all(gone(one, descriptor) for one, descriptor in watched) and time.monotonic() < deadline:
+                yield GONE_POLL_S
+        finally:
+            for _, descriptor in watched:
+                if descriptor is not None:
+                    os.close(descriptor)
+    return []
+
+
+def send(one: Member, number: int, *, watch: bool = False) -> int | None:
+    """Signal a process, and nobody who has its process id after it. With ``watch`` return a descriptor, if one can be had."""
+    descriptor: int | None = None
+    try:
+        descriptor = os.pidfd_open(one.pid)
+    except ProcessLookupError:
+        return None
+    except OSError:  # an old kernel, or too many open files
+        pass
+    kept = False
+    try:
+        if there(one):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it became another user's: who looks will find it
+                if descriptor is None:
+                    os.kill(one.pid, number)
+                else:
+                    signal.pidfd_send_signal(descriptor, number)
+            kept = watch
+    finally:
+        if descriptor is not None and not kept:
+            os.close(descriptor)
+    return descriptor if kept else None
+
+
+def gone(one: Member, descriptor: int | None) -> bool:
+    """Whether a process has ended, with all its threads."""
+    if descriptor is None:
+        return not there(one)
+    ended = select.poll()
+    ended.register(descriptor, select.POLLIN)
+    return bool(ended.poll(0))
+
+
+def there(one: Member) -> bool:
+    """Whether a process is alive, and still the same."""
+    process = stat_of(one.pid)
+    return process is not None and process.start == one.start and process.alive
+
+
+# --- what the kernel says --------------------------------------------------------------------------------------------
+
+
+def look() -> dict[int, Process]:
+    """Return the table of processes."""
+    found = (stat_of(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    return {process.pid: process for process in found if process is not None}
+
+
+def stat_of(pid: int) -> Process | None:
+    """Return one process of the table; None where it is gone."""
+    data = read(f"/proc/{pid}/stat")
+    return Process(pid, data) if data else None
+
+
+def environment_of(pid: int) -> bytes:
+    """Return the environment that a process was started with, each variable between two NUL bytes; little of it where refused."""
+    return b"\0" + read(f"/proc/{pid}/environ") + b"\0"
+
+
+def command_of(pid: int) -> str:
+    """Return a process's command line, or at least its name; empty where it is gone."""
+    words = read(f"/proc/{pid}/cmdline").replace(b"\0", b" ") or read(f"/proc/{pid}/comm")
+    return words.decode("utf-8", "replace").strip()[:MOST_WORDS]
+
+
+def thread_states(pid: int) -> list[str]:
+    """Return the state letter of every thread of a process; empty where it is gone."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    stats = (read(f"/proc/{pid}/task/{task}/stat") for task in tasks)
+    return [chr(stat[stat.rfind(b")") + 2]) for stat in stats if stat]
+
+
+def stands(pid: int, *, waiting: bool = False) -> bool:
+    """Whether every thread of a process stands still, or it is gone. With ``waiting`` also where it will before its next step."""
+    states = thread_states(pid)
+    if all(state in STOPPED for state in states):
+        return True
+    return waiting and all(state in STOPPED or state == "D" for state in states) and ("T" in states or _stop_pending(pid))
+
+
+def _stop_pending(pid: int) -> bool:
+    masks = (line.split()[1] for line in read(f"/proc/{pid}/status").splitlines() if line.startswith((b"SigPnd:", b"ShdPnd:")))
+    return any(int(mask, 16) >> (signal.SIGSTOP - 1) & 1 for mask in masks)
+
+
+def tracer_of(pid: int) -> int:
+    """Return who traces a process; 0 where nobody does."""
+    lines = read(f"/proc/{pid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"TracerPid:")), 0)
+
+
+def cgroup_members(cgroup: str) -> list[int]:
+    """Return the processes of a cgroup and of those below it."""
+    return [int(pid) for folder, _, _ in os.walk(cgroup) for pid in read(f"{folder}/cgroup.procs").split()]
+
+
+def read(path: str) -> bytes:
+    """Return what a file of the kernel's holds; nothing where it is gone, or not to be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return b""
