@@ -127,12 +127,17 @@ replaced or exited.
 
 ``told``: it was told to end (SIGTERM). ``asked`` is true where one that was told has ended, in order or, after a grace, killed.
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
+``members`` of one that exited, or was paused: its other processes, which were killed, or stopped, with it, each as ``pid, how,
+command``; ``how`` is by what it belongs to it (see ``runtimes/process/members.py``). ``left``, likewise: those that live on.
 ``replaced``: another process has taken its place while it was paused.
 ``stood_by`` is true where the process was there before, with nothing begun, and was told that its turn has come.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """
 OWNER: Final = "owner"
 """``conn, role, pid, command``: which process of a stage a connection belongs to, as the kernel says."""
+STRANGER: Final = "stranger"
+"""``conn, role, pid, command``: a connection on a stage's route that no process of the stage holds; who does (pid 0: somebody
+who is not to be seen). Voids the cell: what it takes or gives is nothing that the stage did."""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
 ADDED: Final = "added"

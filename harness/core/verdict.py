@@ -177,8 +177,9 @@ class Proof:
     def objection(self) -> str | None:
         """Say why the run proves nothing, or ``None``."""
         checks = (
-            self._failure, self._unreadable, self._cut_short, self.source_trouble, self._refusal, self.misfire, self._victims,
-            self._healed, self._network, self._engine, self._unhealthy_before, self._load,
+            self._failure, self._unreadable, self._strangers, self._survivors, self._cut_short, self.source_trouble,
+            self._refusal, self.misfire, self._victims, self._healed, self._network, self._engine, self._unhealthy_before,
+            self._load,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
 
@@ -280,6 +281,23 @@ class Proof:
             return f"the history is damaged at {', '.join(self.history.damage[:3])}"
         blind = next(self.history.of(kinds.UNDECODABLE), None)
         return f"the wire could not read {blind.get('api')} v{blind.get('version')}: {blind.get('because')}" if blind else None
+
+    def _strangers(self) -> str | None:
+        """Who was connected in the place of a stage, and is none of its processes: nobody kills it, and it takes records."""
+        found = next(self.history.of(kinds.STRANGER), None)
+        if found is None:
+            return None
+        who = f"process {found['pid']} ({found['command']})" if found["pid"] else "a process that is not to be seen"
+        return f"{who} is connected on the {found['role']}'s route and is none of its processes: end it, and run this again"
+
+    def _survivors(self) -> str | None:
+        """What was killed, and lived on."""
+        for event in self.history.of(kinds.NODE):
+            if event.get("left") and not self._drained_before(event):
+                pid, how, command = event["left"][0]
+                why = "and nobody can tell whether it is its own" if how == "stray" else "though it is its own"
+                return f"process {pid} ({command}) outlived the {event.get('node')}, {why}"
+        return None
 
     def source_trouble(self) -> str | None:
         """Say where the source is not known whole."""

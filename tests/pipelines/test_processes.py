@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import socket
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,12 +17,16 @@ from harness.core.history import HistoryWriter, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.pipelines.declaration import Stage
-from harness.runtimes.process import ProcessRuntime
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
 from harness.systems.declared.nodes import CommandNode, OneProcess, StageError
+from harness.systems.declared.run import DeclaredRun
+from harness.systems.declared.wirelog import WireLog
+from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 WORKER = 'import socket, sys; s = socket.create_connection(("127.0.0.1", int(sys.argv[1]))); s.recv(1)'
@@ -34,22 +40,26 @@ def listener() -> Iterator[socket.socket]:
         yield found
 
 
+@contextlib.contextmanager
+def stage_of(command: str, folder: Path, port: int, shell: str = "sh") -> Iterator[CommandNode]:
+    """Start a stage by a shell; ``{worker}`` has a connection to its route's port."""
+    file = folder / "worker.py"
+    file.write_text(WORKER, encoding="utf-8")
+    worker = f"{sys.executable} {file} {port}"
+    with ProcessRuntime(directory=folder / "nodes") as runtime, HistoryWriter(folder / "r.jsonl", cell="c", by="runner") as out:
+        node = CommandNode(
+            stage=Stage(role=Role.CONSUMER, command=(shell, "-c", command.replace("{worker}", worker)), crash="process"),
+            values={"bootstrap": f"127.0.0.1:{port}", "work": folder}, runtime=runtime, history=out, cell_key="c",
+            directory=folder, log=folder / "log", failpoints=folder, fetches=lambda _: True, stdin=False, hint=lambda: "",
+        )  # fmt: skip
+        node.start()
+        yield node
+
+
 @pytest.fixture
 def stage(tmp_path: Path, listener: socket.socket) -> Iterator[CommandNode]:
     """A shell, and two workers that each have a connection."""
-    file = tmp_path / "worker.py"
-    file.write_text(WORKER, encoding="utf-8")
-    one = f"{sys.executable} {file} {listener.getsockname()[1]}"
-    with (
-        ProcessRuntime(directory=tmp_path / "nodes") as runtime,
-        HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
-    ):
-        node = CommandNode(
-            stage=Stage(role=Role.CONSUMER, command=("sh", "-c", f"{one} & {one} & wait"), crash="process"),
-            values={"bootstrap": "", "work": tmp_path}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
-            log=tmp_path / "log", failpoints=tmp_path, fetches=lambda _: True, stdin=False, hint=lambda: "",
-        )  # fmt: skip
-        node.start()
+    with stage_of("{worker} & {worker} & wait", tmp_path, listener.getsockname()[1]) as node:
         yield node
 
 
@@ -83,3 +93,91 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
     assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [("paused", True), ("resumed", True), ("exited", True)]
     assert events[-1]["signal"] == signal.SIGKILL
     assert events[-1]["of"] == stage.node.pid
+
+
+DETACHED = {
+    "setsid": ("sh", "setsid {worker} & wait"),
+    "a shell with job control": ("bash", "set -m; {worker} & wait"),
+    "a daemon": ("sh", "(setsid {worker} &); sleep 600"),
+    "a daemon without environment": ("sh", "(setsid env -i {worker} &); sleep 600"),
+}
+
+
+@pytest.mark.parametrize("way", DETACHED)
+def test_a_worker_that_has_left_the_group_is_the_stages_own(tmp_path: Path, listener: socket.socket, way: str) -> None:
+    """Its connection is the stage's, it is held, woken and killed with the stage, and that is written down."""
+    shell, command = DETACHED[way]
+    with stage_of(command, tmp_path, listener.getsockname()[1], shell) as stage:
+        end, peer = listener.accept()
+        with end:
+            worker = stage.owner(peer[1])
+            assert worker is not None
+            assert stage.node is not None
+            assert stage.stranger(peer[1]) is None
+            assert isinstance(stage.one(worker), OneProcess)
+            stage.claim(worker)
+            stage.pause()
+            assert stopped(worker)
+            stage.resume()
+            assert not stopped(worker)
+            stage.kill()
+            assert gone(worker)
+            assert end.recv(1) == b""
+    started, joined, paused, resumed, exited = list(read_history(tmp_path).of(kinds.NODE))
+    assert [e["phase"] for e in (started, joined, paused, resumed, exited)] == [
+        "started", "joined", "paused", "resumed", "exited",
+    ]  # fmt: skip
+    assert (joined["pid"], joined["of"]) == (worker, started["pid"])
+    for event in (paused, exited):
+        assert [command for pid, _, command in event["members"] if pid == worker] == [command_line(tmp_path, listener)]
+    assert exited["signal"] == signal.SIGKILL
+    assert "left" not in exited
+
+
+def command_line(folder: Path, listener: socket.socket) -> str:
+    """Return a worker's command line."""
+    return f"{sys.executable} {folder / 'worker.py'} {listener.getsockname()[1]}"
+
+
+def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listener: socket.socket) -> None:
+    """A survivor of another cell, or somebody's own program; a connection of the harness's, or one that is gone, is nobody's."""
+    port = listener.getsockname()[1]
+    file = tmp_path / "wire.txt"
+    with (
+        stage_of("{worker} & wait", tmp_path, port) as stage, ProcessRuntime(directory=tmp_path / "others") as elsewhere,
+        contextlib.ExitStack() as ends,
+    ):  # fmt: skip
+
+        def connected(start: Callable[[], object]) -> tuple[object, int]:
+            made = start()
+            end, peer = listener.accept()
+            ends.enter_context(end)
+            return made, peer[1]
+
+        _, own = connected(lambda: None)
+        words = (sys.executable, str(tmp_path / "worker.py"), str(port))
+        stranger, foreign = connected(lambda: elsewhere.start(NodeSpec("b", "tool", words)))
+        child, ours = connected(lambda: ends.enter_context(subprocess.Popen(words)))
+        _, harness = connected(lambda: ends.enter_context(socket.create_connection(("127.0.0.1", port))))
+        brief, left = connected(lambda: socket.create_connection(("127.0.0.1", port)))
+        assert isinstance(stranger, ProcessNode)
+        assert isinstance(child, subprocess.Popen)
+        assert isinstance(brief, socket.socket)
+        brief.close()
+        file.write_text("".join(
+            json.dumps({"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}) + "\n"
+            for number, peer in enumerate((own, foreign, ours, harness, left))
+        ))  # fmt: skip
+        run: Any = object.__new__(DeclaredRun)
+        run._nodes, run._wire_log, run._attributed, run.history = {Role.CONSUMER: stage}, WireLog(file), 0, stage.history
+        run.attribute()
+        run.attribute()
+        child.kill()
+        stage.kill()
+        assert stranger.alive
+        worker = stranger.pid
+    [owned] = read_history(tmp_path).of(kinds.OWNER)
+    [found] = read_history(tmp_path).of(kinds.STRANGER)
+    assert owned["conn"] == 0
+    assert (found["conn"], found["role"], found["pid"]) == (1, "consumer", worker)
+    assert found["command"] == command_line(tmp_path, listener)

@@ -88,6 +88,8 @@ class DeclaredBench(KafkaBench):
     """What the wire has seen so far."""
     hurry: Callable[[], None] = lambda: None
     """Gives the producer all records that are left, and the end of its input."""
+    attribute: Callable[[], None] = lambda: None
+    """Look whose the new connections are."""
     _victim: int | None = None
     """The one process that is to be crashed, where it is not the whole stage."""
     _members: int = 0
@@ -177,6 +179,7 @@ class DeclaredBench(KafkaBench):
         return self.events / f"failpoint{SUFFIX}"
 
     def _fired(self, trigger: Trigger) -> Fired | None:
+        self.attribute()
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             if hit is None:
@@ -217,7 +220,7 @@ class DeclaredRun:
         self._results = self._reader()
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
-        self._attributed: set[int] = set()
+        self._attributed = 0
         self._on_wire = False
         self._closed = False
         own = cell.scenario.deployment is Deployment.OWN
@@ -227,7 +230,7 @@ class DeclaredRun:
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
-            groups=self._groups, seen=self._events, hurry=self._hurry,
+            groups=self._groups, seen=self._events, hurry=self._hurry, attribute=self.attribute,
         )  # fmt: skip
 
     # --- the steps ---------------------------------------------------------------------------------------------------
@@ -247,6 +250,7 @@ class DeclaredRun:
             node.start()
         for node in consuming:
             node.await_ready()
+        self.attribute()
         self._fault.arm(self._bench)
 
     def load(self) -> None:
@@ -255,6 +259,7 @@ class DeclaredRun:
         if producer := self._nodes.get(Role.PRODUCER):
             producer.start()
             producer.await_ready()
+        self.attribute()
         self._feeder.start()
 
     def inject(self) -> None:
@@ -347,15 +352,20 @@ class DeclaredRun:
         return None
 
     def attribute(self) -> None:
-        """Write down which process of a stage each new connection belongs to; one that is gone already is nobody's."""
-        for event in self._events():
-            if event["event"] != kinds.CONN or event["phase"] != "open" or event["conn"] in self._attributed:
+        """Write down which process each new connection belongs to: one of its stage's, or a stranger, which voids the cell.
+
+        One that is gone already is nobody's, and proves nothing.
+        """
+        events = self._events()
+        new, self._attributed = events[self._attributed :], len(events)
+        for event in new:
+            if event["event"] != kinds.CONN or event["phase"] != "open" or (stage := self._nodes.get(event["role"])) is None:
                 continue
-            self._attributed.add(event["conn"])
-            stage = self._nodes.get(Role(event["role"]))
-            pid = stage.owner(event["peer"]) if stage is not None and stage.started else None
-            if pid is not None:
-                self.history.write(kinds.OWNER, conn=event["conn"], role=event["role"], pid=pid, command=command_of(pid))
+            of = {"conn": event["conn"], "role": event["role"]}
+            if (pid := stage.owner(event["peer"])) is not None:
+                self.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
+            elif (stranger := stage.stranger(event["peer"])) is not None:
+                self.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
 
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, or ``None``."""
