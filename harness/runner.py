@@ -292,11 +292,12 @@ class _Run:
     def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
         directory = self.directory / CELLS / cell.slug
         with HistoryWriter(directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner") as history:
+            plan = plan_of(cell)
             try:
-                write_whole(directory / PLAN_FILE, plan_of(cell).to_json())
+                write_whole(directory / PLAN_FILE, plan.to_json())
             except OSError as error:
                 raise _cannot_write(directory, error) from error
-            history.write(kinds.CELL, phase="begun")
+            history.write(kinds.CELL, phase="begun", seal=plan.seal)
             self._play(deployed, cell, directory, history)
             history.write(kinds.CELL, phase="ended")
         return judge_cell(directory)

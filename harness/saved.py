@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.history import History, HistoryError, read_history
-from harness.core.plan import PLAN_FILE, Plan, PlanError
+from harness.core.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.core.semantics import Semantic
 from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.shapes import misfit
@@ -200,10 +200,16 @@ class SavedRun:
 
 
 def judge_cell(directory: Path) -> CellResult:
-    """Judge one saved cell; a cell without a readable history is void."""
-    plan = Plan.load(directory)
+    """Judge one saved cell; a cell without a readable history is void, and so is one whose plan was changed."""
+    edited: EditedPlanError | None = None
+    try:
+        plan = Plan.load(directory)
+    except EditedPlanError as error:
+        plan, edited = error.plan, error
     if wrong := misfit(plan, Plan):
         raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
+    if edited:
+        return CellResult(unjudged(plan, str(edited)), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)

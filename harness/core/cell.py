@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from harness.core.prediction import Select
 from harness.core.record import Record, make_records
 from harness.core.scenario import NotApplicable
+from harness.core.settings import SaveCursor
+from harness.core.states import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,6 +53,16 @@ class Cell:
     def saved_settings(self) -> dict[str, Any]:
         """Return the settings as they are saved with the plan."""
         return dataclasses.asdict(self.settings)
+
+    def logs(self) -> dict[str, int]:
+        """Return how many partitions each log has that is read at the end, by its hop."""
+        size = self.settings.topic.partitions
+        found = {Hop.TOPIC: size}
+        if self.scenario.pipeline.to_topic:
+            found[Hop.SINK] = size
+        if self.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
+            found[Hop.CURSOR] = 1
+        return {str(hop): partitions for hop, partitions in found.items()}
 
     @property
     def key(self) -> str:

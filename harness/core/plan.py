@@ -1,12 +1,19 @@
-"""The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run can be judged again."""
+"""The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run can be judged again.
+
+It is sealed: a checksum over what it says stands in it, and in the history's first line. Whoever changes the plan of a cell that
+was run, by an editor or by a mistake, gets no verdict by it. (A seal is no signature: it keeps nobody out who makes it anew in
+both places.)
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.core.engine import Said
 from harness.core.network import Effect, NetworkEvidence
 from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.core.scenario import Evidence, Predicted, RefusedByClient, Role
@@ -14,15 +21,29 @@ from harness.core.semantics import Anomaly, Semantic
 from harness.core.sign import Sign
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from harness.core.cell import Cell
 
 PLAN_FILE = "cell.json"
+SCHEMA = 2
+"""Version of ``cell.json``. Since 2 it is sealed, and says how many partitions each log has; what says no version is of 1."""
+SEALED = 2
+"""The first version that is sealed. Whoever wrote such a plan also wrote down all that the cross-checks need."""
+SEAL = "seal"
 
 
 class PlanError(Exception):
     """``cell.json`` is missing or cannot be read; the message says which file and why."""
+
+
+class EditedPlanError(PlanError):
+    """A plan is not what was sealed. It is given back to be shown; nothing is judged by it."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(f"{PLAN_FILE} was changed after the cell was begun: its seal is not that of what it says")
+        self.plan = plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +76,66 @@ class Plan:
     left: Prediction = field(default_factory=Zero)
     also: tuple[Anomaly, ...] = ()
     pace_ms: int = 0
+    logs: dict[str, int] = field(default_factory=dict)
+    """How many partitions each log had that is read at the end, by its :class:`~harness.core.states.Hop`."""
+    schema: int = SCHEMA
 
     @property
     def stands(self) -> bool:
         """Whether the drain must never end."""
         return self.stops is not None or self.left.must_show()
 
+    @property
+    def sealed(self) -> bool:
+        """Whether the plan, and what was written down with it, is of a version that has a seal."""
+        return self.schema >= SEALED
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the fault, or the settings, may take copies out of a log that somebody has read already.
+
+        Unflushed ones when the power goes, all when a volume goes, and what an unclean leader does not have.
+        """
+        topic = self.settings.get("topic")
+        unclean = isinstance(topic, dict) and topic.get("unclean") is True
+        return self.evidence.forgotten or unclean or Said.VOLUME_EMPTIED in self.evidence.engine
+
+    @property
+    def seal(self) -> str | None:
+        """The checksum over what the plan says, however it is spelled; ``None`` for one of a version without a seal."""
+        return seal_of(self._plain()) if self.sealed else None
+
     def to_json(self) -> str:
-        """Return the plan as JSON text."""
-        return json.dumps(dataclasses.asdict(self) | {
+        """Return the plan as JSON text, sealed."""
+        plain = self._plain()
+        return json.dumps(plain | {SEAL: seal_of(plain)} if self.sealed else plain, indent=1)
+
+    def _plain(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {
             "select": {name: sorted(ids) for name, ids in self.select.items()},
             "lost": _prediction_to_json(self.lost),
             "duplicated": _prediction_to_json(self.duplicated),
             "left": _prediction_to_json(self.left),
-        }, indent=1)  # fmt: skip
+        }
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read a plan back; raises ``ValueError``, ``KeyError`` or ``TypeError`` where the text is none."""
+        """Read a plan back; raises ``ValueError``, ``KeyError`` or ``TypeError`` where the text is none.
+
+        Raises :class:`EditedPlanError` where it was sealed as another one, and :class:`PlanError` where it is of a later version.
+        """
         data = json.loads(text)
+        schema = data.setdefault("schema", 1)
+        if schema > SCHEMA:
+            raise PlanError(f"written by a newer lostack (schema {schema}, this one reads up to {SCHEMA}); upgrade to read it")
+        seal = data.pop(SEAL, None)
+        plan = Plan._from_plain(data)
+        if seal != (seal_of(data) if plan.sealed else None):
+            raise EditedPlanError(plan)
+        return plan
+
+    @staticmethod
+    def _from_plain(data: dict[str, Any]) -> Plan:
         evidence = data["evidence"]
         return Plan(**data | {
             "semantic": Semantic(data["semantic"]),
@@ -95,14 +157,38 @@ class Plan:
 
     @staticmethod
     def load(directory: Path) -> Plan:
-        """Read ``cell.json`` of a saved cell. Raises :class:`PlanError`."""
+        """Read ``cell.json`` of a saved cell. Raises :class:`PlanError`; where it was changed, :class:`EditedPlanError`."""
         file = directory / PLAN_FILE
         try:
             return Plan.from_json(file.read_text())
+        except EditedPlanError:
+            raise
+        except PlanError as error:
+            raise PlanError(f"{file} was {error}") from error
         except OSError as error:
             raise PlanError(f"cannot read {file}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"{file} is no cell of this version of lostack: {error}") from error
+
+
+def seal_of(plain: Mapping[str, Any]) -> str:
+    """Return the checksum over what a plan says: neither the order nor the spelling of its parts matters.
+
+    >>> seal_of({"a": [1], "b": 2}) == seal_of({"b": 2, "a": (1,)}) != seal_of({"a": [1], "b": 3})
+    True
+    """
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def sealed_anew(text: str) -> str:
+    """Return a plan's text with the seal that it deserves; as it is where its version has none.
+
+    For who makes a copy in which folders have other names: the copy is as good as the plan was.
+    """
+    data = json.loads(text)
+    if data.get("schema", 1) < SEALED:
+        return text
+    return json.dumps(data | {SEAL: seal_of({name: value for name, value in data.items() if name != SEAL})}, indent=1)
 
 
 _PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
@@ -163,4 +249,5 @@ def plan_of(cell: Cell) -> Plan:
         stops=predicted.stops,
         left=predicted.left,
         pace_ms=cell.scenario.pace_ms,
+        logs=cell.logs(),
     )

@@ -42,6 +42,11 @@ class PipelineKind(StrEnum):
         return self in {PipelineKind.TO_POSTGRES, PipelineKind.STREAM_TO_POSTGRES}
 
     @property
+    def to_topic(self) -> bool:
+        """Whether its results land in a topic."""
+        return self in {PipelineKind.TOPIC_TO_TOPIC, PipelineKind.STREAM_TO_TOPIC}
+
+    @property
     def streaming(self) -> bool:
         """Whether a streaming engine does the work."""
         return self.value.startswith("stream-")

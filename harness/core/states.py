@@ -5,6 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class Hop(StrEnum):
+    """Which log of a pipeline."""
+
+    TOPIC = "topic"
+    """Between producer and consumer."""
+    SINK = "sink"
+    """A log that is the sink."""
+    CURSOR = "cursor"
+    """A topic that keeps the source's cursor."""
+
+
 class State(StrEnum):
     """Where an offered record is at rest: the first that matches."""
 

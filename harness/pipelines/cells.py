@@ -13,8 +13,9 @@ from harness.core.identity import Identity
 from harness.core.prediction import Permitted, Prediction, Zero
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Anomaly, forbids
+from harness.core.states import Hop
 from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate
-from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, RepeatedIdError, fill
+from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
 from harness.wire.rules import Api, Direction, How
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class DeclaredCell(Cell):
         """Return the declaration: the settings themselves are the user's and stand in the user's programs."""
         plain: dict[str, Any] = dataclasses.asdict(self.declared)
         return plain | {"directory": str(self.declared.directory), "id": dataclasses.asdict(self.identity)}
+
+    def logs(self) -> dict[str, int]:
+        """Return how many partitions each log has that is read at the end: all topics are created alike."""
+        hops = (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
+        return {str(hop): self.declared.partitions for hop in hops}
 
     def line(self, record: Record) -> str:
         """Return the line that offers a record, as made before its id is known by what is found in it."""

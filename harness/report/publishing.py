@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.core.plan import PLAN_FILE
+from harness.core.plan import PLAN_FILE, Plan, PlanError, sealed_anew
 from harness.report import as_html, as_markdown
 from harness.report.as_json import report_of
 from harness.report.summary import SIMULATED
@@ -16,7 +16,7 @@ from harness.report.writing import ReportError
 from harness.saved import CELLS, HISTORY, RUN_FILE, load_run, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from harness.saved import SavedRun
 
@@ -54,19 +54,40 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
 
 def _without_folders(run: SavedRun, copy: Path) -> Path:
     """Copy what the reports are made of, with names for folders; return the copy."""
-    names = sorted(_folders(run), key=lambda pair: -len(pair[0]))
-    sources = [run.directory / RUN_FILE]
-    for result in run.results:
-        cell = run.directory / CELLS / result.directory.name
-        sources += [cell / PLAN_FILE, *sorted((cell / HISTORY).glob("*"))]
-    for source in sources:
+    folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
+    names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]
+
+    def take(source: Path, words: Iterable[tuple[str, str]]) -> Path:
         text = source.read_bytes()
-        for folder, name in names:
-            text = text.replace(json.dumps(folder)[1:-1].encode(), name.encode())
+        for word, name in words:
+            text = text.replace(word.encode(), name.encode())
         target = copy / source.relative_to(run.directory)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text)
+        return target
+
+    take(run.directory / RUN_FILE, names)
+    for result in run.results:
+        cell = run.directory / CELLS / result.directory.name
+        seals = _sealed_anew(cell, take(cell / PLAN_FILE, names))
+        for source in sorted((cell / HISTORY).glob("*")):
+            take(source, (*names, *seals))
     return copy
+
+
+def _sealed_anew(cell: Path, copy: Path) -> tuple[tuple[str, str], ...]:
+    """Seal the copy of a cell's plan, in which folders have other names; return its old seal with the new one, where it has any.
+
+    A plan that was changed stays one.
+    """
+    try:
+        seal = Plan.load(cell).seal
+    except PlanError:
+        return ()
+    if seal is None:
+        return ()
+    copy.write_text(sealed_anew(copy.read_text()))
+    return ((seal, str(Plan.load(copy.parent).seal)),)
 
 
 def _folders(run: SavedRun) -> Iterator[tuple[str, str]]:

@@ -43,19 +43,19 @@ def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, 
     cell = Cell(replace(ACK_LOST, id=scenario), ALO, "kafka", "kafka-python", "process", seed, 24)
     plan = plan_of(cell)
     records = [record.id for record in cell.load().records]
-    plan = replace(plan, target=name(plan.target), because=name(plan.because),
+    plan = replace(plan, target=name(plan.target), because=name(plan.because), logs={"topic": 1},
                    select={which: frozenset(map(name, ids)) for which, ids in plan.select.items()})  # fmt: skip
     directory.mkdir(parents=True)
     (directory / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     (directory / "history").mkdir()
-    lines = _tell(plan.id, plan.target, [name(record) for record in records], name)
+    lines = _tell(plan, [name(record) for record in records], name)
     (directory / "history" / "all.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return judge_cell(directory)
 
 
-def _tell(cell: str, target: str, records: list[str], name: Callable[[str], str]) -> list[str]:
-    tell = _Told(cell)
-    tell("cell", phase="begun")
+def _tell(plan: Plan, records: list[str], name: Callable[[str], str]) -> list[str]:
+    tell, target = _Told(plan.id), plan.target
+    tell("cell", phase="begun", seal=plan.seal)
     for node in ("consumer", "producer"):
         tell("node", node=name(node), role=node, incarnation=1, phase="started", pid=100)
         tell("ready", f"{name(node)}-1", role=node, **({"partitions": [0]} if node == "consumer" else {}))
