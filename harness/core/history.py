@@ -6,8 +6,9 @@ One line is one event::
 
 A writer numbers its lines from 1, so that a line taken out of the middle is missed (one without numbers is not).
 A line is written by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer alone, so a
-SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped; a line damaged anywhere else
-or missing means that the file was tampered with or shared, and is reported as damage (which voids the cell).
+SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped, where the writer is a program that
+may be killed; a file of the runner or the wire, which nobody kills, ends with a whole line. A line damaged anywhere else or
+missing means that the file was tampered with or shared. Both are reported as damage (which voids the cell).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SUFFIX = ".jsonl"
+LASTING = frozenset({"runner", "wire"})
+"""Writers that live until a cell has ended: a file of theirs that ends inside a line was cut later, or its disk was full."""
 CLOSED = -1
 """No descriptor: a number that no other file can have."""
 
@@ -91,9 +94,10 @@ class History:
 
     events: tuple[Event, ...]
     cut_lines: tuple[str, ...] = field(default=())
-    """Files whose last line was cut by a crash (normal)."""
+    """Files of programs whose last line was cut by a crash (normal)."""
     damage: tuple[str, ...] = field(default=())
-    """``file:line`` of lines damaged elsewhere, told twice, missing before it, or of another cell (never normal)."""
+    """``file:line`` of lines damaged elsewhere, told twice, missing before it, of another cell, or cut though nobody kills their
+    writer (never normal)."""
 
     def of(self, *kinds: str) -> Iterator[Event]:
         """Events of the given kinds, in order of time."""
@@ -125,16 +129,13 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
         for number, line in enumerate(lines, start=1):
             if not line:
                 continue
-            try:
-                event = json.loads(line)
-                if not _is_event(event):
-                    raise ValueError  # noqa: TRY301 - one path for every kind of damage
-            except ValueError:
-                if number == len(lines):  # no newline behind it: the writer was killed inside this line
-                    cut.append(name)
-                else:
+            event = _decoded(line)
+            if event is None:
+                if number < len(lines):
                     damage.append(f"{name}:{number}")
                     last = None  # what it was cannot be known
+                else:  # no newline behind it: the writer was killed inside this line
+                    cut.append(name)
                 continue
             if line in known:
                 damage.append(f"{name}:{number} (told twice)")
@@ -148,8 +149,23 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
                 damage.append(f"{name}:{number} (of another cell)")
             else:
                 events.append(event)
+        damage += _unended(name, lines)
     events.sort(key=lambda event: event["t"])
     return History(tuple(events), tuple(cut), tuple(damage))
+
+
+def _decoded(line: bytes) -> Event | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if _is_event(event) else None
+
+
+def _unended(name: str, lines: list[bytes]) -> list[str]:
+    """Where a file ends inside a line though nobody kills its writer."""
+    lasting = name.removesuffix(SUFFIX) in LASTING
+    return [f"{name}:{len(lines)} (it ends inside a line)"] if lasting and lines[-1] else []
 
 
 def _is_event(value: object) -> bool:

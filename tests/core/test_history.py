@@ -142,6 +142,17 @@ def test_a_damaged_last_line_with_its_newline_is_damage(tmp_path: Path) -> None:
     assert history.cut_lines == ()
 
 
+@pytest.mark.parametrize("name", ["runner.jsonl", "wire.jsonl"])
+@pytest.mark.parametrize("end", [b'{"t": 2, "eve', json.dumps({"t": 2, "event": "number"}).encode()])
+def test_who_is_never_killed_ends_no_file_inside_a_line(tmp_path: Path, name: str, end: bytes) -> None:
+    """Of a program a cut last line is what a crash leaves; of runner and wire it is damage, whole but for its newline or not."""
+    for file in (tmp_path / name, tmp_path / "producer-1.jsonl"):
+        write(file, event(1, by=file.stem), end=end)
+    found = read_history(tmp_path)
+    assert f"{name}:2 (it ends inside a line)" in found.damage
+    assert not any("producer-1" in line and "inside" in line for line in found.damage)
+
+
 def test_a_file_shared_after_a_crash_is_damage(tmp_path: Path) -> None:
     """Going on in a file whose last line was cut is found out: the two half lines are damage, not an event."""
     write(tmp_path / "a.jsonl", event(1), end=b'{"t": 2, "eve')
