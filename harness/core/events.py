@@ -18,13 +18,19 @@ DELETED: Final = "deleted"
 CURSOR: Final = "cursor"
 """``position, where``: the next position the source would be asked for; records at or above it are left in source."""
 STORED: Final = "stored"
-"""``hop, topic, partition, epoch, offset, record, key, intact, visible, attempt, producer_id``: one line per copy in a log.
+"""``hop, topic, partition, epoch, offset, record, key, intact, visible, attempt, producer_id, foreign``: one line per copy in a
+log, whatever it is: where copies are missing, their log was not read whole.
 
 ``hop`` is ``topic`` (between producer and consumer) or ``sink`` (a log that is the sink). ``visible``: a read-committed
-reader sees it. ``record`` is null where the payload is none of ours.
+reader sees it. ``record`` is null where the payload is none of ours; ``foreign`` is true where that is nobody's fault, for
+programs may write other things beside their records.
 """
 LOG: Final = "log"
-"""``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1."""
+"""``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1.
+
+One for every partition of every log of the plan. ``hop`` may also be ``cursor``: a topic that keeps the source's cursor, whose
+copies are not written down.
+"""
 SETTLED: Final = "settled"
 """``open``: how many transactions of others were open, or prepared, in the sink when it was read; of a server only."""
 POSITION: Final = "position"
@@ -81,7 +87,8 @@ STOPPED: Final = "stopped"
 FRAME: Final = "frame"
 """``conn, role, node, client, dir, api, version, corr, size``: header of one frame."""
 SENT: Final = "sent"
-"""``record, topic, partition, request, producer_id, producer_epoch, sequence, attempt``: in a request that was forwarded."""
+"""``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional, transactional_id, attempt``: in a
+request that was forwarded."""
 UNSENT: Final = "unsent"
 """Like ``sent``: in a request that was dropped or discarded."""
 PRODUCE_ANSWER: Final = "produce_answer"
@@ -94,6 +101,9 @@ COMMITTED: Final = "committed"
 """``topic, partition, offset, request, reached``: a position in a commit request."""
 COMMIT_ANSWER: Final = "commit_answer"
 """``topic, partition, error, reached``."""
+INIT_PRODUCER: Final = "init_producer"
+"""``transactional_id, timeout_ms, request, reached``: a producer asked to begin; with a transactional id (null: without) that
+ends what another one had left open under it. A transaction left open ends by itself when ``timeout_ms`` are over."""
 END_TXN: Final = "end_txn"
 """``transactional_id, producer_id, producer_epoch, commit, request, reached``."""
 END_TXN_ANSWER: Final = "end_txn_answer"
@@ -120,7 +130,7 @@ UNDECODABLE: Final = "undecodable"
 
 # --- the runner --------------------------------------------------------------------------------------------------
 CELL: Final = "cell"
-"""``phase``: begun, loaded, faulted, drained, observed, ended."""
+"""``phase``: begun (with the ``seal`` of its plan), prepared, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
 """``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, told, paused, resumed,
 replaced or exited.
@@ -162,8 +172,15 @@ FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"
 """``phase, stage, because``: phase is begun, completed or failed; ``stage`` is the one that stopped."""
+EXPELLED: Final = "expelled"
+"""``group, members, role``: dead members of a group were put out of it, as their session time-outs would have done."""
 FAILED: Final = "failed"
 """``because``: the harness could not run the cell to its end. Voids the cell."""
+
+KINDS: Final = frozenset(
+    value for name, value in vars().copy().items() if name.isupper() and isinstance(value, str)
+)  # fmt: skip
+"""Every kind there is. A line of any other kind says something that nobody takes into account: its cell is void."""
 
 MOST_WORDS: Final = 200
 """How many characters of what a program said a reason has."""

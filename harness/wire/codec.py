@@ -157,6 +157,13 @@ class Transactional:
 
 
 @dataclass(frozen=True, slots=True)
+class Init(Transactional):
+    """InitProducerId: a producer begins. ``timeout_ms``: how long a transaction of it may stay open."""
+
+    timeout_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class Joining(Transactional):
     """AddPartitionsToTxn or AddOffsetsToTxn of a client: what it asks to be part of its transaction, in words."""
 
@@ -390,8 +397,8 @@ def _read_end_txn_answer(message: Any, _version: int) -> EndTxnAnswer:
     return EndTxnAnswer(message.error_code)
 
 
-def _read_transactional(message: Any, _version: int) -> Transactional:
-    return Transactional((message.transactional_id,) if message.transactional_id else ())
+def _read_init(message: Any, _version: int) -> Init:
+    return Init((message.transactional_id,) if message.transactional_id else (), message.transaction_timeout_ms)
 
 
 def _read_add_partitions(message: Any, version: int) -> Transactional:
@@ -444,7 +451,7 @@ _READERS: Final[dict[tuple[int, Direction], tuple[Any, Any]]] = {
     (Api.METADATA, Direction.RESPONSE): (MetadataResponse, _read_names),
     (Api.OFFSET_COMMIT, Direction.REQUEST): (OffsetCommitRequest, _read_commit),
     (Api.OFFSET_COMMIT, Direction.RESPONSE): (OffsetCommitResponse, _read_commit_answer),
-    (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_transactional),
+    (Api.INIT_PRODUCER_ID, Direction.REQUEST): (InitProducerIdRequest, _read_init),
     (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST): (AddPartitionsToTxnRequest, _read_add_partitions),
     (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE): (AddPartitionsToTxnResponse, _read_add_partitions_answer),
     (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST): (AddOffsetsToTxnRequest, _read_add_offsets),

@@ -37,9 +37,10 @@ CELL_APIS = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, A
 CALLS = frozenset({
     (Api.ADD_PARTITIONS_TO_TXN, Direction.REQUEST), (Api.ADD_PARTITIONS_TO_TXN, Direction.RESPONSE),
     (Api.ADD_OFFSETS_TO_TXN, Direction.REQUEST), (Api.ADD_OFFSETS_TO_TXN, Direction.RESPONSE),
-    (Api.WRITE_TXN_MARKERS, Direction.REQUEST),
+    (Api.WRITE_TXN_MARKERS, Direction.REQUEST), (Api.INIT_PRODUCER_ID, Direction.REQUEST),
 })  # fmt: skip
-"""What is counted for the transaction it is about, and the answers that take a refused request from the count."""
+"""What is counted for the transaction it is about, what begins and ends one, and the answers that take a refused request from the
+count."""
 
 
 class CutError(Exception):

@@ -129,12 +129,20 @@ class Tracker:
             case codec.Markers():
                 return self._markers(content)
             case codec.Transactional():
-                if isinstance(content, codec.Joining):
-                    calls = self._transaction(content.producer_id, content.producer_epoch).calls
-                    calls.update((content.api, what) for what in content.what)
-                return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content)
+                return self._transactional(content, request)
             case _:
                 return Insight(content=content, request=request)
+
+    def _transactional(self, content: codec.Transactional, request: str) -> Insight:
+        lines: tuple[Line, ...] = ()
+        if isinstance(content, codec.Joining):
+            calls = self._transaction(content.producer_id, content.producer_epoch).calls
+            calls.update((content.api, what) for what in content.what)
+        elif isinstance(content, codec.Init):
+            name = next(iter(content.transactional_ids), None)
+            begins = {"transactional_id": name, "timeout_ms": content.timeout_ms, "request": request}
+            lines = (Line(kinds.INIT_PRODUCER, begins),)
+        return Insight(Subject(transactional_ids=frozenset(content.transactional_ids)), content=content, lines=lines)
 
     def look_at_response(self, content: codec.Content, asked: Insight, session: FetchSession, conn: int) -> Insight:
         """Say what a decoded response is about, given what its request was about."""
@@ -199,7 +207,8 @@ class Tracker:
                         continue
                     delta = item.offset - batch.base_offset
                     copies.append(((topic, partition), delta, record))
-                    lines.append(Line(kinds.SENT, self._sent(record, topic, partition, request, batch, item, delta)))
+                    sent = self._sent(record, topic, partition, request, batch, item, delta)
+                    lines.append(Line(kinds.SENT, {**sent, "transactional_id": produce.transactional_id}))
         subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
         return Insight(subject, None, produce, request, tuple(lines), tuple(copies), _unresolved(topics, copies))
 

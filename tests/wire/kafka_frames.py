@@ -17,6 +17,7 @@ from kafka.protocol.producer.transaction import (
     AddPartitionsToTxnResponse,
     EndTxnRequest,
     EndTxnResponse,
+    InitProducerIdRequest,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
@@ -247,6 +248,14 @@ def markers(corr: int, client: str, writer: Writer, *partitions: int, version: i
         coordinator_epoch=0,
     )
     return encoded(WriteTxnMarkersRequest(version=version, markers=[one]), corr, client)
+
+
+def init_producer(corr: int, client: str, transactional_id: str | None, timeout_ms: int, *, version: int = 4) -> bytes:
+    """Make an InitProducerId request."""
+    request = InitProducerIdRequest(
+        version=version, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, producer_id=-1, producer_epoch=-1
+    )
+    return encoded(request, corr, client)
 
 
 def end_txn(corr: int, client: str, writer: Writer, *, committed: bool = True, version: int = 3) -> bytes:

@@ -176,6 +176,15 @@ def test_a_transactions_first_request_by_its_id(kafka: Bench) -> None:
     assert client.ended()
 
 
+def test_the_beginning_of_a_producer_is_told(kafka: Bench) -> None:
+    """Without any rule, and by the name that its frame has: what begins under a transactional id ends what was open under it."""
+    client = kafka.client()
+    client.ask(kf.init_producer(7, kafka.name(), "tx", 4500))
+    (begun,), (frame,) = kafka.events("init_producer"), [e for e in kafka.events("frame") if e["dir"] == "request"]
+    assert (begun["transactional_id"], begun["timeout_ms"], begun["reached"]) == ("tx", 4500, True)
+    assert begun["request"] == f"{frame['conn']}:{frame['corr']}"
+
+
 def test_topics_named_by_id_are_learnt_from_metadata(kafka: Bench) -> None:
     """Versions that name topics by id are told by name, once a Metadata response of the cell has passed."""
     kafka.broker.answer.log.append(kf.batch([kf.payload("a-1")]))  # type: ignore[attr-defined]

@@ -82,8 +82,22 @@ def test_a_produce_request_names_its_records(version: int, compression: str) -> 
         "sequence": 42,
         "base": 40,
         "transactional": True,
+        "transactional_id": "tx",
         "attempt": "i.1.2",
     }
+
+
+@pytest.mark.parametrize("version", [0, 2, 4, 6])
+@pytest.mark.parametrize("name", ["tx", None])
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_producer_begins(version: int, name: str | None, *, reached: bool) -> None:
+    """Under which transactional id, if any, and how long it may leave a transaction open."""
+    talk = Talk()
+    insight = talk.request(Api.INIT_PRODUCER_ID, kf.init_producer(1, CLIENT, name, 4500, version=version), reached=reached)
+    assert insight.subject.transactional_ids == ({name} if name else set())
+    assert talk.lines == [
+        (kinds.INIT_PRODUCER, {"transactional_id": name, "timeout_ms": 4500, "request": "1:1", "reached": reached}),
+    ]
 
 
 def test_a_request_that_was_not_passed_on_is_unsent() -> None:
