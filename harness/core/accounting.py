@@ -30,7 +30,7 @@ COLUMNS: dict[str, str] = {
     "cell": "str", "t": "int", "event": "str", "record": "str", "key": "str", "position": "int", "hop": "str",
     "topic": "str", "partition": "int", "epoch": "int", "offset": "int", "attempt": "str", "intact": "bool",
     "visible": "bool", "stable": "int", "order": "int", "reached": "bool", "outcome": "str", "transaction": "str",
-    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str", "api": "str",
+    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str", "api": "str", "foreign": "bool",
 }  # fmt: skip
 """The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
 
@@ -435,9 +435,12 @@ def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
 
 
 def phantom(rows: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there."""
+    """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
+
+    What programs write beside their records (``foreign``) is no record at all.
+    """
     in_sink = rows[~rows["known"]]
-    in_topic = stored[~stored["known"] & (stored["hop"] == "topic")]
+    in_topic = stored[~stored["known"] & (stored["hop"] == "topic") & ~stored["foreign"]]
     if in_topic.empty:
         return in_sink
     place = ["cell", *COPY]

@@ -20,7 +20,7 @@ from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
 from harness.core.sign import Sign
-from harness.core.states import LastHop
+from harness.core.states import Hop, LastHop
 from harness.core.verdict import SIGKILL
 from harness.saved import HISTORY
 from harness.systems.planting import Cast, Plant, cast_of
@@ -364,7 +364,10 @@ class MemoryCellRun:
         self._tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
 
     def _observe_log(self) -> None:
+        last: Counter[int] = Counter()
         for copy in self._log.copies:
+            if copy.visible:
+                last[copy.partition] = copy.offset + 1
             self._observed(
                 kinds.STORED, hop="topic", topic=TOPIC, partition=copy.partition, epoch=0, offset=copy.offset,
                 record=copy.record, key=None, intact=True, visible=copy.visible, attempt=copy.attempt, producer_id=-1,
@@ -372,7 +375,7 @@ class MemoryCellRun:
         for partition in range(self._cell.settings.topic.partitions):
             stable = self._log.first(partition, self._cast.stalled)
             self._observed(kinds.LOG, hop="topic", topic=TOPIC, partition=partition, start=0, stable=stable,
-                           end=self._log.ends[partition], last_data=stable - 1)  # fmt: skip
+                           end=self._log.ends[partition], last_data=last[partition] - 1)  # fmt: skip
             saved = self._log.first(partition, self._cast.stalled | self._cast.unread)
             self._observed(kinds.POSITION, partition=partition, offset=saved, where="group")
 
@@ -387,10 +390,24 @@ class MemoryCellRun:
             self._recorded(order, copy.record, partition=copy.partition, offset=copy.offset)
         for number in range(self._plant.phantom):  # by turns a stranger, and a record of ours that is damaged
             self._recorded(len(rows) + number, self._target.id if number % 2 else None, intact=False)
+        self._observe_other_logs(len(rows) + self._plant.phantom)
+
+    def _observe_other_logs(self, results: int) -> None:
+        """Write the ends of the log that is the sink, all of which is in one partition, and of the cursor's."""
+        for hop, partitions in self._plan.logs.items():
+            for partition in range(partitions) if hop != Hop.TOPIC else ():
+                end = results if hop == Hop.SINK and partition == 0 else 0
+                self._observed(kinds.LOG, hop=hop, topic=hop, partition=partition, start=0, stable=end, end=end,
+                               last_data=end - 1)  # fmt: skip
 
     def _recorded(self, order: int, record: str | None, *, partition: int = -1, offset: int = -1, intact: bool = True) -> None:
         self._observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, partition=partition,
                        epoch=0, offset=offset, attempt=None)  # fmt: skip
+        if Hop.SINK in self._plan.logs:
+            self._observed(
+                kinds.STORED, hop=Hop.SINK, topic=Hop.SINK, partition=0, epoch=0, offset=order, record=record, key=None,
+                intact=intact, visible=True, attempt=None, producer_id=-1,
+            )  # fmt: skip
 
     def _observed(self, event: str, **fields: object) -> None:
         """Write what an authority says: like a real cell, into the runner's file, behind which only the end comes."""

@@ -279,7 +279,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
             "outcome": pick(("begun", "committed", "aborted", "aborted", "unknown", "fenced")),
         },
         "stored": {"record": record, "attempt": attempt, "intact": dice.random() < 0.95,
-                   "visible": dice.random() < 0.6, "key": None, **log, **place},
+                   "visible": dice.random() < 0.6, "key": None, "foreign": dice.random() < 0.2, **log, **place},
         "log": {**log, "partition": place["partition"], "stable": pick((0, 1, 2, 3, 5))},
         "position": {"partition": place["partition"], "offset": pick((-1, 0, 1, 3, 5)), "where": "group"},
         "cursor": {"position": pick((1, 3, 5, 7)), "where": "outbox"},

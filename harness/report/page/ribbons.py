@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.core.states import State
+from harness.core.states import Hop, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Ribbon:
-    """One strip: positions ``start`` to ``end`` (excluded). What no stretch covers holds no data (markers, gaps)."""
+    """One strip: positions ``start`` to ``end`` (excluded). What no stretch covers holds none (markers, foreign ones, gaps)."""
 
     name: str
     start: int
@@ -50,10 +50,10 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
     flushed = {event.get("partition"): event.get("offset") for event in events if event["event"] == kinds.FLUSHED}
     seen: set[object] = set()
     for event in events:
-        if event["event"] == kinds.LOG:
+        if event["event"] == kinds.LOG and event.get("hop") != Hop.CURSOR:
             limits[_log(event)] = (int(event.get("start") or 0), int(event.get("end") or 0), int(event.get("stable") or 0))
     for event in events:
-        if event["event"] == kinds.STORED:
+        if event["event"] == kinds.STORED and not event.get("foreign"):
             stable = limits.get(_log(event), (0, 0, 0))[2]
             copies.setdefault(_log(event), []).append((int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen)))
     for log in sorted({*copies, *limits}):

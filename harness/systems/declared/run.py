@@ -21,6 +21,7 @@ from harness.bench import Fired, NotFiredError, OnWire
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
+from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults import NoFault
 from harness.pipelines.cells import DeclaredCell
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.feeding import Feeder
     from harness.systems.declared.outputs import Results
     from harness.systems.declared.system import DeclaredDeployed
-    from harness.systems.kafka.observer import LogCopy
+    from harness.systems.kafka.observer import LogCopy, WholeLog
     from harness.wire.rules import Rule
 
 PUT_OUT_S = 75.0
@@ -286,19 +287,24 @@ class DeclaredRun:
             self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None)
 
     def observe(self) -> None:
-        """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded."""
+        """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded.
+
+        The last on a record's way is read first: what is there, the one before it has had, too.
+        """
+        output = self._pipeline.output
+        results = self.deployed.observer.log(output.topic) if output.kind is OutputKind.TOPIC else None
+        rows = self._rows() if results is None else ()
+        self._observe_positions()
+        log = self.deployed.observer.log(self._pipeline.topic)
         for record in self._load.records:
             self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
         self.history.write(kinds.CURSOR, position=len(self._load.records) + 1, where=str(self._pipeline.input.kind))
         self._observe_acks()
-        copies = self._observe_log("topic", self._pipeline.topic)
-        self._observe_positions()
-        if self._pipeline.output.kind is OutputKind.TOPIC:
-            found = [
-                (self._id_of(copy), copy.offset) for copy in self._sorted(self._observe_log("sink", self._pipeline.output.topic))
-            ]
+        copies = self._observe_log(Hop.TOPIC, self._pipeline.topic, log)
+        if results is not None:
+            self._observe_log(Hop.SINK, output.topic, results)
+            found = [(self._id_of(copy), copy.offset) for copy in self._sorted(results.copies)]
         else:
-            rows = self._rows()
             found = [(self._id_in(row), order) for order, row in enumerate(rows, start=1)]
             self._check_ids("row of the output", found, rows)
         if isinstance(self._fault, NoFault) and copies and not any(record in self._known for record, _ in found):
@@ -503,7 +509,7 @@ class DeclaredRun:
         mine = self._committing(role)
         for group in self.deployed.ours(mine) if alone else sorted(mine & set(self.deployed.ours(mine))):
             if count := self.deployed.observer.expel(group):
-                self.history.write("expelled", group=group, members=count, role=role)
+                self.history.write(kinds.EXPELLED, group=group, members=count, role=role)
 
     def _groups(self) -> Sequence[str]:
         """Return the groups that are the pipeline's."""
@@ -635,25 +641,25 @@ class DeclaredRun:
                     partition=of["partition"], offset=event["offset"],
                 )  # fmt: skip
 
-    def _observe_log(self, hop: str, topic: str) -> list[LogCopy]:
-        copies = self.deployed.observer.copies(topic)
+    def _observe_log(self, hop: Hop, topic: str, log: WholeLog) -> Sequence[LogCopy]:
+        copies = log.copies
         ids = [(self._id_of(copy), copy) for copy in copies]
         self._check_ids(f"record of topic {topic}", ids, [(copy.value or b"").decode("utf-8", "replace") for copy in copies])
-        if hop == "topic" and isinstance(self._fault, NoFault):
+        if hop is Hop.TOPIC and isinstance(self._fault, NoFault):
             self._check_input([record for record, copy in ids if copy.visible])
         for record, copy in ids:
-            if record is None and self._pipeline.id is None:
-                continue  # something else that its programs write; a lost token is a lost record
+            # without a token it is something else that its programs write; a lost token is a lost record
+            foreign = record is None and self._pipeline.id is None
             self.history.write(
                 kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset, record=record,
                 key=(copy.key or b"").decode("utf-8", "replace"), intact=record is not None, visible=copy.visible, attempt=None,
+                foreign=foreign,
             )  # fmt: skip
-        for partition, ends in self.deployed.observer.ends(topic).items():
+        for partition, ends in log.ends.items():
             if ends.start and topic == self._pipeline.topic:
                 self._observe_deleted(partition, ends.start)
-            last = max((c.offset for c in copies if c.partition == partition and c.visible), default=-1)
             self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
-                               end=ends.end, last_data=last)  # fmt: skip
+                               end=ends.end, last_data=log.last_visible(partition))  # fmt: skip
         return copies
 
     def _observe_deleted(self, partition: int, start: int) -> None:

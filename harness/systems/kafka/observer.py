@@ -84,6 +84,18 @@ class LogEnds:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class WholeLog:
+    """A topic as it was at one moment: the offsets of every partition, and every copy that lies in between."""
+
+    ends: Mapping[int, LogEnds]
+    copies: tuple[LogCopy, ...]
+
+    def last_visible(self, partition: int) -> int:
+        """Return the offset of the last copy of a partition that a read-committed reader sees; -1 where there is none."""
+        return max((copy.offset for copy in self.copies if copy.partition == partition and copy.visible), default=-1)
+
+
 PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)
 """What is said where a broker is not registered yet, or not any more: there is none, or there are not as many as copies."""
 OUTDATED = (UnknownBrokerIdError, NotCoordinatorError)
@@ -236,6 +248,12 @@ class Observer:
         with self._lock:
             seen = {(r.partition, r.offset) for r in self._read(topic, "read_committed")}
             return [_copy_of(r, (r.partition, r.offset) in seen) for r in self._read(topic, "read_uncommitted")]
+
+    def log(self, topic: str) -> WholeLog:
+        """Return a whole topic. It is asked for its ends first: what is appended later is not taken for missing, nor told."""
+        ends = self.ends(topic)
+        held = (copy for copy in self.copies(topic) if copy.partition not in ends or copy.offset < ends[copy.partition].end)
+        return WholeLog(ends, tuple(held))
 
     def delete(self, topic: str, before: Mapping[int, int]) -> None:
         """Delete the records of a topic below an offset per partition, as retention would."""

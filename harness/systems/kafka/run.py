@@ -13,7 +13,8 @@ from harness.bench import NotFiredError
 from harness.core import events as kinds
 from harness.core.record import decode
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
-from harness.core.settings import PipelineKind, SaveCursor, SavePosition
+from harness.core.settings import SaveCursor, SavePosition
+from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.postgres.program import NODE as DATABASE
 from harness.programs.stage import SETTINGS_REFUSED, Stage
@@ -25,7 +26,7 @@ from harness.systems.kafka.broker import INTER_BROKER
 from harness.systems.kafka.nodes import ServerNode, StageNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from harness.sinks.interface import Sink
     from harness.systems.kafka.database import DatabaseServer
     from harness.systems.kafka.network import CellNetwork
-    from harness.systems.kafka.observer import LogCopy, Placement
+    from harness.systems.kafka.observer import LogCopy, Placement, WholeLog
     from harness.systems.kafka.system import KafkaDeployed
 
 DRAIN_S = 90.0
@@ -59,7 +60,7 @@ class KafkaCellRun:
         self.directory = directory
         self._fault: Any = cell.scenario.fault
         self._load = cell.load()
-        self._topic_sink = cell.scenario.pipeline in {PipelineKind.TOPIC_TO_TOPIC, PipelineKind.STREAM_TO_TOPIC}
+        self._topic_sink = cell.scenario.pipeline.to_topic
         self._refused = isinstance(cell.expectation, RefusedByClient)
         self._stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
         key = cell.key
@@ -155,12 +156,12 @@ class KafkaCellRun:
             self._drained(None) if waiting.rests else self._drained(waiting.because, stage=waiting.stage)
 
     def observe(self) -> None:
-        """Ask every authority."""
-        self._observe_source()
-        self._observe_log("topic", self._topics.source)
+        """Ask every authority, the last on a record's way first: what is there, the one before it has had, too."""
+        self._observe_sink()
         for partition, offset in self.saved_positions().items():
             self.history.write(kinds.POSITION, partition=partition, offset=offset, where=self.cell.settings.consumer.position)
-        self._observe_sink()
+        self._observe_log(Hop.TOPIC, self._topics.source)
+        self._observe_source()
 
     def close(self) -> None:
         """End the processes, leave the wire."""
@@ -355,7 +356,9 @@ class KafkaCellRun:
             self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
         in_topic = self.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
         if in_topic:
-            written = [c for c in self.deployed.observer.copies(self._topics.cursor) if c.visible]
+            log = self.deployed.observer.log(self._topics.cursor)
+            self._tell_ends(Hop.CURSOR, self._topics.cursor, log)
+            written = [c for c in log.copies if c.visible]
             position = int(written[-1].value or b"1") if written else 1
         else:
             outbox = Outbox(self._outbox)
@@ -363,9 +366,9 @@ class KafkaCellRun:
             outbox.close()
         self.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
 
-    def _observe_log(self, hop: str, topic: str) -> list[LogCopy]:
-        copies = self.deployed.observer.copies(topic)
-        for copy in copies:
+    def _observe_log(self, hop: Hop, topic: str) -> tuple[LogCopy, ...]:
+        log = self.deployed.observer.log(topic)
+        for copy in log.copies:
             payload = decode(copy.value)
             ours = payload is not None and payload.cell_key == self.cell.key
             self.history.write(
@@ -373,19 +376,21 @@ class KafkaCellRun:
                 record=payload.record if payload and ours else None, key=_text(copy.key),
                 intact=bool(payload and ours and payload.intact), visible=copy.visible, attempt=copy.attempt,
             )  # fmt: skip
-        for partition, ends in self.deployed.observer.ends(topic).items():
-            last = max((c.offset for c in copies if c.partition == partition and c.visible), default=-1)
+        self._tell_ends(hop, topic, log)
+        return log.copies
+
+    def _tell_ends(self, hop: Hop, topic: str, log: WholeLog) -> None:
+        for partition, ends in log.ends.items():
             self.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
-                               end=ends.end, last_data=last)  # fmt: skip
-        return copies
+                               end=ends.end, last_data=log.last_visible(partition))  # fmt: skip
 
     def _observe_sink(self) -> None:
         if self._topic_sink:
-            self._observe_topic_sink(self._observe_log("sink", self._topics.sink))
+            self._observe_topic_sink(self._observe_log(Hop.SINK, self._topics.sink))
         else:
             self._observe_database()
 
-    def _observe_topic_sink(self, copies: list[LogCopy]) -> None:
+    def _observe_topic_sink(self, copies: Sequence[LogCopy]) -> None:
         for copy in copies:
             if copy.visible:
                 origin = [int(word) for word in copy.origin.split(".")] if copy.origin else [-1, -1, -1]
