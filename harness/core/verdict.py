@@ -1,8 +1,12 @@
 """The verdict: what an account means for a promise. The order of the rules is section 3 of the design.
 
-One deviation, with its reason: a missing *sign* of protection voids only a cell that would otherwise be kept. A client
-that loses a record because it never repeated its request shows no sign either, and that is a broken promise, not a
-void run.
+What stands against a run is of two kinds. An unsound *instrument* has not seen what there was: nothing is judged. An unsound
+*experiment* was seen well, and proves nothing of its fault: what is forbidden and was seen all the same is a broken promise,
+though not by this fault, and nothing else is.
+
+Two deviations, with their reasons. A missing *sign* of protection voids only a cell that would otherwise be kept: a client that
+loses a record because it never repeated its request shows no sign either, and that is a broken promise, not a void run. And where
+a fault had not the effect that was predicted, but another one that is forbidden, nobody says that it was not this fault's.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import TYPE_CHECKING
 from harness.core import engine, network
 from harness.core import events as kinds
 from harness.core.batches import batch_selections
+from harness.core.crosschecks import contradiction as crosscheck
 from harness.core.growth import growth_selections, ungrown
 from harness.core.movement import Movement, movement_of
 from harness.core.prediction import Permitted, Prediction, Select, examples
@@ -56,7 +61,8 @@ WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
 class Verdict:
     """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted.
 
-    ``stops``: what the control must be convicted of is that it is stuck, not that it is broken.
+    ``stops``: what the control must be convicted of is that it is stuck, not that it is broken. ``by_fault``: false where a
+    promise is broken in a run that proves nothing of its fault.
     """
 
     kind: Kind
@@ -65,12 +71,13 @@ class Verdict:
     as_predicted: bool = True
     fired: int = 0
     stops: bool = False
+    by_fault: bool = True
 
     @property
     def green(self) -> bool:
         """Whether the cell is a success."""
         if self.control:
-            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted
+            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted and self.by_fault
         return self.kind is Kind.KEPT
 
     @property
@@ -80,8 +87,9 @@ class Verdict:
             return str(self.kind)
         if self.green:
             return "convicted"
-        # a run that proves nothing acquits nobody
-        return str(self.kind) if self.kind in (Kind.VOID, Kind.STUCK) else "not convicted"
+        # a run that proves nothing acquits nobody, and what breaks in it has not been convicted either
+        acquitted = self.kind is Kind.KEPT or (self.kind is Kind.BROKEN and self.by_fault)
+        return "not convicted" if acquitted else str(self.kind)
 
 
 @dataclass(frozen=True)
@@ -128,17 +136,21 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     told = batch_selections(history, plan.target) | replication_selections(history, plan.target) | growth_selections(history)
     select = plan.select | told
     contradiction = _contradiction(plan, found, select)
+    blind = proof.instrument()
+    objection = None if blind else proof.experiment()
     # a control is convicted by a sound run, of what is predicted and of nothing else
-    unsound = proof.objection() or (proof.goes_on() if plan.stands else proof.stuck() or proof.unrest())
+    moving = proof.goes_on() if plan.stands else proof.stuck() or proof.unrest() or proof.unhealthy_after()
+    unsound = blind or objection or moving
     as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
-        (Kind.BROKEN, lambda: _forbidden(plan, found, source_known=proof.source_trouble() is None)),
-        (Kind.VOID, proof.objection),
+        (Kind.VOID, lambda: blind),
+        (Kind.BROKEN, lambda: _forbidden(plan, found)),
+        (Kind.BROKEN, lambda: _lost(plan, found) if proof.drained() else None),
+        (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, proof.stuck),
-        (Kind.VOID, lambda: _left_behind(plan, found)),
         (Kind.VOID, proof.unrest),
-        (Kind.BROKEN, lambda: _lost(plan, found)),
+        (Kind.VOID, proof.unhealthy_after),
         (Kind.VOID, lambda: _nothing_arrived(plan, found)),
         (Kind.VOID, lambda: _no_sign(plan, found)),
         (Kind.VOID, lambda: contradiction),
@@ -146,12 +158,19 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     for kind, rule in rules:
         reason = rule()
         if reason is not None:
-            if kind is Kind.BROKEN and contradiction:
-                reason = f"{reason}; {contradiction}"
+            if kind is Kind.BROKEN:
+                beside = (contradiction, None if objection else proof.unhealthy_after())
+                reason = "; ".join(text for text in (_astray(reason, objection), *beside) if text)
             elif kind is Kind.VOID and (slow := lapsed(history)):
                 reason = f"{reason}; {slow}"
-            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands)
+            by_fault = kind is not Kind.BROKEN or objection is None
+            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
     return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands)
+
+
+def _astray(reason: str, objection: str | None) -> str:
+    """Say of a promise that is broken why that shows nothing of the fault, where it does not."""
+    return reason if objection is None else f"though not by this fault ({objection}): {reason}"
 
 
 class Proof:
@@ -160,6 +179,7 @@ class Proof:
     def __init__(self, plan: Plan, history: History, found: Account) -> None:
         self.plan = plan
         self.history = history
+        self._found = found
         self.waiting = found.left - {plan.target}
         """What was offered to the pipeline, beside the target, and waits in it at the end."""
         self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT)
@@ -174,14 +194,25 @@ class Proof:
         for event in history.of(kinds.DRAIN):
             self.drain = event
 
-    def objection(self) -> str | None:
-        """Say why the run proves nothing, or ``None``."""
+    def instrument(self) -> str | None:
+        """Say why the instrument has not seen what there was, or ``None``: then nothing is judged, whatever was seen."""
         checks = (
-            self._failure, self._unreadable, self._strangers, self._survivors, self._cut_short, self.source_trouble,
-            self._refusal, self.misfire, self._victims, self._healed, self._network, self._engine, self._unhealthy_before,
-            self._load,
+            self._failed_early, self._unreadable, self._strangers, self._survivors, self._cut_short, self._source_trouble,
+            self._asked_too_early, lambda: crosscheck(self.plan, self.history),
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
+
+    def experiment(self) -> str | None:
+        """Say why the run proves nothing of its fault, or ``None``: what was seen is there all the same."""
+        checks = (
+            self._failure, self._refusal, self.misfire, self._victims, self._healed, self._network, self._engine,
+            self._unhealthy_before, self._load,
+        )  # fmt: skip
+        return next((reason for check in checks if (reason := check())), None)
+
+    def drained(self) -> bool:
+        """Whether a drain has completed that can be believed: then what is not there is not late, but lost."""
+        return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:
         """Say which stage stopped, where the drain failed."""
@@ -208,10 +239,16 @@ class Proof:
         """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
         if self.plan.refused_by_client or self.drain is None:
             return None
-        checks = (self._asked_too_early, self._source_goes_on, self._log_goes_on, self._sink_goes_on, self._unhealthy_after)
+        checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._sink_goes_on)
         return next((reason for check in checks if (reason := check())), None)
 
+    def _left_behind(self) -> str | None:
+        rest = self._found.counts["left"] + self._found.counts["stalled"]
+        return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
+
     def _asked_too_early(self) -> str | None:
+        if self.plan.refused_by_client:
+            return None
         end = self.drain["t"] if self.drain else 0
         early = next((e for e in self.history.of(*kinds.AUTHORITIES) if e["t"] < end), None)
         return f"an authority was asked before the drain had ended ({early['event']})" if early else None
@@ -252,7 +289,10 @@ class Proof:
         left = max((int(e.get("open") or 0) for e in self.history.of(kinds.SETTLED)), default=0)
         return f"the sink was read while {left} transactions were open in it" if left else None
 
-    def _unhealthy_after(self) -> str | None:
+    def unhealthy_after(self) -> str | None:
+        """Say who ended by itself after the fault, and was not meant to."""
+        if self.plan.refused_by_client or self.drain is None:
+            return None
         for event in self.history.of(kinds.NODE):
             if event.get("phase") == "exited" and event.get("signal") != SIGKILL and not self._drained_before(event):
                 if event.get("status") == 0 or self._supervised(event) or self._replaced(event) or _ended_in_order(event):
@@ -272,6 +312,10 @@ class Proof:
         """Whether another had taken the place of what ended: it may be told so, and end of it."""
         lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] < end["t"])
         return any(e.get("phase") == "replaced" for e in lives)
+
+    def _failed_early(self) -> str | None:
+        """A failure before all authorities had been asked; one behind that takes nothing from what they have said."""
+        return self._failure() if self._cut_short() else None
 
     def _failure(self) -> str | None:
         return next((f"the run failed: {e.get('because')}" for e in self.history.of(kinds.FAILED)), None)
@@ -299,8 +343,8 @@ class Proof:
                 return f"process {pid} ({command}) outlived the {event.get('node')}, {why}"
         return None
 
-    def source_trouble(self) -> str | None:
-        """Say where the source is not known whole."""
+    def _source_trouble(self) -> str | None:
+        """Where the source is not known whole, nobody knows what was lost, nor what was never offered."""
         count = len({event.get("record") for event in self.history.of(kinds.OFFERED)})
         return None if count == self.plan.offered else f"{count} of {self.plan.offered} records were offered"
 
@@ -492,15 +536,10 @@ def _exit(event: Event) -> str:
     return f"exit status {event.get('status')}"
 
 
-def _forbidden(plan: Plan, found: Account, *, source_known: bool) -> str | None:
-    """Say which anomaly other than loss was seen although it is forbidden.
-
-    What was never offered is a phantom: that can be said only where the source is known whole.
-    """
+def _forbidden(plan: Plan, found: Account) -> str | None:
+    """Say which anomaly other than loss was seen although it is forbidden."""
     for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
         count = found.counts[anomaly]
-        if anomaly is Anomaly.PHANTOM and not source_known:
-            continue
         if count and anomaly in PROMISES[plan.semantic]:
             if anomaly is Anomaly.DUPLICATED:
                 return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
@@ -511,14 +550,6 @@ def _forbidden(plan: Plan, found: Account, *, source_known: bool) -> str | None:
 def _anomalies(found: Account) -> frozenset[Anomaly]:
     """Which anomalies were seen beside loss and duplicates: those that only a control may predict."""
     return frozenset(a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a])
-
-
-def _left_behind(plan: Plan, found: Account) -> str | None:
-    """Say what a drain that is said to have completed has left."""
-    if plan.refused_by_client:
-        return None
-    rest = found.counts["left"] + found.counts["stalled"]
-    return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
 
 
 def _nothing_arrived(plan: Plan, found: Account) -> str | None:

@@ -78,6 +78,7 @@ def fix_of(result: CellResult) -> str | None:
     if not parts:
         return None
     row = _ROWS.get(plan.failure_point, plan.failure_point)
-    ours = row != NO_FAULT and _DELETED not in parts and _is_shown(row, plan.semantic)
+    # where the fault had no part in it, the failure point has none either
+    ours = result.verdict.by_fault and row != NO_FAULT and _DELETED not in parts and _is_shown(row, plan.semantic)
     shown = f". lostack's own pipeline keeps it: lostack run --only {row}/{plan.semantic}" if ours else ""
     return f"{'; and '.join(parts)}{shown}"

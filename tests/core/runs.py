@@ -18,6 +18,7 @@ from harness.core.prediction import Select, Zero
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
 from harness.core.sign import Sign
+from harness.core.states import Hop
 from harness.core.verdict import Judgement, verdict_of
 from tests.core.histories import Row, Story
 
@@ -39,7 +40,7 @@ PLAN = Plan(
     },
     lost=Zero(), duplicated=Zero(), sign=Sign.TAKEN_AGAIN, control=False, refused_by_client=False,
     evidence=Evidence("rule", killed=(Role.PRODUCER,)), because="The restarted producer takes the record again.",
-    settings={},
+    settings={}, logs={Hop.TOPIC.value: PARTITIONS},
 )  # fmt: skip
 
 
@@ -171,19 +172,43 @@ def before(story: Story, row: Row, *told: Row) -> None:
         line["t"] = row["t"] - 5
 
 
-def duplicate(story: Story, record: str) -> None:
+def append(story: Story, record: str | None, partition: int, **more: object) -> Row:
+    """One more copy at the end of a log; the saved position is past it."""
+    log = first(story, "log", partition=partition, hop="topic")
+    row = story.stored(record, partition, log["end"], **more)
+    log.update(stable=log["end"] + 1, end=log["end"] + 1)
+    first(story, "position", partition=partition).update(offset=log["end"])
+    look_again(story)
+    return row
+
+
+def duplicate(story: Story, record: str) -> Row:
     """A second copy in log and sink, made by a resend nobody needed."""
-    partition = place(record)[0]
-    story.stored(record, partition, 50, attempt="producer-2.90.1")
-    story.recorded(record, 90, partition, 50)
-    first(story, "log", partition=partition).update(stable=51, end=51, last_data=50)
-    first(story, "position", partition=partition).update(offset=51)
+    row = append(story, record, place(record)[0], attempt="producer-2.90.1")
+    story.recorded(record, 90, row["partition"], row["offset"])
+    return row
 
 
 def lose(story: Story, record: str, *kinds: str) -> None:
-    """Take away what shows that a record got through."""
+    """Take away what shows that a record got through. Where it stood in the log is the marker of some transaction instead."""
     kept = kinds or ("sent", "acked", "stored", "fetched", "delivered", "recorded")
     without(story, lambda row: about(row, record, *kept))
+    if "stored" in kept:
+        marked(story)
+        look_again(story)
+
+
+def marked(story: Story) -> None:
+    """Let there have been a transaction: then an offset without a copy is a marker's."""
+    story.tell("end_txn", "wire", transactional_id="other", producer_id=9, producer_epoch=0, commit=True, request="9:9",
+               reached=True)  # fmt: skip
+
+
+def look_again(story: Story) -> None:
+    """Let each log say which of its copies is the last visible one."""
+    for log in (row for row in story.events if row["event"] == "log"):
+        copies = (row for row in story.events if row["event"] == "stored" and row["hop"] == log["hop"] and row["visible"])
+        log["last_data"] = max((copy["offset"] for copy in copies if copy["partition"] == log["partition"]), default=-1)
 
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:

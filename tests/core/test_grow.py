@@ -19,7 +19,7 @@ from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place
 AT = InProgram(Role.PRODUCER, "before-send")
 NEW = place(TARGET)[0]
 """The partition of the target, which is the one that was added here."""
-GROWS: dict[str, Any] = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), grown=True)}
+GROWS: dict[str, Any] = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), grown=True), "logs": {"topic": 1}}
 STANDS: dict[str, Any] = GROWS | {"control": True, "sign": None, "left": Exactly(Select.ADDED)}
 
 
@@ -75,16 +75,16 @@ def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("story", "because"),
+    ("story", "partitions", "because"),
     [
-        (run(), "the topic was to get partitions, and got none"),
-        (grown(1 - NEW), f"{TARGET} was to go into a partition that was added, and stands in t/{NEW}"),
+        (run(), 2, "the topic was to get partitions, and got none"),
+        (grown(1 - NEW), 1, f"{TARGET} was to go into a partition that was added, and stands in t/{NEW}"),
     ],
     ids=["not grown", "elsewhere"],
 )
-def test_growth_without_the_target_is_void(story: Story, because: str) -> None:
+def test_growth_without_the_target_is_void(story: Story, partitions: int, because: str) -> None:
     """Fired and healed is not enough."""
-    found = judged(story, **GROWS).verdict
+    found = judged(story, **GROWS | {"logs": {"topic": partitions}}).verdict
     assert (found.kind, found.reason) == (Kind.VOID, because)
 
 

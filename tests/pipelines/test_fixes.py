@@ -9,6 +9,7 @@ import pytest
 
 from harness.core.semantics import Semantic
 from harness.core.states import LastHop, State
+from harness.core.verdict import Kind, Verdict
 from harness.pipelines.fixes import fix_of
 
 
@@ -21,6 +22,19 @@ def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> No
     records = pd.DataFrame({"record": ["a"], "state": [State.LOST], "last_hop": [hop]})
     account = SimpleNamespace(lost=frozenset({"a"}), duplicated=frozenset(), records=records)
     plan = SimpleNamespace(semantic=Semantic.AT_LEAST_ONCE, failure_point="none")
-    told = fix_of(SimpleNamespace(plan=plan, judgement=SimpleNamespace(account=account)))  # type: ignore[arg-type]
+    judgement = SimpleNamespace(account=account)
+    told = fix_of(SimpleNamespace(plan=plan, judgement=judgement, verdict=Verdict(Kind.BROKEN, "")))  # type: ignore[arg-type]
     assert told is not None
     assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
+
+
+@pytest.mark.parametrize("by_fault", [True, False])
+def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_fault: bool) -> None:
+    """The cell of ours that survives this failure point shows something of it, and of no other break."""
+    records = pd.DataFrame({"record": ["a"], "state": [State.LOST], "last_hop": [LastHop.ACKED]})
+    account = SimpleNamespace(lost=frozenset({"a"}), duplicated=frozenset(), records=records)
+    plan = SimpleNamespace(semantic=Semantic.AT_LEAST_ONCE, failure_point="ack-lost")
+    found = SimpleNamespace(
+        plan=plan, judgement=SimpleNamespace(account=account), verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
+    )
+    assert ("It works: lostack run --only ack-lost" in str(fix_of(found))) is by_fault  # type: ignore[arg-type]

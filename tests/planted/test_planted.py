@@ -111,7 +111,8 @@ def lies() -> list[Case]:
     return [
         Case(Plant(disarm=True), ALO, VOID, reason="did not fire"),
         Case(Plant(disarm=True), ALO, VOID, reason="did not fire", scenario=ACK_LOST),
-        Case(Plant(disarm=True, lose=1), ALO, VOID, {"lost": 1}, "did not fire"),
+        Case(Plant(disarm=True, lose=1), ALO, BROKEN, {"lost": 1}, "though not by this fault (the fault did not fire): at-lea"),
+        Case(Plant(wrong_victim=True, lose=2), EOS, BROKEN, {"lost": 2}, "though not by this fault (the wrong process was kil"),
         Case(Plant(disarm=True, duplicate=1), EOS, BROKEN, {"duplicated": 1, "stored_twice": 1}, "forbids duplicates"),
         Case(Plant(wrong_victim=True), ALO, VOID, reason="wrong process was killed: the producer"),
         Case(Plant(wrong_victim=True), EOS, VOID, reason="consumer was not killed", scenario=COMMIT_LOST),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.history import read_history
+from harness.core.plan import PLAN_FILE, Plan
 from harness.core.prediction import Permitted
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
@@ -95,10 +97,10 @@ def without_last_line(text: bytes) -> bytes:
     return b"".join(text.splitlines(keepends=True)[:-1])
 
 
-@pytest.mark.parametrize("writer", ["runner", "producer-1", "consumer", "wire"])
+@pytest.mark.parametrize("writer", ["producer-1", "consumer"])
 @pytest.mark.parametrize("scenario", ["cell-1", "cell-2", "cell-4"])
 def test_a_cut_last_line_is_as_if_it_had_never_been(fresh: SavedRun, tmp_path: Path, scenario: str, writer: str) -> None:
-    """Wherever SIGKILL cuts the last line of a file, the cell is judged exactly as without that line."""
+    """Wherever SIGKILL cuts the last line of a program's file, the cell is judged exactly as without that line."""
     source = next(result.directory for result in fresh.results if result.plan.scenario == scenario)
     shutil.copytree(source, tmp_path / "cell")
     file = tmp_path / "cell" / HISTORY / f"{writer}.jsonl"
@@ -110,6 +112,20 @@ def test_a_cut_last_line_is_as_if_it_had_never_been(fresh: SavedRun, tmp_path: P
         file.write_bytes(whole[:-cut])
         assert judge_cell(tmp_path / "cell").row() == expected.row()
         assert read_history(tmp_path / "cell" / HISTORY).cut_lines == (file.name,)
+
+
+@pytest.mark.parametrize("writer", ["runner", "wire"])
+def test_a_cut_last_line_of_who_is_never_killed_is_damage(cell: Path, writer: str) -> None:
+    """Nobody kills runner or wire while a cell is under way: where their file ends inside a line, something was cut off it."""
+    file = cell / HISTORY / f"{writer}.jsonl"
+    whole = file.read_bytes()
+    for cut in (1, 2, 20):
+        file.write_bytes(whole[:-cut])
+        verdict = judge_cell(cell).verdict
+        assert verdict.kind is Kind.VOID
+        assert f"{file.name}:{len(whole.splitlines())} (it ends inside a line)" in verdict.reason
+    file.write_bytes(whole)
+    assert judge_cell(cell).verdict.kind is Kind.KEPT
 
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.rest)])
@@ -127,13 +143,14 @@ def test_a_runner_that_died_anywhere_proves_nothing(cell: Path, step: int) -> No
     assert judge_cell(cell).verdict.kind is Kind.KEPT
 
 
-def test_what_is_forbidden_convicts_even_a_run_cut_short(fresh: SavedRun, tmp_path: Path) -> None:
-    """A duplicate that was written down is one, though the runner died later."""
+def test_a_run_cut_short_convicts_nobody(fresh: SavedRun, tmp_path: Path) -> None:
+    """A duplicate was written down, and not all that the authorities had to say: nobody knows what else they would have said."""
     source = next(r.directory for r in fresh.results if r.plan.scenario == "cell-3" and r.plan.semantic is Semantic.EXACTLY_ONCE)
     shutil.copytree(source, tmp_path / "cell")
     file = tmp_path / "cell" / HISTORY / "runner.jsonl"
-    file.write_bytes(without_last_line(without_last_line(file.read_bytes())))
     assert judge_cell(tmp_path / "cell").verdict.kind is Kind.BROKEN
+    file.write_bytes(without_last_line(without_last_line(file.read_bytes())))
+    assert judge_cell(tmp_path / "cell").verdict.kind is Kind.VOID
 
 
 def overwrite(line: bytes) -> bytes:
@@ -197,6 +214,69 @@ def test_a_field_of_another_type_is_void(cell: Path, field: str, value: object) 
     verdict = judge_cell(cell).verdict
     assert verdict.kind is Kind.VOID
     assert f"{field} of an event stored cannot be" in verdict.reason
+
+
+# --- the plan ----------------------------------------------------------------------------------------------------
+
+
+def rewrite(cell: Path, **changes: object) -> None:
+    """Change a cell's plan in its file; ``None`` takes a word away."""
+    file = cell / PLAN_FILE
+    plain = {**json.loads(file.read_text()), **changes}
+    file.write_text(json.dumps({name: value for name, value in plain.items() if value is not None or name not in changes}))
+
+
+@pytest.mark.parametrize("changes", [
+    {"semantic": "at-least-once"}, {"target": "k1-99"}, {"logs": {"topic": 1}}, {"logs": {}}, {"sign": "absorbed"},
+    {"seal": "0" * 64}, {"seal": None}, {"schema": 1}, {"because": "Another reason."},
+])  # fmt: skip
+def test_a_plan_that_was_changed_judges_nothing(cell: Path, changes: dict[str, Any]) -> None:
+    """Whatever is changed in it, the cell is void, says why, and is still shown with the rest of its run."""
+    rewrite(cell, **changes)
+    for found in (judge_cell(cell), *load_run(cell.parent.parent).results):
+        assert found.verdict.kind is Kind.VOID
+        assert found.verdict.reason == "cell.json was changed after the cell was begun: its seal is not that of what it says"
+        assert not found.verdict.green
+
+
+def test_a_plan_that_was_sealed_anew_is_not_the_one_of_the_cell(cell: Path) -> None:
+    """The history's first line has the seal of the plan that the cell was begun with."""
+    plan = replace(Plan.load(cell), because="Another reason.")
+    (cell / PLAN_FILE).write_text(plan.to_json())
+    assert judge_cell(cell).verdict.reason == "the plan is not the one that the cell was begun with"
+
+
+def test_a_sealed_plan_does_not_pass_for_an_old_one(cell: Path) -> None:
+    """Without its version and its seal it is taken for one of before there were seals; its history knows better."""
+    rewrite(cell, schema=None, seal=None, logs=None)
+    assert Plan.load(cell).schema == 1
+    assert judge_cell(cell).verdict.reason == "the plan is not the one that the cell was begun with"
+
+
+def test_an_old_plan_is_judged_as_it_is(cell: Path) -> None:
+    """It has no seal, says so by its version, and its history has none either: what was written before there were any."""
+    rewrite(cell, schema=None, seal=None, logs=None)
+    file = cell / HISTORY / "runner.jsonl"
+    text = file.read_text()
+    file.write_text(re.sub(r',"seal":"[0-9a-f]{64}"', "", text))
+    assert (Plan.load(cell).schema, Plan.load(cell).seal, judge_cell(cell).verdict.kind) == (1, None, Kind.KEPT)
+
+
+def test_the_spelling_of_a_plan_is_not_sealed(cell: Path) -> None:
+    """Order, indentation and how a letter is escaped say nothing."""
+    text = (cell / PLAN_FILE).read_text()
+    (cell / PLAN_FILE).write_text(json.dumps(dict(reversed(json.loads(text).items())), indent=7, ensure_ascii=False))
+    assert judge_cell(cell).verdict.kind is Kind.KEPT
+
+
+def test_a_plan_of_a_newer_version_is_one_clear_line(cell: Path) -> None:
+    """It is not guessed at."""
+    rewrite(cell, schema=99, something="new")
+    with pytest.raises(SavedRunError, match=r"cell.json was written by a newer lostack \(schema 99, .*upgrade to read it"):
+        load_run(cell.parent.parent)
+
+
+# --- what cannot be read -----------------------------------------------------------------------------------------
 
 
 def no_history(folder: Path) -> None:
