@@ -29,7 +29,11 @@ class CellRun(Protocol):
         """Wait until everything is at rest, and write ``drain`` events: begun, then completed or failed with the stage."""
 
     def observe(self) -> None:
-        """Write what the authorities say: offered, cursor, stored, log, position, recorded, absorbed."""
+        """Write what the authorities say: offered, cursor, stored, log, position, recorded, absorbed.
+
+        The last on a record's way is asked first. Of each log that :meth:`Cell.logs` names, every partition has its ``log`` line
+        and every copy its ``stored`` one; the position of each partition is written, -1 where none is saved.
+        """
 
     def close(self) -> None:
         """End this cell's processes and free what it holds. Safe to call twice, and after any failure."""
