@@ -79,6 +79,8 @@ class Plan:
     logs: dict[str, int] = field(default_factory=dict)
     """How many partitions each log had that is read at the end, by its :class:`~harness.core.states.Hop`."""
     schema: int = SCHEMA
+    read_seal: str | None = field(default=None, compare=False)
+    """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
 
     @property
     def stands(self) -> bool:
@@ -103,7 +105,7 @@ class Plan:
     @property
     def seal(self) -> str | None:
         """The checksum over what the plan says, however it is spelled; ``None`` for one of a version without a seal."""
-        return seal_of(self._plain()) if self.sealed else None
+        return self.read_seal or (seal_of(self._plain()) if self.sealed else None)
 
     def to_json(self) -> str:
         """Return the plan as JSON text, sealed."""
@@ -111,7 +113,9 @@ class Plan:
         return json.dumps(plain | {SEAL: seal_of(plain)} if self.sealed else plain, indent=1)
 
     def _plain(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {
+        plain = dataclasses.asdict(self)
+        del plain["read_seal"]
+        return plain | {
             "select": {name: sorted(ids) for name, ids in self.select.items()},
             "lost": _prediction_to_json(self.lost),
             "duplicated": _prediction_to_json(self.duplicated),
@@ -132,7 +136,7 @@ class Plan:
         plan = Plan._from_plain(data)
         if seal != (seal_of(data) if plan.sealed else None):
             raise EditedPlanError(plan)
-        return plan
+        return dataclasses.replace(plan, read_seal=seal)
 
     @staticmethod
     def _from_plain(data: dict[str, Any]) -> Plan:

@@ -150,7 +150,12 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
         assert replace(fetched, examples=()) == replace(read, examples=())
 
 
-@pytest.mark.parametrize("options", ["id=key", "id=value", "id=header:n", "id=value&key=key", "id=value&pattern=^(\\d%2B)$"])
+RARELY = [pytest.param(each, marks=pytest.mark.rest) for each in (
+    "id=value", "id=header:n", "id=value&key=key", "id=value&pattern=^(\\d%2B)$",
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ["id=key", *RARELY])
 def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(spark: SparkSession, kafka: Any, options: str) -> None:
     """Texts that are ids and that are none, on either side: the same counts, the same first three with why and where; void."""
     servers, topic = kafka.broker.bootstrap, re.sub(r"\W+", "-", options)

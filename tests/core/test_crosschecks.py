@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 
 from harness.core import crosschecks
 from harness.core.events import KINDS
@@ -20,6 +19,7 @@ from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Kind, judge
 from tests.core.histories import RESULTS, Story
+from tests.core.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.core.runs import (
     COUNT,
     PARTITIONS,

@@ -37,4 +37,4 @@ def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_f
     found = SimpleNamespace(
         plan=plan, judgement=SimpleNamespace(account=account), verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
     )
-    assert ("It works: lostack run --only ack-lost" in str(fix_of(found))) is by_fault  # type: ignore[arg-type]
+    assert ("keeps it: lostack run --only ack-lost" in str(fix_of(found))) is by_fault  # type: ignore[arg-type]

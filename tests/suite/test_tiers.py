@@ -137,7 +137,7 @@ def test_what_is_due_here_can_be_asked() -> None:
     assert set(asked[1].stdout.split()) <= set(registry.engines())
 
 
-FOLDERS = sorted({file.parent for file in (ROOT / "tests").rglob("*.py")})
+FOLDERS = sorted({file.parent for file in (ROOT / "tests").glob("**/test_*.py")} | {ROOT / "tests" / "bench", ROOT / "tests"})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
