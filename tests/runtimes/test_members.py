@@ -189,6 +189,18 @@ def test_nobody_else_is_killed(runtime: ProcessRuntime, place: Place) -> None:
             stranger.kill()
 
 
+def test_who_has_the_id_of_one_that_is_gone_is_somebody_else(place: Place) -> None:
+    """Ids are given again: neither it nor its group is touched."""
+    with subprocess.Popen([sys.executable, *place.words.split()], start_new_session=True) as other:
+        try:
+            place.workers()
+            began = members.look()[other.pid].start
+            assert [one.pid for one in members.Members(other.pid, since=began).find(members.look())] == [other.pid]
+            assert not members.Members(other.pid, since=began - 1).find(members.look())
+        finally:
+            other.kill()
+
+
 STARTER = """
 import os, subprocess, sys
 while sys.stdin.buffer.read(1):

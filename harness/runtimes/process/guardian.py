@@ -379,7 +379,7 @@ class Guardian:
             node = Members(told["pid"], message["env"].get(members.VARIABLE, ""), cgroup=message["cgroup"] or "")
             self.lives[node.leader] = Life(message["node"], node, foreign=message["foreign"])
             self.tell_second(b"+", node)
-            self.send({"id": message["id"], "pid": told["pid"], "t": time.monotonic_ns()})
+            self.send({"id": message["id"], "pid": told["pid"], "since": node.since, "t": time.monotonic_ns()})
         else:
             self.send({"id": message["id"], **told})
 

@@ -88,7 +88,7 @@ class Members:
     """The members of one life of a node."""
 
     def __init__(self, leader: int, token: str = "", *, since: int | None = None, cgroup: str = "") -> None:
-        """``since``: when the leader was started; where it is not given the leader must be there."""
+        """``since``: when the leader was started; where it is not given, the leader is asked, and must be there."""
         self.leader = leader
         self.name = token
         self.token = f"\0{VARIABLE}={token}\0".encode() if token else b""
@@ -104,6 +104,9 @@ class Members:
         """Return those who live, parents before their children. ``orphans``: others that are known to be its own."""
         inside = set(cgroup_members(self.cgroup)) if self.cgroup else set()
         young = [process for process in table.values() if process.start >= self.since]
+        heir = table.get(self.leader)
+        if heir is not None and heir.start != self.since:  # somebody else has its id by now: there is no such group any more
+            young = [process for process in young if self.leader not in (process.pid, process.group, process.session)]
         ours = {process.pid: how for process in young if (how := self._why(process, inside))}
         _close(ours, young, table)
         for process in young:

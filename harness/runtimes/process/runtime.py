@@ -63,6 +63,8 @@ class ProcessNode:
         self.log_path = log_path
         self.incarnation = incarnation
         self.pid = 0
+        self.since = 0
+        """When it was started, in the kernel's own ticks: who has its process id and began at another time is somebody else."""
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"
         """In the environment of everything that it starts."""
         self._log_start = log_path.stat().st_size if log_path.exists() else 0
@@ -294,7 +296,7 @@ class ProcessRuntime:
 
         def started(answer: dict[str, Any]) -> None:
             if "pid" in answer:
-                node.pid = answer["pid"]
+                node.pid, node.since = answer["pid"], answer["since"]
                 self._by_pid[node.pid] = node
                 self._tell("started", node, {"at_ns": answer["t"]})
 
@@ -428,7 +430,7 @@ class ProcessRuntime:
 
     def _make_sure(self, node: ProcessNode) -> None:
         """After the guardian's end: wait until nothing of a node is left, and kill what the kernel and the second forgot."""
-        members = Members(node.pid, node.token)
+        members = Members(node.pid, node.token, since=node.since)
         try:
             wait_until(lambda: not members.find(look()), within_s=GONE_WITHIN_S / 10, because="all of it to be gone")
         except WaitTimeoutError:
