@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from harness.interfaces import EnvironmentFailure
+from harness.runtimes.process.durable import why_no_tracing
 from harness.setup.postgres import why_no_postgres
 from tests.browser.chromium import programs
 from tests.containers import engine
@@ -26,7 +27,7 @@ settings.load_profile("quick")
 
 _NOT_RUN = pytest.StashKey[dict[str, tuple[int, str]]]()
 _NEEDS: Mapping[str, Callable[[], str | None]] = {
-    "browser": lambda: programs().missing, "docker": engine.missing, "postgres": why_no_postgres,
+    "browser": lambda: programs().missing, "docker": engine.missing, "postgres": why_no_postgres, "strace": why_no_tracing,
 }  # fmt: skip
 """What tests with a marker need: why it is missing, or ``None``."""
 

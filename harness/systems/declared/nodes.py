@@ -18,6 +18,7 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.process.members import tracer_of
 from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at
 from harness.runtimes.process.scratch import NOTICE
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Role
     from harness.pipelines.declaration import Stage
     from harness.runtimes.interface import Exit, Member, Node, Runtime
+    from harness.runtimes.process.durable import Held, Tracing
 
 LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
@@ -78,12 +80,15 @@ class CommandNode:
     """What the wire saw that may be the reason where the stage does not become ready."""
     buried: Callable[[], object] = lambda: None
     """Called when the stage has died, before it is started again."""
+    tracing: Tracing | None = None
+    """Writes down its durable writes, and may hold its first life at one. Of a container there is none."""
     incarnation: int = 0
     node: Node | None = None
     _since: int = 0
     _told: bool = field(default=False)
     _asked: bool = field(default=False)
     """Whether this incarnation was told to end."""
+    _held: bool = field(default=False)
 
     @property
     def role(self) -> Role:
@@ -99,11 +104,12 @@ class CommandNode:
         """Start the next incarnation; does not wait. ``supervised``: because the one before has ended by itself."""
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
+        command = tuple(fill(word, self.values) for word in self.stage.command)
         spec = NodeSpec(
             name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin, foreign=True,
             temporary=self.cell_key,
             cwd=None if self.stage.image else self.directory, container=self._container(),
-            argv=tuple(fill(word, self.values) for word in self.stage.command),
+            argv=command if self.tracing is None else self.tracing.command(command, self.incarnation),
             env={
                 "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "PYTHONUNBUFFERED": "1",
                 "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
@@ -199,9 +205,18 @@ class CommandNode:
         """The ports of the stage's route."""
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
+    def held(self) -> Held | None:
+        """Say at which durable write it is held, if it is; written down once."""
+        found = None if self.tracing is None else self.tracing.held()
+        if found is not None and not self._held:
+            self._held = True
+            self.history.write(kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told())
+        return found
+
     def one(self, pid: int) -> OneProcess | CommandNode:
         """Return one process of this stage, to be crashed alone; the stage itself where it is its only one."""
-        return self if [*self.members()] == [pid] else OneProcess(self, pid, self._alive().pid)
+        others = self.members().keys() - {pid, tracer_of(pid)}
+        return OneProcess(self, pid, self._alive().pid) if others else self
 
     def claim(self, pid: int) -> None:
         """Write down that a process is one of this stage's, where the kernel says so."""

@@ -1,0 +1,363 @@
+"""Durable writes: counted, and a node held at one of them and killed as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sqlite3
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.core import events as kinds
+from harness.core.history import HistoryWriter, read_history
+from harness.core.scenario import Role
+from harness.core.waiting import wait_until
+from harness.pipelines.declaration import Stage
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process import durable
+from harness.runtimes.process.durable import Held, Point, Side, Tracing, attach, held_in, points, traced, writes_in
+from harness.runtimes.process.runtime import ProcessRuntime
+from harness.systems.declared.nodes import CommandNode
+from tests.runtimes.test_nodes import gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.runtimes.interface import Exit
+    from harness.runtimes.process.runtime import ProcessNode
+
+WITHIN_S = 30.0
+NEVER = 2**63
+LOG = """\
+71 1790000000.000001 fdatasync(4</w/db-journal>) = 0
+71 1790000000.000002 unlink("/w/db-journal") = 0
+72 1790000000.000003 fdatasync(5</w/a \\"b\\" ) = 7> <unfinished ...>
+71 1790000000.000004 rename("w/b", "w/c") = -1 ENOENT (No such file or directory)
+73 1790000000.000005 write(1, "fsync(3) = 0", 12) = 12
+72 1790000000.000006 <... fdatasync resumed>) = 0
+72 1790000000.000007 fdatasync(5</w/a>) = 0 (DELAYED)
+71 1790000000.000008 fdatasync(4</w/db-journal>) = ?
+72 1790000000.000009 renameat2(AT_FDCWD</w>, "x", AT_FDCWD</w>, "y", RENAME_NOREPLACE) = 0
+--- something else
+72 1790000000.000010 sync("""
+
+
+def test_a_log_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
+    """Interrupted lines, threads that count for themselves, results, files, and a last line that is not whole."""
+    log = tmp_path / "log"
+    log.write_text(LOG)
+    found = writes_in(log)
+    assert [(w.number, w.tid, w.call, w.occurrence, w.first, w.result) for w in found] == [
+        (1, 71, "fdatasync", 1, True, "0"), (2, 71, "unlink", 1, True, "0"), (3, 72, "fdatasync", 1, False, "0"),
+        (4, 71, "rename", 1, True, "-1"), (5, 72, "fdatasync", 2, True, "0"), (6, 71, "fdatasync", 2, False, "?"),
+        (7, 72, "renameat2", 1, True, "0"), (8, 72, "sync", 1, True, None),
+    ]  # fmt: skip
+    assert [w.files for w in found][3:] == [("w/b", "w/c"), ("/w/a",), ("/w/db-journal",), ("/w", "x", "/w", "y"), ()]
+    assert found[0].at_ns == 1790000000_000001_000
+    assert [w.number for w in found if w.delayed] == [5]
+    held = held_in(log, Point("fdatasync", 2, Side.AFTER))
+    assert held is not None
+    assert (held.write.number, held.made) == (5, {"fdatasync": 2, "unlink": 1, "rename": 1})
+    died = held_in(log, Point("fdatasync", 2, Side.BEFORE))
+    assert died is not None
+    assert died.write.number == 6
+    assert held_in(log, Point("unlink", 1, Side.BEFORE)) is None
+    assert writes_in(tmp_path / "none") == ()
+
+
+def test_points_are_before_and_after_each_write_of_a_time(tmp_path: Path) -> None:
+    """But for those that another thread gets to first."""
+    log = tmp_path / "log"
+    log.write_text(LOG)
+    second = 1790000000_000000_000
+    assert [str(point) for point in points(writes_in(log), second + 2000, second + 6000)] == [
+        "before unlink 1", "after unlink 1", "before rename 1", "after rename 1",
+    ]  # fmt: skip
+
+
+def test_a_point_is_told_to_the_tracer_as_a_delay() -> None:
+    """Never as a signal, which does not come where only some calls are traced."""
+    log = Path("/w/log")
+    assert traced(["a", "-b"], log, Point("fsync", 3, Side.BEFORE))[-5:] == (
+        "-e", "inject=fsync:delay_enter=3600s:when=3", "--", "a", "-b",
+    )  # fmt: skip
+    assert durable.attached([7, 8], log, Point("fsync", 1, Side.AFTER))[-6:] == (
+        "-e", "inject=fsync:delay_exit=3600s:when=1", "-p", "7", "-p", "8",
+    )  # fmt: skip
+    assert not [word for word in traced(["a"], log) if word.startswith("inject")]
+
+
+FAKES = {
+    "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
+    "too old": ("echo \"strace: unrecognized option '--seccomp-bpf'\" >&2; exit 1", "unrecognized option '--seccomp-bpf'"),
+    "no right to": ("echo 'strace: attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2; exit 1", "not permitted"),
+    "one that holds nobody": ('while [ "$1" != "--" ]; do shift; done; shift; exec "$@"', "holds no program before a durable"),
+}
+
+
+@pytest.mark.parametrize(("program", "said"), FAKES.values(), ids=FAKES)
+def test_where_it_cannot_be_done_the_reason_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, said: str
+) -> None:
+    """No strace, an old one, none that may trace, and one that only seems to hold: it is tried, not believed."""
+    if program is not None:
+        file = tmp_path / "strace"
+        file.write_text(f"#!/bin/sh\n{program}\n")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    why = durable.why_no_tracing.__wrapped__()
+    assert why is not None
+    assert said in why
+    assert "\n" not in why
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
+    """Return a runtime that is closed afterwards."""
+    with ProcessRuntime(directory=tmp_path / "nodes") as made:
+        yield made
+
+
+def run(runtime: ProcessRuntime, name: str, command: tuple[str, ...]) -> Exit:
+    """Run a program to its end."""
+    end = runtime.start(NodeSpec(name, "consumer", command)).wait(WITHIN_S)
+    assert end is not None
+    return end
+
+
+def crash(runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point: Point) -> Held:
+    """Kill a program at a point; return the proof, which is the same when it is dead."""
+    node, log = runtime.start(NodeSpec("crash", "consumer", traced(command, folder / "log", point))), folder / "log"
+    held = standing(node, log, point)
+    end = node.kill()
+    assert (end.status, end.signal) == (None, signal.SIGKILL)
+    assert not end.left
+    return held
+
+
+def standing(node: ProcessNode, log: Path, point: Point) -> Held:
+    """Wait until somebody is held at a point."""
+    found = wait_until(lambda: held_in(log, point) or not node.alive, within_s=WITHIN_S, because=f"{point}")
+    assert isinstance(found, Held), f"it ended by {node.exit}: {node.log_tail()}"
+    return found
+
+
+TWO_TRANSACTIONS = """
+    import sqlite3, sys
+    database = sqlite3.connect(sys.argv[1], isolation_level=None)
+    database.execute("CREATE TABLE IF NOT EXISTS rows (record INTEGER)")
+    database.execute("CREATE TABLE IF NOT EXISTS position AS SELECT 0 AS at")
+    while (at := database.execute("SELECT at FROM position").fetchone()[0]) < 3:
+        steps = ["INSERT INTO rows VALUES (?)", "UPDATE position SET at = ?"]
+        for step in steps if sys.argv[2] == "row first" else reversed(steps):
+            database.execute(step, (at + 1,))
+"""
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize(("order", "between"), [("row first", [1, 2, 2, 3]), ("position first", [1, 3])])
+def test_a_crash_between_two_transactions_shows_by_every_number(
+    runtime: ProcessRuntime, tmp_path: Path, order: str, between: list[int]
+) -> None:
+    """Duplicated, or lost, at every point between what makes the first durable and what makes the second, and at no other.
+
+    A transaction of SQLite is durable when its journal is gone: from behind the one unlink until in front of the next.
+    """
+    file, log = tmp_path / "program.py", tmp_path / "log"
+    file.write_text(textwrap.dedent(TWO_TRANSACTIONS))
+    assert run(runtime, "dry", traced((sys.executable, str(file), str(tmp_path / "dry"), order), log)).status == 0
+    made = writes_in(log)
+    unlinks = [write for write in made if write.call == "unlink"]
+    *_, first, second, _, _ = unlinks  # of the second of three records
+    chosen = points(made, made[made.index(first) - 1].at_ns, made[made.index(second) + 1].at_ns + 1)
+    assert len(chosen) >= 14
+    results = {}
+    for number, point in enumerate(chosen):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        command = (sys.executable, str(file), str(folder / "database"), order)
+        held = crash(runtime, folder, command, point)
+        [same] = [write for write in made if (write.call, write.occurrence) == (point.call, point.occurrence)]
+        assert held.write.number == same.number
+        assert held.made.total() == held.write.number - 1
+        assert str(folder) in held.write.files[0]
+        assert run(runtime, "again", command).status == 0
+        with contextlib.closing(sqlite3.connect(folder / "database")) as database:
+            results[point] = [record for (record,) in database.execute("SELECT record FROM rows ORDER BY rowid")]
+    exposed = chosen[
+        chosen.index(Point("unlink", first.occurrence, Side.AFTER)) : chosen.index(Point("unlink", second.occurrence, Side.AFTER))
+    ]
+    assert results == {point: between if point in exposed else [1, 2, 3] for point in chosen}
+
+
+RENAMES = """
+    import os, signal, subprocess, sys
+    open(sys.argv[1] + "/ready", "w").close()
+    for other in sys.argv[2:]:
+        subprocess.Popen([sys.executable, "-c", other, sys.argv[1]], start_new_session=True)
+    open(sys.argv[1] + "/a", "w").close()
+    os.rename(sys.argv[1] + "/a", sys.argv[1] + "/b")
+    open(sys.argv[1] + "/done", "w").close()
+"""
+OTHER = "import os, signal, sys; open(f'{sys.argv[1]}/other', 'w').write(str(os.getpid())); signal.pause()"
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("side", Side)
+def test_the_whole_node_dies_there(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
+    """What was held in front of the call is never done, though its tracer dies too; what was held behind it is, and no more."""
+    file = tmp_path / "program.py"
+    file.write_text(textwrap.dedent(RENAMES))
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        log, point = folder / "log", Point("rename", 1, side)
+        node = runtime.start(NodeSpec("a", "consumer", traced((sys.executable, str(file), str(folder), OTHER), log, point)))
+        held = standing(node, log, point)
+        other = int(wait_until(lambda f=folder / "other": f.exists() and f.read_text(), within_s=WITHIN_S, because="the other"))
+        assert held.write.tid == node.pid
+        assert held.write.files == (str(folder / "a"), str(folder / "b"))
+        end = node.kill()
+        assert gone(other)
+        assert {member.pid for member in end.members} > {other}
+        assert not end.left
+        left = {each.name for each in folder.iterdir()} - {"ready", "log", "other"}
+        assert left == ({"a"} if side is Side.BEFORE else {"b"})
+
+
+TELLING = """
+    import os, signal, sys
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(43))
+    print(os.getpid(), os.getppid(), os.getpgrp(), os.getsid(0), sys.stdin.readline().strip(), flush=True)
+    os.sync()
+    {how}
+"""
+ENDS = {
+    "a status": ("sys.exit(7)", 7, None), "a signal": ("os.kill(os.getpid(), signal.SIGABRT)", None, signal.SIGABRT),
+    "when it is asked to": ("signal.pause()", 43, None),
+}  # fmt: skip
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize(("how", "status", "number"), ENDS.values(), ids=ENDS)
+def test_a_program_that_is_traced_is_the_same_program(
+    runtime: ProcessRuntime, tmp_path: Path, how: str, status: int | None, number: int | None
+) -> None:
+    """Its id, its parent, its group, its input, how it is asked to end, and how it ends; and nothing else in its log."""
+    log = tmp_path / "log"
+    command = traced((sys.executable, "-c", textwrap.dedent(TELLING.format(how=how))), log, Point("fsync", 9, Side.BEFORE))
+    node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
+    node.write_stdin(b"line\n")
+    wait_until(lambda: writes_in(log) or not node.alive, within_s=WITHIN_S, because="its write")
+    end = node.terminate(WITHIN_S) if how == "signal.pause()" else node.wait(WITHIN_S)
+    assert end is not None
+    assert (end.pid, end.status, end.signal) == (node.pid, status, number)
+    assert node.log_path.read_text() == f"{node.pid} {runtime.guardian_pid} {node.pid} {node.pid} line\n"
+    assert [(write.call, write.tid, write.result) for write in writes_in(log)] == [("sync", node.pid, "0")]
+
+
+MANY = """
+    import os, sys, threading
+    def write(name, times):
+        file = os.open(f"{sys.argv[1]}/{name}", os.O_CREAT | os.O_RDWR)
+        for _ in range(times):
+            os.fsync(file)
+    write("first", 1)
+    thread = threading.Thread(target=write, args=("thread", 2))
+    thread.start()
+    thread.join()
+    if os.fork() == 0:
+        write("child", 3)
+        os._exit(0)
+    os.wait()
+    write("last", 1)
+"""
+
+
+@pytest.mark.strace
+def test_threads_and_children_count_for_themselves(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    """As the tracer does: a point is where a thread first gets to that number."""
+    command = (sys.executable, "-c", textwrap.dedent(MANY), str(tmp_path))
+    run(runtime, "dry", traced(command, tmp_path / "dry.log"))
+    made = writes_in(tmp_path / "dry.log")
+    assert [(Path(w.files[0]).name, w.occurrence, w.first) for w in made] == [
+        ("first", 1, True), ("thread", 1, False), ("thread", 2, True), ("child", 1, False), ("child", 2, False),
+        ("child", 3, True), ("last", 2, False),
+    ]  # fmt: skip
+    for point in points(made, 0, NEVER):
+        held = crash(runtime, tmp_path, command, point)
+        assert held.write.number == {1: 1, 2: 3, 3: 6}[point.occurrence]
+
+
+WAITING = """
+    import os, signal, sys, threading
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    open(sys.argv[1] + "/early", "w").close()
+    os.rename(sys.argv[1] + "/early", sys.argv[1] + "/earlier")
+    sys.stdin.readline()
+    for number in range(1, 4):
+        open(f"{sys.argv[1]}/a{number}", "w").close()
+        os.rename(f"{sys.argv[1]}/a{number}", f"{sys.argv[1]}/b{number}")
+"""
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("side", Side)
+def test_a_node_that_runs_is_traced_from_then_on(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
+    """All its threads, and what it made before does not count; its tracer dies with it."""
+    if why := durable.why_no_tracing(running=True):
+        pytest.skip(why)
+    command = (sys.executable, "-c", textwrap.dedent(WAITING), str(tmp_path))
+    node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
+    wait_until((tmp_path / "earlier").exists, within_s=WITHIN_S, because="it to run")
+    log, point = tmp_path / "log", Point("rename", 2, side)
+    tracer = attach(node, log, point)
+    node.write_stdin(b"\n")
+    assert standing(node, log, point).made == {"rename": 1}
+    end = node.kill()
+    assert tracer.pid in [member.pid for member in end.members]
+    assert tracer.wait(WITHIN_S) == -signal.SIGKILL
+    assert (tmp_path / "b1").exists()
+    assert (tmp_path / "b2").exists() == (side is Side.AFTER)
+    assert not (tmp_path / "a3").exists()
+
+
+@pytest.mark.strace
+def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
+    """It is written down once, dies, and is not held again: its writes are counted, in a log of their own."""
+    (tmp_path / "program.py").write_text(textwrap.dedent(RENAMES))
+    point = Point("rename", 1, Side.AFTER)
+    with (
+        ProcessRuntime(directory=tmp_path / "nodes") as runtime,
+        HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
+    ):
+        stage = CommandNode(
+            stage=Stage(role=Role.PRODUCER, command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path))),
+            values={"bootstrap": "", "work": tmp_path}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
+            log=tmp_path / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=False, hint=lambda: "",
+            tracing=Tracing(tmp_path, point),
+        )  # fmt: skip
+        stage.start()
+        held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
+        assert stage.held() == held
+        assert stage.node is not None
+        assert stage.one(stage.node.pid) is stage
+        stage.kill()
+        assert not (tmp_path / "done").exists()
+        stage.start()
+        wait_until(stage.ended, within_s=WITHIN_S, because="its second life to end")
+        assert stage.tracing is not None
+        assert [write.call for write in stage.tracing.writes(2)] == ["rename"]
+    assert (tmp_path / "done").exists()
+    [event] = read_history(tmp_path).of(kinds.DURABLE)
+    assert {name: event[name] for name in ("role", "incarnation", "side", "call", "occurrence", "number", "result")} == {
+        "role": "producer", "incarnation": 1, "side": "after", "call": "rename", "occurrence": 1, "number": 1, "result": "0",
+    }  # fmt: skip
+    lives = list(read_history(tmp_path).of(kinds.NODE))
+    assert [(e["phase"], e.get("signal"), e.get("status")) for e in lives] == [
+        ("started", None, None), ("exited", signal.SIGKILL, None), ("started", None, None), ("exited", None, 0),
+    ]  # fmt: skip
