@@ -1,0 +1,112 @@
+"""What observers write down, on logs that stand still only in part: nothing of it contradicts itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.core.record import Record
+from harness.core.settings import SaveCursor
+from harness.core.states import Hop
+from harness.systems.declared.run import DeclaredRun
+from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
+from harness.systems.kafka.run import KafkaCellRun, Topics
+
+KEY = "c0ffee00"
+
+
+def copy(offset: int, value: bytes | None = None, *, partition: int = 0, visible: bool = True) -> LogCopy:
+    """One copy."""
+    return LogCopy(partition, 0, offset, b"k", value, None, None, visible)
+
+
+def ours(record: str) -> bytes:
+    """Make a payload of ours."""
+    return Record(record, "k", 1, "").encode(KEY)
+
+
+class Growing(Observer):
+    """A topic that gets one more copy whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def ends(self, topic: str) -> dict[int, LogEnds]:  # noqa: ARG002 - there is one
+        """Say how long it is."""
+        self.asked.append("ends")
+        return {0: LogEnds(0, len(self.asked), len(self.asked))}
+
+    def copies(self, topic: str) -> list[LogCopy]:  # noqa: ARG002 - there is one
+        """Return what is in it."""
+        self.asked.append("copies")
+        return [copy(offset) for offset in range(len(self.asked))]
+
+
+def test_a_log_is_read_up_to_where_it_ended_when_it_was_asked() -> None:
+    """What is appended while it is read was not there: the ends bound the copies, and no copy is missing below them."""
+    observer = Growing()
+    log = observer.log("t")
+    assert observer.asked == ["ends", "copies"]
+    assert [found.offset for found in log.copies] == list(range(log.ends[0].end)) == [0]
+    assert (log.last_visible(0), log.last_visible(1)) == (0, -1)
+
+
+class History:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Keep it."""
+        self.lines.append({"event": event, **fields})
+
+    def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
+        """Return some fields of the lines of a kind."""
+        return [tuple(line[name] for name in names) for line in self.lines if line["event"] == event]
+
+
+def test_a_cell_on_kafka_is_asked_from_its_end_to_its_beginning() -> None:
+    """Sink, positions, log, source: whatever moves meanwhile, what was found downstream is found upstream, too."""
+    asked: list[str] = []
+    logs = {
+        "in": WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1")), copy(1, b"?", visible=False))),
+        "cursor": WholeLog({0: LogEnds(0, 3, 3)}, (copy(0, b"2"), copy(1, b"3", visible=False))),
+    }
+
+    def log(topic: str) -> WholeLog:
+        asked.append(topic)
+        return logs[topic]
+
+    run: Any = KafkaCellRun.__new__(KafkaCellRun)
+    run.history, run._topics, run._load = History(), Topics("in", "out", "cursor"), SimpleNamespace(records=())
+    consumer, producer = SimpleNamespace(position="group"), SimpleNamespace(cursor=SaveCursor.IN_TRANSACTION)
+    run.cell = SimpleNamespace(key=KEY, settings=SimpleNamespace(consumer=consumer, producer=producer))
+    run.deployed = SimpleNamespace(observer=SimpleNamespace(log=log))
+    run._observe_sink = lambda: asked.append("sink")
+    run.saved_positions = lambda: asked.append("positions") or {0: 1}
+    run.observe()
+    assert asked == ["sink", "positions", "in", "cursor"]
+    assert run.history.of("stored", "hop", "offset", "record", "visible") == [
+        ("topic", 0, "k-1", True),
+        ("topic", 1, None, False),
+    ]
+    ends = run.history.of("log", "hop", "partition", "stable", "end", "last_data")
+    assert ends == [("topic", 0, 1, 2, 0), ("cursor", 0, 3, 3, 0)]
+    assert run.history.of("cursor", "position") == [(2,)]
+
+
+@pytest.mark.parametrize("identity", [None, "where an id is"])
+def test_what_declared_programs_write_beside_their_records_is_foreign(identity: str | None) -> None:
+    """It is written down, and nobody's fault; where the user has said what an id is, a record without one is a phantom."""
+    run: Any = SimpleNamespace(
+        history=History(), _fault=None, _pipeline=SimpleNamespace(id=identity, topic="t"), _check_ids=lambda *_: None,
+        _id_of=lambda found: "k-1" if found.value == b"k-1" else None,
+    )  # fmt: skip
+    log = WholeLog({0: LogEnds(0, 2, 2), 1: LogEnds(0, 0, 0)}, (copy(0, b"k-1"), copy(1, b"heartbeat")))
+    assert DeclaredRun._observe_log(run, Hop.TOPIC, "t", log) == log.copies
+    stored = run.history.of("stored", "offset", "record", "intact", "foreign")
+    assert stored == [(0, "k-1", True, False), (1, None, False, identity is None)]
+    assert run.history.of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
