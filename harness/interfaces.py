@@ -31,8 +31,8 @@ class CellRun(Protocol):
     def observe(self) -> None:
         """Write what the authorities say: offered, cursor, stored, log, position, recorded, absorbed.
 
-        The last on a record's way is asked first. Of each log that :meth:`Cell.logs` names, every partition has its ``log`` line
-        and every copy its ``stored`` one; the position of each partition is written, -1 where none is saved.
+        Cursor and positions are asked first, then the sink, the log last. Of each log that :meth:`Cell.logs` names, every
+        partition has its ``log`` line and every copy its ``stored`` one; each partition's position is written, -1 where none is.
         """
 
     def close(self) -> None:

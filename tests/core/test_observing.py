@@ -68,8 +68,8 @@ class History:
         return [tuple(line[name] for name in names) for line in self.lines if line["event"] == event]
 
 
-def test_a_cell_on_kafka_is_asked_from_its_end_to_its_beginning() -> None:
-    """Sink, positions, log, source: whatever moves meanwhile, what was found downstream is found upstream, too."""
+def test_a_cell_on_kafka_is_asked_for_its_log_last() -> None:
+    """Whatever moves meanwhile: what is past a cursor or a position is found behind it, and what is in the sink in the log."""
     asked: list[str] = []
     logs = {
         "in": WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1")), copy(1, b"?", visible=False))),
@@ -88,13 +88,13 @@ def test_a_cell_on_kafka_is_asked_from_its_end_to_its_beginning() -> None:
     run._observe_sink = lambda: asked.append("sink")
     run.saved_positions = lambda: asked.append("positions") or {0: 1}
     run.observe()
-    assert asked == ["sink", "positions", "in", "cursor"]
+    assert asked == ["cursor", "positions", "sink", "in"]
     assert run.history.of("stored", "hop", "offset", "record", "visible") == [
         ("topic", 0, "k-1", True),
         ("topic", 1, None, False),
     ]
     ends = run.history.of("log", "hop", "partition", "stable", "end", "last_data")
-    assert ends == [("topic", 0, 1, 2, 0), ("cursor", 0, 3, 3, 0)]
+    assert ends == [("cursor", 0, 3, 3, 0), ("topic", 0, 1, 2, 0)]
     assert run.history.of("cursor", "position") == [(2,)]
 
 

@@ -289,12 +289,13 @@ class DeclaredRun:
     def observe(self) -> None:
         """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded.
 
-        The last on a record's way is read first: what is there, the one before it has had, too.
+        How far it has got is asked first, then what is there, and the log last: where something still moves, what is past a
+        position is found behind it, and what is in the output is in the log.
         """
+        self._observe_positions()
         output = self._pipeline.output
         results = self.deployed.observer.log(output.topic) if output.kind is OutputKind.TOPIC else None
         rows = self._rows() if results is None else ()
-        self._observe_positions()
         log = self.deployed.observer.log(self._pipeline.topic)
         for record in self._load.records:
             self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)

@@ -156,12 +156,15 @@ class KafkaCellRun:
             self._drained(None) if waiting.rests else self._drained(waiting.because, stage=waiting.stage)
 
     def observe(self) -> None:
-        """Ask every authority, the last on a record's way first: what is there, the one before it has had, too."""
-        self._observe_sink()
+        """Ask every authority: how far it has got first, then what is there, and the log last.
+
+        Where something still moves, what is past a cursor or a position is found behind it, and what is in the sink in the log.
+        """
+        self._observe_source()
         for partition, offset in self.saved_positions().items():
             self.history.write(kinds.POSITION, partition=partition, offset=offset, where=self.cell.settings.consumer.position)
+        self._observe_sink()
         self._observe_log(Hop.TOPIC, self._topics.source)
-        self._observe_source()
 
     def close(self) -> None:
         """End the processes, leave the wire."""
