@@ -332,7 +332,10 @@ class Proof:
         if found is None:
             return None
         who = f"process {found['pid']} ({found['command']})" if found["pid"] else "a process that is not to be seen"
-        return f"{who} is connected on the {found['role']}'s route and is none of its processes: end it, and run this again"
+        return (
+            f"{who} is connected on the {found['role']}'s route and is none of its processes: end it, or, if another stage's, "
+            "give it the address of its own"
+        )
 
     def _survivors(self) -> str | None:
         """What was killed, and lived on."""

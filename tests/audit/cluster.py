@@ -34,7 +34,7 @@ def standalone(folder: Path, workers: int) -> Iterator[str]:
             "--webui-port",
             str(others[0]),
         )
-        runtime.start(NodeSpec("master", "master", (*java, *names), install.env))
+        runtime.start(NodeSpec("master", "master", (*java, *names), install.env, temporary="spark"))
 
         def up() -> bool:
             with socket.socket() as probe:
@@ -45,5 +45,6 @@ def standalone(folder: Path, workers: int) -> Iterator[str]:
             ports = ("--port", str(others[1 + 2 * number]), "--webui-port", str(others[2 + 2 * number]))
             what = ("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *ports, "--cores", "1", "--memory", "1g")
             where = ("--work-dir", str(folder / f"work-{number}"), at)
-            runtime.start(NodeSpec(f"worker-{number}", "worker", (*java, *what, *where), install.env))
+            # executors inherit where to put temporary files
+            runtime.start(NodeSpec(f"worker-{number}", "worker", (*java, *what, *where), install.env, temporary="spark"))
         yield at

@@ -57,11 +57,11 @@ else:
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.005
-GONE_WITHIN_S = 5.0
+GONE_WITHIN_S = 15.0
 """How long ``exited`` is held back for members which the kernel has not buried yet."""
 STILL_WITHIN_S = 15.0
 """How long all members may take to be paused, or to go on."""
-CLOSE_WITHIN_S = 5.0
+CLOSE_WITHIN_S = 15.0
 PRELOADED_WITHIN_S = 10.0
 """How long a program may wait for the fork server to be ready, or to fork it, before it is started afresh."""
 MAX_FDS = 16
