@@ -1,8 +1,8 @@
 """The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
 
-The rules are section 3 of the design. They are functions over one tidy pandas frame (one row per event, see
-:data:`COLUMNS`), every one of them grouped by ``cell``, so that a small run calls :func:`account` directly and a large
-one can hand whole cells to ``groupBy("cell").applyInPandas`` with :func:`record_table` and :func:`cell_table`.
+The rules are section 3 of the design. They read one cell, in one pass per question, over plain rows: a cell has some hundreds of
+events, and is judged while others run. Where many cells are accounted for, Spark gives whole cells to :func:`account`
+(:mod:`harness.audit.accounts`).
 
 Ids, never offsets, are the key of every comparison: offsets are reused after a truncation and have gaps where
 transaction markers stand. A log copy is (partition, leader epoch, offset).
@@ -10,10 +10,11 @@ transaction markers stand. A log copy is (partition, leader epoch, offset).
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from harness.core import events as kinds
@@ -22,18 +23,18 @@ from harness.core.sign import Sign
 from harness.core.states import LastHop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
     from harness.core.history import Event
 
-COLUMNS: dict[str, str] = {
-    "cell": "str", "t": "int", "event": "str", "record": "str", "key": "str", "position": "int", "hop": "str",
-    "topic": "str", "partition": "int", "epoch": "int", "offset": "int", "attempt": "str", "intact": "bool",
-    "visible": "bool", "stable": "int", "order": "int", "reached": "bool", "outcome": "str", "transaction": "str",
-    "request": "str", "where": "str", "error": "str", "by": "str", "phase": "str", "role": "str", "api": "str", "foreign": "bool",
+FIELDS: dict[str, type] = {
+    "t": int, "event": str, "record": str, "key": str, "position": int, "hop": str, "topic": str, "partition": int, "epoch": int,
+    "offset": int, "attempt": str, "intact": bool, "visible": bool, "stable": int, "order": int, "reached": bool, "outcome": str,
+    "transaction": str, "request": str, "where": str, "by": str, "phase": str, "role": str, "api": str, "foreign": bool,
 }  # fmt: skip
-"""The columns of the tidy event frame. Missing numbers are -1, missing strings null, missing flags false."""
-
+"""The fields that the rules read. A missing number is -1, a missing flag false, a missing text null."""
+_MISSING: dict[type, Any] = {int: -1, bool: False, str: None}
+_EMPTY = {name: _MISSING[kind] for name, kind in FIELDS.items()}
 
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
@@ -42,6 +43,11 @@ READ = frozenset({
     kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE, kinds.RULE,
 })  # fmt: skip
 """The kinds of events that the rules of counting read (of the wire's rules: their hits); a history has many more."""
+
+
+COPY = ("partition", "epoch", "offset")
+_FLAG = "shows "
+_Row: TypeAlias = "dict[str, Any]"
 
 
 @dataclass(frozen=True)
@@ -83,418 +89,398 @@ def flag(sign: Sign) -> str:
     >>> flag(Sign.ABSORBED)
     'shows absorbed'
     """
-    return f"shows {sign}"
+    return f"{_FLAG}{sign}"
 
 
-_TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool}
+def account(events: Iterable[Event]) -> Account:
+    """Account for one cell's events. Raises ``TypeError`` where a field holds what it cannot."""
+    cell = _Cell(rows_of(events))
+    return Account(cell.counts(), cell.records)
 
 
-def frame_of(events: Iterable[Event]) -> pd.DataFrame:
-    """Turn events into the tidy frame, ordered by time. Raises ``TypeError`` where a field holds what it cannot."""
-    rows = [event for event in events if _is_read(event)]
-    data: dict[str, Any] = {}
-    for name, kind in COLUMNS.items():
-        values = [row.get(name) for row in rows]
-        for row, value in zip(rows, values, strict=True):
-            if not (value is None or (isinstance(value, _TYPES[kind]) and isinstance(value, bool) is (kind == "bool"))):
-                raise TypeError(f"{name} of an event {row['event']} cannot be {value!r:.60}")
-        if kind == "int":
-            data[name] = np.array([-1 if v is None else v for v in values], dtype="int64")
-        elif kind == "bool":
-            data[name] = np.array([bool(v) for v in values], dtype="bool")
-        else:
-            data[name] = pd.Series(values, dtype="object")
-    return numbered(pd.DataFrame(data).sort_values("t", kind="stable", ignore_index=True))
+def rows_of(events: Iterable[Event]) -> list[_Row]:
+    """Return what the rules read, in order of time, every field there. Raises ``TypeError`` where one holds what it cannot."""
+    return sorted((_row(event) for event in events if _is_read(event)), key=lambda row: row["t"])
 
 
 def _is_read(event: Event) -> bool:
     return event["event"] in READ and (event["event"] != kinds.RULE or event.get("phase") == "hit")
 
 
-def numbered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add ``rid``, ``aid`` and ``xid``: numbers that stand for (cell, record), (cell, record, attempt) and (cell, transaction).
+def _row(event: Event) -> _Row:
+    row = _EMPTY.copy()
+    for name, value in event.items():
+        kind = FIELDS.get(name)
+        if kind is None or value is None:
+            continue
+        if type(value) is not kind:
+            raise TypeError(f"{name} of an event {event['event']} cannot be {value!r:.60}")
+        row[name] = value
+    return row
 
-    Comparing numbers is a hundred times cheaper than comparing tuples. Where a part is null, ``rid`` and ``xid`` are -1;
-    ``aid`` then stands for "an attempt of this record that has no name".
+
+def transaction_of(attempt: str | None) -> str | None:
+    """The transaction an attempt id belongs to (its first two words, ``<incarnation>.<transaction>``), or null.
+
+    >>> transaction_of("producer-1.3.12")
+    'producer-1.3'
     """
-    frame = frame.copy()
-    transaction = frame["transaction"].where(frame["transaction"].notna(), transaction_of(frame["attempt"]))
-    record = frame["cell"] + "\0" + frame["record"]
-    frame["transaction"] = transaction
-    frame["rid"] = pd.factorize(record)[0]
-    frame["aid"] = pd.factorize(record + "\0" + frame["attempt"].where(frame["attempt"].notna(), ""))[0]
-    frame["xid"] = pd.factorize(frame["cell"] + "\0" + transaction)[0]
-    return frame
+    return None if attempt is None else ".".join(attempt.split(".")[:2])
 
 
-def account(events: Iterable[Event]) -> Account:
-    """Account for one cell's events."""
-    frame = frame_of({**event, "cell": "one"} for event in events)
-    records = record_table(frame)
-    cells = cell_table(frame, records, ["one"])
-    return Account({name: int(cells[name].iloc[0]) for name in cells.columns if name != "cell"}, records)
+def _attempt(row: _Row) -> tuple[str, str] | None:
+    """What names an attempt; ``None`` where it has no name, or is of no record."""
+    return None if row["attempt"] is None or row["record"] is None else (row["record"], row["attempt"])
 
 
-RECORD = ["rid"]
-ATTEMPT = ["aid"]
-TRANSACTION = ["xid"]
-COPY = ["partition", "epoch", "offset"]
+def _attempts(rows: Iterable[_Row]) -> set[tuple[str, str] | None]:
+    return {_attempt(row) for row in rows} - {None}
 
 
-def _of(frame: pd.DataFrame, *names: str) -> pd.DataFrame:
-    found = np.flatnonzero(frame["event"].isin(names).to_numpy())
-    return frame.take(found) if len(found) else frame.iloc[:0]  # of most kinds a history has none
+def _transaction(row: _Row) -> str | None:
+    return row["transaction"] or transaction_of(row["attempt"])
 
 
-def _joined(one: pd.DataFrame, other: pd.DataFrame, on: list[str], suffixes: tuple[str, str] = ("_x", "_y")) -> pd.DataFrame:
-    """Return the rows of both that agree in ``on``; most often one of them has none, and nothing has to be looked for."""
-    return one.iloc[:0] if one.empty or other.empty else one.merge(other, on=on, suffixes=suffixes)
+def _copy(row: _Row) -> tuple[int, int, int]:
+    return row["partition"], row["epoch"], row["offset"]
 
 
-def _marked(base: pd.DataFrame, seen: pd.DataFrame, key: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """For each row of ``base``, whether its key (one numbered column) occurs in ``seen``; -1 never does."""
-    if not len(seen):
-        return np.zeros(len(base), dtype="bool")
-    known = seen[key[0]].to_numpy()
-    return np.isin(base[key[0]].to_numpy(), known[known >= 0])
+def _ids(rows: Iterable[_Row]) -> set[str]:
+    return {row["record"] for row in rows}
 
 
-def _counted(base: pd.DataFrame, seen: pd.DataFrame) -> pd.Series[int]:
-    """For each record of ``base``, how many rows of ``seen`` it has."""
-    if not len(seen):
-        return pd.Series(0, index=base.index, dtype="int64")
-    found = seen["rid"].to_numpy()
-    wanted = base["rid"].to_numpy()
-    most = int(max(found.max(initial=0), wanted.max(initial=0))) + 1
-    return pd.Series(np.bincount(found[found >= 0], minlength=most)[wanted], index=base.index)
+def _counted(rows: Iterable[_Row]) -> Counter[str]:
+    return Counter(row["record"] for row in rows)
 
 
-def offered(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per offered record: ``cell, record, rid, key, position``."""
-    rows = _of(frame, kinds.OFFERED)[["cell", "record", "rid", "key", "position"]]
-    return rows.drop_duplicates(RECORD).reset_index(drop=True)
+def _distinct(rows: Iterable[_Row], *names: str) -> Counter[str]:
+    """For each record, how many combinations of these fields its rows have."""
+    return Counter(found[0] for found in {(row["record"], *(row[name] for name in names)) for row in rows})
 
 
-def first_hop(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what programs and wire said about a log that is the sink: it is another hop of the same record."""
-    logs = _of(frame, kinds.LOG)
-    sinks = logs[logs["hop"] == "sink"]
-    about = frame["event"].isin([kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.SENT, kinds.UNSENT])
-    to_sink = (frame["cell"] + "\0" + frame["topic"]).isin(sinks["cell"] + "\0" + sinks["topic"])
-    return frame[~(about & ((frame["hop"] == "sink") | to_sink))]
+def _more_than(most: int, counts: Counter[str]) -> set[str]:
+    return {record for record, count in counts.items() if count > most}
 
 
-def _last(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    return frame.drop_duplicates(by, keep="last")
+class _Cell:
+    """The rows of one cell, by kind, and what the rules make of them."""
+
+    def __init__(self, rows: Iterable[_Row]) -> None:
+        self._of: dict[str, list[_Row]] = defaultdict(list)
+        for row in rows:
+            self._of[row["event"]].append(row)
+        self.offered: dict[str, _Row] = {}
+        for row in self._of[kinds.OFFERED]:
+            if row["record"] is not None:
+                self.offered.setdefault(row["record"], row)
+        self._stable = {self._log(row): row["stable"] for row in self._of[kinds.LOG]}
+        self._sinks = {row["topic"] for row in self._of[kinds.LOG] if row["hop"] == "sink"}
+        self.stored = [row for row in self._of[kinds.STORED] if self._known(row)]
+        """Every log copy of an offered record."""
+        self.rows = [row for row in self._of[kinds.RECORDED] if self._known(row)]
+        """Every row of the sink that is of an offered record."""
+        self.in_topic = [row for row in self.stored if row["hop"] == "topic"]
+
+    def of(self, *names: str) -> Iterator[_Row]:
+        """The rows of these kinds."""
+        return (row for name in names for row in self._of.get(name, ()))
+
+    def near(self, *names: str) -> Iterator[_Row]:
+        """Likewise, without what was said about a log that is the sink: it is another hop of the same record."""
+        return (row for row in self.of(*names) if row["hop"] != "sink" and (not self._sinks or row["topic"] not in self._sinks))
+
+    def _known(self, row: _Row) -> bool:
+        """Whether it is intact and of a record that was offered."""
+        return bool(row["intact"]) and row["record"] in self.offered
+
+    def _log(self, row: _Row) -> Hashable:
+        return row["hop"], row["topic"], row["partition"]
+
+    def _stalled(self, copy: _Row) -> bool:
+        stable = self._stable.get(self._log(copy))
+        return not copy["visible"] and stable is not None and copy["offset"] >= stable
+
+    # --- one row per record ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def records(self) -> pd.DataFrame:
+        """One row per offered record: state, last hop, copies and signs."""
+        recordings = _counted(self.rows)
+        absorbed = _counted(self.of(kinds.ABSORBED))
+        twice = self._stored_twice()
+        facts = {
+            "acked": _ids(self.near(kinds.ACKED)), "refused": _ids(self.near(kinds.REFUSED)),
+            "unknown": self._unknown(self.near), "stored": _ids(self.in_topic),
+        }  # fmt: skip
+        extra = {record: max(recordings[record] - 1, 0) for record in self.offered}
+        states = self._states(recordings)
+        hops = self._last_hops(facts["acked"])
+        signs = {flag(sign): records for sign, records in self._signs(absorbed).items()}
+        table: dict[str, Any] = {
+            "record": list(self.offered),
+            "key": [row["key"] for row in self.offered.values()],
+            "position": [row["position"] for row in self.offered.values()],
+            **{name: [record in ids for record in self.offered] for name, ids in facts.items()},
+            "recordings": [recordings[record] for record in self.offered],
+            "absorbed": [absorbed[record] for record in self.offered],
+            "duplicated": list(extra.values()),
+            "stored_twice": [twice[record] for record in self.offered],
+            "delivered_twice": [count - twice[record] for record, count in extra.items()],
+            "state": list(states.values()),
+            "last_hop": [hops(record) if state == State.LOST else None for record, state in states.items()],
+            **{name: [record in ids for record in self.offered] for name, ids in signs.items()},
+        }
+        return pd.DataFrame({name: pd.Series(values, dtype=_dtype(name)) for name, values in table.items()})
+
+    def _unknown(self, rows_of: Callable[..., Iterator[_Row]]) -> set[str]:
+        """Records with an attempt whose fate the program does not know."""
+        told = list(rows_of(kinds.ACKED, kinds.REFUSED))
+        records, attempts = _ids(told), _attempts(told)
+        return {
+            row["record"] for row in rows_of(kinds.SENT, kinds.UNKNOWN)
+            if (_attempt(row) not in attempts if row["attempt"] is not None else row["record"] not in records)
+        }  # fmt: skip
+
+    def _stored_twice(self) -> Counter[str]:
+        """For each record, how many of its rows are of one more copy, or tell of one attempt and copy again."""
+        found = Counter({record: count - 1 for record, count in _distinct(self.rows, *COPY).items()})
+        named = [row for row in self.rows if row["attempt"] is not None]
+        again = _counted(named)
+        again.subtract(_distinct(named, "attempt", *COPY))
+        found.update(again)
+        return found
+
+    def _states(self, recordings: Counter[str]) -> dict[str, State]:
+        saved = {row["partition"]: row["offset"] for row in self._of[kinds.POSITION]}
+        cursor = next((row["position"] for row in reversed(self._of[kinds.CURSOR])), None)
+        stalled = _ids(row for row in self.stored if self._stalled(row))
+        left = _ids(row for row in self.in_topic if row["visible"] and row["offset"] >= saved.get(row["partition"], -1))
+
+        def state(record: str, position: int) -> State:
+            if recordings[record]:
+                return State.RECORDED
+            if record in stalled:
+                return State.STALLED
+            if record in left:
+                return State.LEFT_IN_TOPIC
+            return State.LEFT_IN_SOURCE if cursor is not None and position >= cursor else State.LOST
+
+        return {record: state(record, row["position"]) for record, row in self.offered.items()}
+
+    def _last_hops(self, acked: Collection[str]) -> Callable[[str], LastHop]:
+        copied, deleted = _ids(self.in_topic), _ids(self.of(kinds.DELETED))
+        visible = _ids(row for row in self.in_topic if row["visible"])
+        taken = _ids(self.of(kinds.DELIVERED))  # what a dead client had fetched beforehand is not delivered
+        delivered = taken | _ids(row for row in self.of(kinds.FETCHED) if row["reached"])
+        sent = _ids(self.near(kinds.SENT, kinds.UNKNOWN))
+
+        def hop(record: str) -> LastHop:
+            if record in copied:
+                if record not in visible:
+                    return LastHop.ABORTED
+                return LastHop.DELIVERED if record in delivered else LastHop.SKIPPED
+            if record in deleted:
+                return LastHop.DELIVERED if record in taken else LastHop.DELETED
+            if record in acked:
+                return LastHop.ACKED
+            return LastHop.SENT if record in sent else LastHop.NEVER_SENT
+
+        return hop
+
+    # --- signs -------------------------------------------------------------------------------------------------------
+
+    def _signs(self, absorbed: Counter[str]) -> dict[Sign, set[str]]:
+        """The records that show each sign."""
+        asked = list(self.of(kinds.SENT, kinds.UNSENT))
+        named = [row for row in asked if row["attempt"] is not None]
+        by_program = {(row["record"], row["attempt"].partition(".")[0], row["attempt"]) for row in named}
+        fetched = list(self.of(kinds.FETCHED))
+        reached = _ids(row for row in fetched if row["reached"])
+        endings = list(self.of(kinds.ENDING))
+        struck = {row["api"] for row in self.of(kinds.RULE)}
+        added = {row["partition"] for row in self.of(kinds.ADDED)}
+        flushed = self._flushed()
+        return {
+            Sign.REPEATED_REQUEST: {record for record, _ in self._repeated(named)},
+            Sign.SENT_ANEW: {record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1},
+            Sign.TAKEN_AGAIN: _more_than(1, _distinct(self.of(kinds.TAKEN), "by")),
+            Sign.ABORTED: self._aborted(asked),
+            Sign.DELIVERED_AGAIN: _more_than(1, _counted(self.of(kinds.DELIVERED)))
+            | (_ids(row for row in fetched if not row["reached"]) & reached),
+            Sign.ABSORBED: set(absorbed),
+            Sign.NOT_RESENT: self._unknown(self.of) - self._resent(asked),
+            Sign.RESUMED_PAST: self._resumed_past(),
+            Sign.REPLAYED: self._replayed(),
+            Sign.ENDED_AGAIN: _more_than(1, _distinct((row for row in endings if row["outcome"] is None), "request")),
+            Sign.END_REFUSED: _ids(row for row in endings if row["outcome"] == "refused"),
+            Sign.ASKED_AGAIN: _ids(row for row in self.of(kinds.ASKED_AGAIN) if row["api"] in struck),
+            Sign.MARKED_AGAIN: _ids(self.of(kinds.MARKED_AGAIN)),
+            **self._commit_signs(),
+            Sign.ALONE: _ids(self.of(kinds.ALONE)),
+            Sign.FOUND: _ids(row for row in self.of(kinds.RECORDED) if row["partition"] in added),
+            Sign.UNGOVERNED: _ids(self.of(kinds.UNGOVERNED)),
+            Sign.FLUSHED: flushed,
+            # what the dead broker had flushed it still has: then no follower was needed
+            Sign.REPLICATED: self._replicated() - flushed,
+        }  # fmt: skip
+
+    def _repeated(self, named: Iterable[_Row]) -> set[tuple[str, str]]:
+        """The attempts that were in more than one request."""
+        requests: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+        for row in named:
+            requests[row["record"], row["attempt"]].add(row["request"])
+        return {attempt for attempt, found in requests.items() if len(found) > 1}
+
+    def _resent(self, asked: Iterable[_Row]) -> set[str]:
+        """The records that were in more than one request to one topic."""
+        topics = {
+            (row["record"], row["request"]): row["topic"] for row in reversed(list(asked))
+        }  # a request's first line says it
+        return {record for (record, _), n in Counter((record, topic) for (record, _), topic in topics.items()).items() if n > 1}
+
+    def _aborted(self, asked: Iterable[_Row]) -> set[str]:
+        bad = {name for name, outcome in self._outcomes.items() if outcome in {"aborted", "fenced"}}
+        dead = _ids(row for row in self.stored if not row["visible"] and not self._stalled(row))
+        return dead | _ids(row for rows in (self.stored, asked) for row in rows if _transaction(row) in bad)
+
+    def _resumed_past(self) -> set[str]:
+        """Records that a program which started again went on past: past their log copy, or past their source position."""
+        first: set[tuple[str | None, int]] = set()
+        logs: dict[int, int] = {}
+        cursor = -1
+        for row in self.of(kinds.RESUMED):
+            where = row["where"], row["partition"]
+            if where not in first:
+                first.add(where)
+            elif row["partition"] >= 0:
+                logs[row["partition"]] = max(row["position"], logs.get(row["partition"], -1))
+            else:
+                cursor = max(cursor, row["position"])
+        past = _ids(row for row in self.stored if row["offset"] < logs.get(row["partition"], row["offset"]))
+        return past | {record for record, row in self.offered.items() if row["position"] < cursor}
+
+    def _replayed(self) -> set[str]:
+        """Records that lay in batches of more than one incarnation."""
+        ranges = list(self.of(kinds.BATCH))
+        seen = {
+            (row["record"], batch["by"]) for row in self.in_topic if row["visible"] for batch in ranges
+            if batch["partition"] == row["partition"] and batch["offset"] <= row["offset"] < batch["position"]
+        } if ranges else set()  # fmt: skip
+        return {record for record, count in Counter(record for record, _ in seen).items() if count > 1}
+
+    def _commit_signs(self) -> dict[Sign, set[str]]:
+        """The signs of what a database was asked to commit."""
+        commits = list(self.of(kinds.DATABASE_COMMIT))
+        asked = _distinct((row for row in commits if row["outcome"] is None), "request")
+        told = [row for row in commits if row["outcome"] is not None and row["reached"]]
+        once = {record for record, count in asked.items() if count == 1}
+        return {
+            Sign.COMMITTED_AGAIN: _more_than(1, asked),
+            Sign.NOT_REPEATED: once - _ids(told),
+            Sign.DURABLE: once & _ids(row for row in told if row["outcome"] == "committed"),
+        }
+
+    def _flushed(self) -> set[str]:
+        """Records of which a copy lay below the flushed offset of its partition when the power was lost."""
+        points: dict[int, int] = {}
+        for row in self.of(kinds.FLUSHED):
+            points[row["partition"]] = max(row["offset"], points.get(row["partition"], -1))
+        return _ids(row for row in self.in_topic if row["offset"] < points.get(row["partition"], -1))
+
+    def _replicated(self) -> set[str]:
+        """Records that a follower had fetched before the first broker died."""
+        deaths = [row["t"] for row in self.of(kinds.NODE) if row["phase"] == "exited" and row["role"] in BROKERS]
+        if not deaths:
+            return set()
+        return _ids(row for row in self.of(kinds.REPLICATED) if row["reached"] and row["t"] < min(deaths))
+
+    # --- transactions, phantoms, order -------------------------------------------------------------------------------
+
+    @cached_property
+    def _outcomes(self) -> dict[str, str | None]:
+        """What the program was told of each transaction: the last word that is not "begun"."""
+        told = list(self.of(kinds.TRANSACTION))
+        begun = [row for row in told if row["outcome"] == "begun"]
+        rest = (row for row in told if row["outcome"] != "begun")
+        return {row["transaction"]: row["outcome"] for row in (*begun, *rest) if row["transaction"] is not None}
+
+    def _resurrected(self) -> int:
+        """Copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
+        undone = {name for name, outcome in self._outcomes.items() if outcome == "aborted"}
+        doubts: dict[str, int] = {}
+        for row in self.of(kinds.UNKNOWN):
+            doubts.setdefault(row["record"], row["t"])
+        clear = _attempts(row for row in self.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"])
+        visible = (row for row in self.stored if row["visible"])
+        return sum((undone and _transaction(row) in undone) or _attempt(row) in clear for row in visible)
+
+    def _torn(self) -> int:
+        """Transactions of which some attempts are visible and some are not."""
+        if not self._outcomes:
+            return 0
+        logged = [row for row in self.stored if not self._stalled(row)]
+        waiting = _attempts(row for row in self.stored if self._stalled(row)) - _attempts(logged)
+        # what was never offered is a phantom, and part of nothing
+        told = [row for row in self.of(kinds.ACKED) if row["record"] in self.offered and _attempt(row) not in waiting]
+        seen: dict[tuple[str, str], bool] = {}
+        within: dict[tuple[str, str], str | None] = {}
+        for row, visible in (*((row, row["visible"]) for row in logged), *((row, False) for row in told)):
+            attempt, transaction = _attempt(row), _transaction(row)
+            if attempt is not None and transaction in self._outcomes:
+                within.setdefault(attempt, transaction)
+                seen[attempt] = visible or seen.get(attempt, False)
+        spread: dict[str | None, set[bool]] = defaultdict(set)
+        for attempt, visible in seen.items():
+            spread[within[attempt]].add(visible)
+        return sum(len(found) > 1 for found in spread.values())
+
+    def _phantoms(self) -> int:
+        """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
+
+        What programs write beside their records (``foreign``) is no record at all.
+        """
+        in_sink = [row for row in self.of(kinds.RECORDED) if not self._known(row)]
+        gone_on = {_copy(row) for row in in_sink}
+        in_topic = (row for row in self.of(kinds.STORED) if not self._known(row) and row["hop"] == "topic" and not row["foreign"])
+        return len(in_sink) + sum(_copy(row) not in gone_on for row in in_topic)
+
+    def _reordered(self) -> int:
+        """Records first recorded after a record of their key that stands later in the source."""
+        highest: dict[str, int] = {}
+        count = 0
+        for record in dict.fromkeys(row["record"] for row in sorted(self.rows, key=lambda row: row["order"])):
+            key, position = self.offered[record]["key"], self.offered[record]["position"]
+            if key is not None:
+                count += position < highest.get(key, position)
+                highest[key] = max(position, highest.get(key, position))
+        return count
+
+    def counts(self) -> dict[str, int]:
+        """One count per column of the report."""
+        records = self.records
+        states = Counter(records["state"])
+        sums = records[
+            ["acked", "refused", "unknown", "stored", "duplicated", "stored_twice", "delivered_twice", "absorbed"]
+        ].sum()
+        return {
+            "offered": len(self.offered),
+            **{name: int(sums[name]) for name in ("acked", "refused", "unknown", "stored")},
+            "recorded": states[State.RECORDED],
+            "lost": states[State.LOST],
+            **{name: int(sums[name]) for name in ("duplicated", "stored_twice", "delivered_twice", "absorbed")},
+            "aborted": sum(not row["visible"] and not self._stalled(row) for row in self.stored),
+            "phantom": self._phantoms(),
+            "resurrected": self._resurrected(),
+            "torn": self._torn(),
+            "reordered": self._reordered(),
+            "left": states[State.LEFT_IN_SOURCE] + states[State.LEFT_IN_TOPIC],
+            "left_in_source": states[State.LEFT_IN_SOURCE],
+            "left_in_topic": states[State.LEFT_IN_TOPIC],
+            "stalled": states[State.STALLED],
+        }
 
 
-def copies(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
-    """Every log copy, with ``known`` (intact and offered) and ``stalled``."""
-    rows = _of(frame, kinds.STORED).drop(columns="stable")
-    logs = _last(_of(frame, kinds.LOG), ["cell", "hop", "topic", "partition"])
-    rows = rows.merge(logs[["cell", "hop", "topic", "partition", "stable"]], how="left",
-                      on=["cell", "hop", "topic", "partition"])  # fmt: skip
-    rows["known"] = rows["intact"] & _marked(rows, base, RECORD)
-    rows["stalled"] = ~rows["visible"] & rows["stable"].notna() & (rows["offset"] >= rows["stable"])
-    return rows
-
-
-def transaction_of(attempts: pd.Series[str]) -> pd.Series[str]:
-    """The transaction an attempt id belongs to (its first two words, ``<incarnation>.<transaction>``), or null."""
-    return attempts.astype("object").map(lambda a: ".".join(a.split(".")[:2]) if isinstance(a, str) else None)
-
-
-def recordings(frame: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
-    """Every row of the sink, with ``known`` (intact and offered)."""
-    rows = _of(frame, kinds.RECORDED).copy()
-    rows["known"] = rows["intact"] & _marked(rows, base, RECORD)
-    return rows
-
-
-def record_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per offered record: state, last hop, copies and signs. ``frame`` holds whole cells."""
-    base = offered(frame)
-    stored = copies(frame, base)
-    stored = stored[stored["known"]]
-    rows = recordings(frame, base)
-    rows = rows[rows["known"]]
-    table = base.copy()
-    near = first_hop(frame)
-    for column, kind in (("acked", kinds.ACKED), ("refused", kinds.REFUSED)):
-        table[column] = _marked(base, _of(near, kind), RECORD)
-    table["unknown"] = _marked(base, _unknown_attempts(near), RECORD)
-    table["stored"] = _marked(base, stored[stored["hop"] == "topic"], RECORD)
-    table["recordings"] = _counted(base, rows)
-    table["absorbed"] = _counted(base, _of(frame, kinds.ABSORBED))
-    _add_duplicates(table, rows)
-    _add_states(table, near, stored)
-    _add_signs(table, frame, stored)
-    return table.drop(columns="rid")
-
-
-def _unknown_attempts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Attempts whose fate the program does not know, one row each."""
-    open_ends = _of(frame, kinds.SENT, kinds.UNKNOWN)
-    told = _of(frame, kinds.ACKED, kinds.REFUSED)
-    named = open_ends[open_ends["attempt"].notna()]
-    nameless = open_ends[open_ends["attempt"].isna()]
-    return pd.concat([
-        named[~_marked(named, told[told["attempt"].notna()], ATTEMPT)],
-        nameless[~_marked(nameless, told, RECORD)],
-    ])  # fmt: skip
-
-
-def _add_duplicates(table: pd.DataFrame, rows: pd.DataFrame) -> None:
-    """Add ``duplicated``, ``stored_twice`` and ``delivered_twice`` (extra copies per record)."""
-    table["duplicated"] = (table["recordings"] - 1).clip(lower=0)
-    origins = rows.drop_duplicates([*RECORD, *COPY])
-    again = rows[rows["attempt"].notna()]
-    same_attempt = again[again.duplicated([*ATTEMPT, *COPY])]
-    stored_twice = (_counted(table, origins) - 1).clip(lower=0) + _counted(table, same_attempt)
-    table["stored_twice"] = stored_twice
-    table["delivered_twice"] = table["duplicated"] - stored_twice
-
-
-def _add_states(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> None:
-    """Add ``state`` and, for the lost, ``last_hop``."""
-    in_topic = stored[stored["hop"] == "topic"]
-    visible = in_topic[in_topic["visible"]]
-    saved = _last(_of(frame, kinds.POSITION), ["cell", "partition"])[["cell", "partition", "offset"]]
-    reach = visible.merge(saved, how="left", on=["cell", "partition"], suffixes=("", "_saved"))
-    left = reach[reach["offset"] >= reach["offset_saved"].fillna(-1)]
-    cursor = _last(_of(frame, kinds.CURSOR), ["cell"])[["cell", "position"]]
-    limit = table[["cell"]].merge(cursor, how="left", on="cell")["position"]
-    delivered = pd.concat([_of(frame, kinds.DELIVERED), frame[(frame["event"] == kinds.FETCHED) & frame["reached"]]])
-
-    table["state"] = np.select(
-        [
-            table["recordings"] > 0,
-            _marked(table, stored[stored["stalled"]], RECORD),
-            _marked(table, left, RECORD),
-            (limit.notna() & (table["position"] >= limit.fillna(0))).to_numpy(),
-        ],
-        [State.RECORDED, State.STALLED, State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE],
-        default=State.LOST,
-    )
-    has_copy = _marked(table, in_topic, RECORD)
-    gone = _marked(table, _of(frame, kinds.DELETED), RECORD)
-    taken = _marked(table, _of(frame, kinds.DELIVERED), RECORD)  # what a dead client had fetched beforehand is not delivered
-    hop = np.select(
-        [
-            ~has_copy & gone & taken,
-            ~has_copy & gone,
-            ~has_copy & table["acked"],
-            ~has_copy & _marked(table, _of(frame, kinds.SENT, kinds.UNKNOWN), RECORD),
-            ~has_copy,
-            ~_marked(table, visible, RECORD),
-            _marked(table, delivered, RECORD),
-        ],
-        [LastHop.DELIVERED, LastHop.DELETED, LastHop.ACKED, LastHop.SENT, LastHop.NEVER_SENT, LastHop.ABORTED, LastHop.DELIVERED],
-        default=LastHop.SKIPPED,
-    )
-    table["last_hop"] = pd.Series(hop, index=table.index, dtype="object").where(table["state"] == State.LOST, None)
-
-
-def _add_signs(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> None:
-    """Add one flag per sign."""
-    asked = _of(frame, kinds.SENT, kinds.UNSENT).drop_duplicates([*ATTEMPT, "request"])
-    again = asked[asked["attempt"].notna() & asked.duplicated(ATTEMPT)]
-    taken = _of(frame, kinds.TAKEN).drop_duplicates([*RECORD, "by"])
-    got = _of(frame, kinds.DELIVERED)
-    fetched = _of(frame, kinds.FETCHED)
-    missed = _marked(table, fetched[~fetched["reached"]], RECORD)
-    outcomes = outcomes_of(frame)
-    bad = outcomes[outcomes["outcome"].isin(["aborted", "fenced"])]
-    attempts = pd.concat([stored[["rid", "xid"]], asked[["rid", "xid"]]])
-    in_bad = attempts[_marked(attempts, bad, TRANSACTION)]
-    dead = stored[~stored["visible"] & ~stored["stalled"]]
-    several = asked.drop_duplicates([*RECORD, "request"])
-
-    table[flag(Sign.REPEATED_REQUEST)] = _marked(table, again, RECORD)
-    attempts_made = asked[asked["attempt"].notna()].drop_duplicates(ATTEMPT)
-    by = attempts_made["attempt"].map(lambda attempt: attempt.partition(".")[0])
-    anew = attempts_made[attempts_made.assign(by=by).duplicated([*RECORD, "by"])]
-    table[flag(Sign.SENT_ANEW)] = _marked(table, anew, RECORD)
-    table[flag(Sign.TAKEN_AGAIN)] = _counted(table, taken) > 1
-    table[flag(Sign.ABORTED)] = _marked(table, dead, RECORD) | _marked(table, in_bad, RECORD)
-    table[flag(Sign.DELIVERED_AGAIN)] = (_counted(table, got) > 1) | (
-        missed & _marked(table, fetched[fetched["reached"]], RECORD)
-    )
-    table[flag(Sign.ABSORBED)] = table["absorbed"] > 0
-    table[flag(Sign.NOT_RESENT)] = _marked(table, _unknown_attempts(frame), RECORD) & ~_marked(
-        table, several[several.duplicated([*RECORD, "topic"])], RECORD
-    )
-    table[flag(Sign.RESUMED_PAST)] = _resumed_past(table, frame, stored)
-    table[flag(Sign.REPLAYED)] = _replayed(table, frame, stored)
-    endings = _of(frame, kinds.ENDING)
-    asked_to_end = endings[endings["outcome"].isna()].drop_duplicates([*RECORD, "request"])
-    table[flag(Sign.ENDED_AGAIN)] = _counted(table, asked_to_end) > 1
-    table[flag(Sign.END_REFUSED)] = _marked(table, endings[endings["outcome"] == "refused"], RECORD)
-    struck = _of(frame, kinds.RULE)[["cell", "api"]].drop_duplicates()
-    table[flag(Sign.ASKED_AGAIN)] = _marked(table, _joined(_of(frame, kinds.ASKED_AGAIN), struck, ["cell", "api"]), RECORD)
-    table[flag(Sign.MARKED_AGAIN)] = _marked(table, _of(frame, kinds.MARKED_AGAIN), RECORD)
-    _add_commit_signs(table, frame)
-    nodes, copied = _of(frame, kinds.NODE), _of(frame, kinds.REPLICATED)
-    first_death = nodes[(nodes["phase"] == "exited") & nodes["role"].isin(BROKERS)].groupby("cell")["t"].min()
-    copied = copied[copied["reached"] & (copied["t"] < copied["cell"].map(first_death))]
-    table[flag(Sign.ALONE)] = _marked(table, _of(frame, kinds.ALONE), RECORD)
-    table[flag(Sign.FOUND)] = _marked(table, _from_added(frame), RECORD)
-    table[flag(Sign.UNGOVERNED)] = _marked(table, _of(frame, kinds.UNGOVERNED), RECORD)
-    table[flag(Sign.FLUSHED)] = _flushed(table, frame, stored)
-    # what the dead broker had flushed it still has: then no follower was needed
-    table[flag(Sign.REPLICATED)] = _marked(table, copied, RECORD) & ~table[flag(Sign.FLUSHED)]
-
-
-def _add_commit_signs(table: pd.DataFrame, frame: pd.DataFrame) -> None:
-    """Add the signs of what a database was asked to commit."""
-    commits = _of(frame, kinds.DATABASE_COMMIT)
-    asked = _counted(table, commits[commits["outcome"].isna()].drop_duplicates([*RECORD, "request"]))
-    told = commits[commits["outcome"].notna() & commits["reached"]]
-    table[flag(Sign.COMMITTED_AGAIN)] = asked > 1
-    table[flag(Sign.NOT_REPEATED)] = (asked == 1) & ~_marked(table, told, RECORD)
-    table[flag(Sign.DURABLE)] = (asked == 1) & _marked(table, told[told["outcome"] == "committed"], RECORD)
-
-
-def _from_added(frame: pd.DataFrame) -> pd.DataFrame:
-    """Results of copies in partitions that were added while the pipeline ran."""
-    added = _of(frame, kinds.ADDED)[["cell", "partition"]].drop_duplicates()
-    return _joined(_of(frame, kinds.RECORDED), added, ["cell", "partition"])
-
-
-def _flushed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
-    """Whether a copy of the record lay below the flushed offset of its partition when the power was lost."""
-    points = _of(frame, kinds.FLUSHED)[["cell", "partition", "offset"]]
-    if points.empty:
-        return np.zeros(len(table), dtype="bool")
-    reach = stored[stored["hop"] == "topic"].merge(points, on=["cell", "partition"], suffixes=("", "_flushed"))
-    return _marked(table, reach[reach["offset"] < reach["offset_flushed"]], RECORD)
-
-
-def _replayed(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> Any:
-    """Whether the record lay in batches of more than one incarnation."""
-    ranges = _of(frame, kinds.BATCH)[["cell", "partition", "offset", "position", "by"]].drop_duplicates()
-    if ranges.empty:
-        return np.zeros(len(table), dtype="bool")
-    at = stored[(stored["hop"] == "topic") & stored["visible"]].drop(columns=["position", "by"])
-    in_batch = at.merge(ranges, on=["cell", "partition"], suffixes=("", "_from"))
-    in_batch = in_batch[(in_batch["offset"] >= in_batch["offset_from"]) & (in_batch["offset"] < in_batch["position"])]
-    return _counted(table, in_batch.drop_duplicates([*RECORD, "by"])) > 1
-
-
-def _resumed_past(table: pd.DataFrame, frame: pd.DataFrame, stored: pd.DataFrame) -> pd.Series[bool]:
-    """Whether a program that started again went on past the record: past its log copy, or past its source position."""
-    starts = _of(frame, kinds.RESUMED)
-    first = starts.drop_duplicates(["cell", "where", "partition"])
-    later = starts.drop(first.index)
-    logs = later[later["partition"] >= 0][["cell", "partition", "position"]]
-    at = stored.drop(columns="position").merge(logs, on=["cell", "partition"])
-    past = at[at["position"] > at["offset"]]
-    cursors = later[later["partition"] < 0][["cell", "position"]].groupby("cell")["position"].max()
-    reach = table["cell"].map(cursors)
-    return pd.Series(_marked(table, past, RECORD), index=table.index) | (reach > table["position"])
-
-
-def outcomes_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per transaction: ``xid, outcome`` as the program was told; the last word that is not "begun"."""
-    told = _of(frame, kinds.TRANSACTION)
-    ordered = pd.concat([told[told["outcome"] == "begun"], told[told["outcome"] != "begun"]])
-    return _last(ordered, TRANSACTION)[["xid", "outcome"]]
-
-
-def resurrected(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """Copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
-    visible = stored[stored["visible"]]
-    outcomes = outcomes_of(frame)
-    undone = _marked(visible, outcomes[outcomes["outcome"] == "aborted"], TRANSACTION)
-    refusals = _of(frame, kinds.REFUSED)
-    if refusals.empty:
-        return visible[undone]
-    doubts = _of(frame, kinds.UNKNOWN).groupby(RECORD, as_index=False)["t"].min()
-    refusals = refusals.merge(doubts, how="left", on=RECORD, suffixes=("", "_doubt"))
-    clear = refusals[refusals["t_doubt"].isna() | (refusals["t_doubt"] >= refusals["t"])]
-    clear = clear[clear["attempt"].notna()]
-    return visible[undone | _marked(visible, clear, ATTEMPT)]
-
-
-def torn(frame: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """Transactions of which some attempts are visible and some are not: ``cell, xid``."""
-    known = outcomes_of(frame)
-    if known.empty:
-        return known.assign(cell=None)
-    columns = ["cell", "rid", "attempt", "aid", "xid"]
-    logged = stored.loc[~stored["stalled"], [*columns, "visible"]]
-    only_stalled = stored[stored["stalled"]]
-    told = _of(frame, kinds.ACKED)[columns].assign(visible=False)
-    told = told[_marked(told, offered(frame), RECORD)]  # what was never offered is a phantom, and part of nothing
-    told = told[~(_marked(told, only_stalled, ATTEMPT) & ~_marked(told, logged, ATTEMPT))]
-    parts = pd.concat([logged, told])
-    parts = parts[parts["attempt"].notna() & _marked(parts, known, TRANSACTION)]
-    seen = parts.groupby("aid", as_index=False).agg({"cell": "first", "xid": "first", "visible": "max"})
-    spread = seen.groupby(["cell", "xid"], as_index=False)["visible"].agg(["min", "max"])
-    return spread[spread["min"] != spread["max"]]
-
-
-def phantom(rows: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
-
-    What programs write beside their records (``foreign``) is no record at all.
-    """
-    in_sink = rows[~rows["known"]]
-    in_topic = stored[~stored["known"] & (stored["hop"] == "topic") & ~stored["foreign"]]
-    if in_topic.empty:
-        return in_sink
-    place = ["cell", *COPY]
-    gone_on = pd.MultiIndex.from_frame(in_topic[place]).isin(pd.MultiIndex.from_frame(in_sink[place]))
-    return pd.concat([in_sink, in_topic[~gone_on]])
-
-
-def reordered(rows: pd.DataFrame, base: pd.DataFrame) -> pd.DataFrame:
-    """Records first recorded after a record of their key that stands later in the source."""
-    first = rows.sort_values("order", kind="stable").drop_duplicates(RECORD)
-    first = first[["rid", "order"]].merge(base, on="rid")
-    first = first.sort_values("order", kind="stable")
-    highest = first.groupby(["cell", "key"], sort=False)["position"].cummax()
-    return first[highest > first["position"]]
-
-
-def cell_table(frame: pd.DataFrame, records: pd.DataFrame, names: list[str] | None = None) -> pd.DataFrame:
-    """One row per cell (of ``names``, or of the frame): ``cell`` and one count per column of the report."""
-    base = offered(frame)
-    stored = copies(frame, base)
-    rows = recordings(frame, base)
-    known = stored[stored["known"]]
-    cells = pd.Index(names if names is not None else frame["cell"].unique(), name="cell")
-
-    def per_cell(found: pd.DataFrame) -> pd.Series[int]:
-        return found.groupby("cell").size().reindex(cells, fill_value=0)
-
-    def total(column: str) -> pd.Series[int]:
-        return records.groupby("cell")[column].sum().reindex(cells, fill_value=0).astype("int64")
-
-    def in_state(*states: State) -> pd.Series[int]:
-        return per_cell(records[records["state"].isin(states)])
-
-    phantoms = phantom(rows, stored)
-    table = pd.DataFrame({
-        "offered": per_cell(base),
-        "acked": total("acked"),
-        "refused": total("refused"),
-        "unknown": total("unknown"),
-        "stored": total("stored"),
-        "recorded": in_state(State.RECORDED),
-        "lost": in_state(State.LOST),
-        "duplicated": total("duplicated"),
-        "stored_twice": total("stored_twice"),
-        "delivered_twice": total("delivered_twice"),
-        "absorbed": total("absorbed"),
-        "aborted": per_cell(known[~known["visible"] & ~known["stalled"]]),
-        "phantom": per_cell(phantoms),
-        "resurrected": per_cell(resurrected(frame, known)),
-        "torn": per_cell(torn(frame, known)),
-        "reordered": per_cell(reordered(rows[rows["known"]], base)),
-        "left": in_state(State.LEFT_IN_SOURCE, State.LEFT_IN_TOPIC),
-        "left_in_source": in_state(State.LEFT_IN_SOURCE),
-        "left_in_topic": in_state(State.LEFT_IN_TOPIC),
-        "stalled": in_state(State.STALLED),
-    })  # fmt: skip
-    return table.reset_index()
+def _dtype(column: str) -> str:
+    if column in {"record", "key", "state", "last_hop"}:
+        return "object"
+    return "bool" if column in {"acked", "refused", "unknown", "stored"} or column.startswith(_FLAG) else "int64"

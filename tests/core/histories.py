@@ -9,8 +9,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.core.accounting import Account, cell_table, frame_of, record_table
-
 Row = dict[str, Any]
 
 TOPIC = "t"
@@ -101,20 +99,6 @@ class Story:
     def absorbed(self, record: str, partition: int, offset: int) -> Row:
         """A copy that reached the sink and was rightly not recorded."""
         return self.tell("absorbed", record=record, partition=partition, epoch=0, offset=offset)
-
-
-def accounts_of(histories: dict[str, list[Row]]) -> dict[str, Account]:
-    """Account for many cells in one frame, as Spark's groups do."""
-    frame = frame_of({**row, "cell": cell} for cell, events in histories.items() for row in events)
-    records = record_table(frame)
-    cells = cell_table(frame, records).set_index("cell")
-    return {
-        cell: Account(
-            {str(name): int(cells.loc[cell, name]) for name in cells.columns},
-            records[records["cell"] == cell].reset_index(drop=True),
-        )
-        for cell in histories
-    }
 
 
 def clean(count: int = 6, partitions: int = 2) -> Story:

@@ -6,12 +6,9 @@ record again and sends it; the drain completes; everything is recorded once. Und
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from harness.core.accounting import READ, Account, account
 from harness.core.history import History
 from harness.core.plan import Plan
 from harness.core.prediction import Select, Zero
@@ -19,7 +16,7 @@ from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.states import Hop
-from harness.core.verdict import Judgement, verdict_of
+from harness.core.verdict import Judgement, judge
 from tests.core.histories import Row, Story
 
 if TYPE_CHECKING:
@@ -217,15 +214,5 @@ def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
 
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:
-    """Judge the story by the plan, with changes to the plan, as ``judge`` does.
-
-    Many stories differ only in what runner and nodes say, which no account reads: they share one account.
-    """
-    asked, history = plan(**changes), history_of(story, damage)
-    found = _account(json.dumps([row for row in history.events if row["event"] in READ]))
-    return Judgement(asked, found, verdict_of(asked, history, found))
-
-
-@cache
-def _account(events: str) -> Account:
-    return account(json.loads(events))
+    """Judge the story by the plan, with changes to the plan."""
+    return judge(plan(**changes), history_of(story, damage))

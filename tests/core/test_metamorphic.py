@@ -9,7 +9,7 @@ import pytest
 
 from harness.core.accounting import account
 from harness.core.states import LastHop, State
-from tests.core.histories import Story, accounts_of, clean, story_of
+from tests.core.histories import Story, clean, story_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,8 +311,8 @@ PLANTS: tuple[Callable[[Story, tuple[str, ...]], Counts], ...] = (
 
 
 def counts_of(histories: dict[str, list[Row]]) -> dict[str, Counts]:
-    """Account for many histories at once and return their counts."""
-    return {name: found.counts for name, found in accounts_of(histories).items()}
+    """Account for histories and return their counts."""
+    return {name: account(events).counts for name, events in histories.items()}
 
 
 @pytest.fixture(scope="module")
