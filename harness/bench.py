@@ -23,7 +23,7 @@ class OnWire:
 
     ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
     ``since`` is for frames that name no record: they count from when that trigger has fired, and of the process where it
-    was. (A process that has the target in hand stands still there until the rule is armed.)
+    was. (A process that has the target in hand, or a frame about it, stands still there until the rule is armed.)
     """
 
     role: Role

@@ -103,14 +103,20 @@ class Check:
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
         return tuple(cell for cell in cells if cell not in rest), rest
 
-    def faults(self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress) -> SavedRun:
-        """Run the faults."""
-        return self._run(cells, rest, self.reports, progress)
+    def faults(
+        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress, untried: Sequence[str] = ()
+    ) -> SavedRun:
+        """Run the faults; ``untried``: what is to be said of stages that none of these cells kills."""
+        return self._run(cells, rest, self.reports, progress, untried)
 
-    def _run(self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress) -> SavedRun:
+    def _run(
+        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress,
+        untried: Sequence[str] = (),
+    ) -> SavedRun:  # fmt: skip
         plan = RunPlan(
             systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
             reports=reports, jobs=1, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
+            untried=tuple(untried),
         )  # fmt: skip
         return run(plan, progress)
 
@@ -147,6 +153,18 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
     return found
 
 
+def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
+    """Return a sentence for each stage that no scenario kills: what it does when it is crashed, nobody has seen."""
+    found = []
+    for stage in pipeline.stages:
+        kills = [scenario for scenario in scenarios if stage.role in scenario.fault.evidence().killed]
+        reasons = [each.because for each in (s.expect[pipeline.claims] for s in kills) if isinstance(each, NotApplicable)]
+        if len(reasons) == len(kills):
+            why = f", for {reasons[0]}" if reasons else ""
+            found.append(f"The {stage.role} is not tried: no failure point kills it{why}.")
+    return tuple(found)
+
+
 def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
     """Yield the plan as lines: what the stages were seen to do, what will be done to them, and what will not and why."""
     load = f"{counted(pipeline.records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
@@ -164,6 +182,7 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         expectation = scenario.expect[pipeline.claims]
         if isinstance(expectation, NotApplicable):
             yield f"  not {scenario.id}: {expectation.because}"
+    yield from untried(pipeline, scenarios)
 
 
 def _asked(requests: Mapping[str, int]) -> str:

@@ -154,7 +154,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
-    from harness.checking import Check, advice, explanation, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.checking import Check, advice, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
@@ -178,10 +178,11 @@ def check(
             cells, rest = asked.plan(seen, only or ())
             for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
                 progress.say(line)
+            missed = untried(pipeline, [cell.scenario for cell in (*cells, *rest)])
         if explain:
-            raise typer.Exit(alone)
+            raise typer.Exit(alone or (ExitCode.VOID if missed and not only else ExitCode.KEPT))
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
-            saved = asked.faults(cells, rest, progress)
+            saved = asked.faults(cells, rest, progress, () if only else missed)
     finally:
         system.close()
     code = _finish(saved, as_json=as_json)
@@ -436,6 +437,8 @@ def _finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
             if not result.verdict.green:
                 _tell_red(result)
         typer.echo(f"\n{summary.sentence}")
+        for sentence in saved.info.untried:
+            typer.echo(sentence)
     files = write_reports(saved)
     if not as_json:
         typer.echo(f"reports: {', '.join(os.path.relpath(file) for file in files)}")

@@ -91,6 +91,8 @@ class RunPlan:
     command: str
     seeds: tuple[int, ...]
     records: int
+    untried: tuple[str, ...] = ()
+    """Stages that none of these cells kills, a sentence each."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -124,6 +126,7 @@ class _Run:
             complete=False,
             planned=tuple(cell.id for cell in plan.cells),
             not_applicable=plan.not_applicable,
+            untried=plan.untried,
             seeds=plan.seeds,
             records=plan.records,
             versions={},

@@ -80,6 +80,8 @@ class RunInfo:
     """Seconds of set-up phases outside the cells (deploy, ...)."""
     interrupted: bool = False
     """Whether Ctrl-C (or SIGTERM) cut it short; what was killed outright has neither this nor an end."""
+    untried: tuple[str, ...] = ()
+    """Stages of a declared pipeline that no cell kills, one sentence each: what they keep, nobody knows."""
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:
@@ -109,6 +111,7 @@ def _info_of(data: dict[str, Any]) -> RunInfo:
     rows = tuple(NotRun(**row | {"semantic": Semantic(row["semantic"])}) for row in _tuple(data["not_applicable"]))
     info = RunInfo(**data | {
         "planned": _tuple(data["planned"]), "seeds": _tuple(data["seeds"]), "not_applicable": rows,
+        "untried": _tuple(data.get("untried", [])),
     })  # fmt: skip
     if wrong := misfit(info, RunInfo):
         raise TypeError(wrong)

@@ -18,6 +18,7 @@ from harness.faults.pause import Pause
 from harness.faults.roll import Roll
 from harness.faults.strike import Blow, Strike
 from harness.faults.terminate import Terminate
+from harness.faults.unanswered import Unanswered
 from harness.faults.usurp import Usurp
 
 _ALL = (
@@ -38,11 +39,12 @@ _ALL = (
     Strike,
     Terminate,
     EndInput,
+    Unanswered,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
     "FAULTS", "Absent", "Blow", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault",
-    "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Until", "Usurp",
+    "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Unanswered", "Until", "Usurp",
 ]  # fmt: skip

@@ -14,12 +14,12 @@ from harness.core.prediction import Permitted, Prediction, Zero
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Anomaly, forbids
 from harness.core.states import Hop
-from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate
-from harness.pipelines.declaration import CONSUMING, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
+from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
+from harness.pipelines.declaration import CONSUMING, PROCESS, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
 from harness.wire.rules import Api, Direction, How
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from harness.core.record import Record
     from harness.core.scenario import Fault
@@ -112,50 +112,97 @@ class _Point:
     roles: tuple[Role, ...]
     api: Api | None
     direction: Direction
-    act: str
+    act: Callable[[OnWire], Fault]
     because: str
+
+    def fault(self, role: Role) -> Fault:
+        """Return what is done there to this stage."""
+        if self.api is None:
+            raise ValueError(self.id)
+        return self.act(OnWire(role, self.api, self.direction))
+
+
+def _kill(at: OnWire) -> Fault:
+    return Kill(at, (at.role,), held=How.DISCARD)
+
+
+def _kill_at_the_next(at: OnWire) -> Fault:
+    """Kill it at its next such request, counted from when an answer to one held the record."""
+    return Kill(replace(at, since=replace(at, direction=RESPONSE)), (at.role,), held=How.DISCARD)
+
+
+def _kill_broker(at: OnWire) -> Fault:
+    return Kill(at, (Role.BROKER,), held=How.DISCARD)
+
+
+def _lose_when_reading(at: OnWire) -> Fault:
+    """Kill it before it is given the record; when it starts again, lose this answer."""
+    return Unanswered(OnWire(at.role, Api.FETCH, RESPONSE), at.api)
+
+
+def _lose_when_sending(at: OnWire) -> Fault:
+    """Kill it with the record in hand; when it starts again, lose this answer."""
+    return Unanswered(OnWire(at.role, Api.PRODUCE, REQUEST), at.api)
+
+
+def _pause(at: OnWire) -> Fault:
+    return Pause(at, told=True)
 
 
 INPUT_ENDS = "input-ends-while-sending"
 _WRITING = (Role.PRODUCER, Role.PROCESSOR)
 _POINTS = (
-    _Point("producer-crash-before-send", _WRITING, Api.PRODUCE, REQUEST, "kill",
+    _Point("producer-crash-before-send", _WRITING, Api.PRODUCE, REQUEST, _kill,
            "The {role} has the record in hand; its request has not left when it is killed."),
-    _Point("producer-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, "kill",
+    _Point("producer-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, _kill,
            "The broker has stored the record; the {role} is killed before it reads the acknowledgement."),
-    _Point("request-lost", _WRITING, Api.PRODUCE, REQUEST, "drop",
+    _Point("request-lost", _WRITING, Api.PRODUCE, REQUEST, Drop,
            "The {role}'s request never reaches the broker, and the connection is cut."),
-    _Point("ack-lost", _WRITING, Api.PRODUCE, RESPONSE, "drop",
+    _Point("ack-lost", _WRITING, Api.PRODUCE, RESPONSE, Drop,
            "The broker has stored the record; its acknowledgement never reaches the {role}, and the connection is cut."),
-    _Point("broker-crash-before-append", _WRITING, Api.PRODUCE, REQUEST, "broker",
+    _Point("broker-crash-before-append", _WRITING, Api.PRODUCE, REQUEST, _kill_broker,
            "The broker is killed with the {role}'s request not yet seen, and comes back."),
-    _Point("broker-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, "broker",
+    _Point("broker-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, _kill_broker,
            "The broker has stored the record and is killed before it answers the {role}; it comes back."),
-    _Point("delivery-lost", CONSUMING, Api.FETCH, RESPONSE, "drop",
+    _Point("delivery-lost", CONSUMING, Api.FETCH, RESPONSE, Drop,
            "The record is on its way to the {role} and never arrives: the connection is cut."),
-    _Point("commit-lost", CONSUMING, Api.OFFSET_COMMIT, REQUEST, "kill",
+    _Point("consumer-crash-before-delivery", CONSUMING, Api.FETCH, RESPONSE, _kill,
+           "The record is on its way to the {role}, which is killed with whatever else it has in hand."),
+    _Point("consumer-crash-at-next-fetch", CONSUMING, Api.FETCH, REQUEST, _kill_at_the_next,
+           "The {role} has been given the record, and is killed when it asks for more. (Some clients ask before the record is "
+           "worked on, some behind it.)"),
+    _Point("position-answer-lost", CONSUMING, Api.OFFSET_FETCH, RESPONSE, _lose_when_reading,
+           "The {role} is killed before it is given the record, and starts again; it asks for its saved positions, and the "
+           "answer is lost with its connection."),
+    _Point("join-answer-lost", CONSUMING, Api.JOIN_GROUP, RESPONSE, _lose_when_reading,
+           "The {role} is killed before it is given the record, and starts again; it joins its group, and the answer is lost "
+           "with its connection."),
+    _Point("producer-id-answer-lost", _WRITING, Api.INIT_PRODUCER_ID, RESPONSE, _lose_when_sending,
+           "The {role} is killed with the record in hand, and starts again; it asks for its producer id, and the answer is lost "
+           "with its connection."),
+    _Point("commit-lost", CONSUMING, Api.OFFSET_COMMIT, REQUEST, _kill,
            "The {role} has asked to save its position behind the record and is killed; the request never arrives."),
-    _Point("commit-ack-lost", CONSUMING, Api.OFFSET_COMMIT, RESPONSE, "kill",
+    _Point("commit-ack-lost", CONSUMING, Api.OFFSET_COMMIT, RESPONSE, _kill,
            "The position behind the record is saved, and the {role} is killed before it learns so."),
-    _Point("broker-crash-before-position", CONSUMING, Api.OFFSET_COMMIT, REQUEST, "broker",
+    _Point("broker-crash-before-position", CONSUMING, Api.OFFSET_COMMIT, REQUEST, _kill_broker,
            "The broker is killed before it has stored the {role}'s position, and comes back."),
-    _Point("told-to-end-while-sending", _WRITING, Api.PRODUCE, REQUEST, "tell",
+    _Point("told-to-end-while-sending", _WRITING, Api.PRODUCE, REQUEST, Terminate,
            "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; nothing else is "
            "done to it. It ends in its own order, and is started again."),
-    _Point("told-to-end-while-reading", CONSUMING, Api.FETCH, RESPONSE, "tell",
+    _Point("told-to-end-while-reading", CONSUMING, Api.FETCH, RESPONSE, Terminate,
            "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it ends in its own order, and "
            "is started again."),
-    _Point(INPUT_ENDS, (Role.PRODUCER,), Api.PRODUCE, REQUEST, "end",
+    _Point(INPUT_ENDS, (Role.PRODUCER,), Api.PRODUCE, REQUEST, EndInput,
            "The {role}'s request is lost and the connection cut, as all other records, and the end behind them, reach its "
            "standard input: it has something in hand when it ends."),
-    _Point("transaction-crash-before-commit", _WRITING, Api.END_TXN, REQUEST, "kill",
+    _Point("transaction-crash-before-commit", _WRITING, Api.END_TXN, REQUEST, _kill,
            "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
-    _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, "kill",
+    _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, _kill,
            "The record's transaction is ended, and the {role} is killed before it learns so."),
-    _Point("zombie-processor", (Role.PROCESSOR,), Api.PRODUCE, RESPONSE, "pause",
+    _Point("zombie-processor", (Role.PROCESSOR,), Api.PRODUCE, RESPONSE, _pause,
            "A process of the {role} is stopped with the record's result sent; the group puts it out, another one takes over; "
            "then it wakes up, learns so, and goes on."),
-    _Point("zombie-consumer", (Role.CONSUMER,), Api.OFFSET_COMMIT, REQUEST, "pause",
+    _Point("zombie-consumer", (Role.CONSUMER,), Api.OFFSET_COMMIT, REQUEST, _pause,
            "A process of the {role} is stopped when it has asked to save its position behind the record; the group puts it "
            "out, another one takes over; then it wakes up, learns so, and goes on."),
 )  # fmt: skip
@@ -178,12 +225,11 @@ def failure_points(
     for point in _POINTS:
         present = [role for role in point.roles if pipeline.stage(role)]
         for role in present or point.roles[:1]:
-            name = point.id if len(present) < 2 else f"{role}-{point.id}"  # noqa: PLR2004 - two stages have this point
-            name = name.replace("producer-producer-", "producer-").replace("processor-producer-", "processor-")
-            reason = _reason(point, role, pipeline, requests) or _alone(point, role, processes)
-            if attached and point.act == "broker":
+            fault = point.fault(role)
+            reason = _reason(point, role, pipeline, requests) or _alone(fault, role, pipeline, processes)
+            if attached and Role.BROKER in fault.evidence().killed:
                 reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
-            scenario = _scenario(pipeline, name, _fault(point, role), point.because.format(role=role), reason)
+            scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
     return (*found, *(_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints))
 
@@ -207,25 +253,6 @@ def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
     return _scenario(pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None)
 
 
-def _fault(point: _Point, role: Role) -> Fault:
-    if point.api is None:
-        raise ValueError(point.id)
-    at = OnWire(role, point.api, point.direction)
-    match point.act:
-        case "drop":
-            return Drop(at)
-        case "pause":
-            return Pause(at, told=True)
-        case "tell":
-            return Terminate(at)
-        case "end":
-            return EndInput(at)
-        case "kill":
-            return Kill(at, (role,), held=How.DISCARD)
-        case _:
-            return Kill(at, (Role.BROKER,), held=How.DISCARD)
-
-
 def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
     if pipeline.stage(role) is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
@@ -236,9 +263,20 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
     return None
 
 
-def _alone(point: _Point, role: Role, processes: Mapping[str, int] | None) -> str | None:
-    """Why nobody could take over from a process that is paused, or ``None``."""
-    if point.act != "pause" or processes is None or processes.get(role, 0) > 1:
+def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
+    """Return the point's name; where two stages have it, that of the stage stands in front, in the place of another one's."""
+    if len(present) < 2:  # noqa: PLR2004 - as it says
+        return point.id
+    first, _, rest = point.id.partition("-")
+    return f"{role}-{rest if first in set(Role) else point.id}"
+
+
+def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None) -> str | None:
+    """Why nobody could take over from a process that is paused, or nobody can tell whose the next request is, or ``None``."""
+    stage = pipeline.stage(role)
+    if isinstance(fault, Kill) and isinstance(fault.at, OnWire) and fault.at.since and stage and stage.crash == PROCESS:
+        return f"one process of the {role} is crashed, and the wire cannot tell whose next request it would be"
+    if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
         return None
     return f"the dry run saw one process of the {role} at work: nobody would take over from it"
 

@@ -33,6 +33,9 @@ def _head(run: SavedRun) -> Iterator[str]:
     yield ""
     yield f"**{markdown(summary.sentence)}**"
     yield ""
+    for sentence in run.info.untried:
+        yield f"**{markdown(sentence)}**"
+        yield ""
     for name, value in facts(run.info).items():
         yield f"- {name}: {code(value) if name == 'command' else markdown(value)}"
     yield ""

@@ -44,6 +44,7 @@ def not_tested(run: SavedRun) -> list[str]:
         + "; ".join(f"{name} {values} and no other" for name, values in seen.items()) + ".",
         f"{_seeds(run.info)} with {run.info.records} records a cell: a cell shows what its failure does, not how often it comes.",
     ]  # fmt: skip
+    said += run.info.untried
     if run.missing:
         said.append(f"PARTIAL: {len(run.missing)} planned cells never began, and nothing is known of them.")
     if run.info.not_applicable:

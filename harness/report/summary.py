@@ -81,6 +81,8 @@ class Summary:
     partial: bool
     interrupted: bool
     simulated: bool
+    untried: int = 0
+    """Stages of a declared pipeline that no cell kills."""
 
     @property
     def green(self) -> bool:
@@ -94,7 +96,7 @@ class Summary:
             return ExitCode.INTERRUPTED
         if self.broken or self.not_convicted:
             return ExitCode.BROKEN
-        if self.void or self.stuck or self.partial or not self.ran:
+        if self.void or self.stuck or self.partial or self.untried or not self.ran:
             return ExitCode.VOID
         return ExitCode.KEPT
 
@@ -107,6 +109,8 @@ class Summary:
         parts = (f"{self.kept} kept", f"{self.broken} broken", controls, f"{self.void} void", f"{self.stuck} stuck")
         runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
         words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
+        if self.untried:
+            words = f"{words}; {counted(self.untried, 'stage')} not tried"
         if self.simulated:
             words = f"SIMULATED, nothing real was crashed: {words}"
         return f"PARTIAL: {words}" if self.partial else words
@@ -141,6 +145,7 @@ def summarise(run: SavedRun) -> Summary:
         not_applicable=len(run.info.not_applicable),
         partial=not run.whole or sorted(ran) != sorted(run.info.planned),
         interrupted=run.info.interrupted,
+        untried=len(run.info.untried),
         simulated=any(result.plan.system in SIMULATED for result in run.results),
     )
 

@@ -324,3 +324,27 @@ def test_who_ends_in_order_keeps_its_promise(system: DeclaredSystem, tmp_path: P
         lives = [e for e in read_history(found[point].directory / HISTORY).of("node") if e["node"] == stage]
         assert found[point].verdict.fired == 1
         assert any(e["phase"] == "told" for e in lives) is (point != "input-ends-while-sending")
+
+
+@pytest.mark.rest
+def test_a_consumer_dies_wherever_it_reads_and_is_not_answered_when_it_comes_back(system: DeclaredSystem, tmp_path: Path) -> None:
+    """It goes on where its position says; its client asks again where an answer is lost."""
+    points = ("consumer-crash-before-delivery", "consumer-crash-at-next-fetch", "position-answer-lost", "join-answer-lost",
+              "producer-id-answer-lost")  # fmt: skip
+    found = check(system, tmp_path, EXAMPLES / "orders" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    assert all(result.verdict.fired == 1 for result in found.values())
+    told = list(read_history(found["consumer-crash-at-next-fetch"].directory / HISTORY).of("rule"))
+    assert [(e["rule"], e["api"]) for e in told if e["phase"] == "hit"] == [("approach", "Fetch"), ("fault", "Fetch")]
+
+
+@pytest.mark.rest
+def test_who_takes_a_lost_answer_for_no_position_loses_records(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Killed and started again it keeps its promise; only the lost answer shows the mistake."""
+    points = ("consumer-crash-before-delivery", "position-answer-lost")
+    found = check(system, tmp_path, PROGRAMS / "position-or-latest" / "pipeline.toml", *points)
+    assert [found[name].verdict.kind for name in points] == [Kind.KEPT, Kind.BROKEN], found["position-answer-lost"].verdict.reason
+    assert found["position-answer-lost"].judgement.account.lost
+    assert found["position-answer-lost"].verdict.by_fault

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.checking import untried
 from harness.cli import main
 from harness.core.prediction import Permitted, Zero
 from harness.core.scenario import NotApplicable, Predicted
@@ -199,6 +200,31 @@ def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
     assert reasons["commit-lost"] == "the dry run saw no OffsetCommit request of the consumer"
     assert "ack-lost" not in reasons
     assert "delivery-lost" not in reasons
+
+
+def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path) -> None:
+    """Where it reads, it can die; where it is seen to read nothing, nobody kills it, and that is said of the whole check."""
+    pipeline = read_pipeline(declared(tmp_path, GOOD))
+    reads = failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}})
+    kills = [
+        point.id for point in reads
+        if "consumer" in point.fault.evidence().killed and isinstance(point.expect[pipeline.claims], Predicted)
+    ]  # fmt: skip
+    assert kills == ["consumer-crash-before-delivery", "consumer-crash-at-next-fetch"]
+    assert untried(pipeline, reads) == ()
+    assert untried(pipeline, failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Metadata"}})) == (
+        "The consumer is not tried: no failure point kills it, for the dry run saw no Fetch request of the consumer.",
+    )
+
+
+def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -> None:
+    """The wire tells stages apart, and not whose request of a stage comes next."""
+    text = GOOD.replace('role = "consumer"', 'role = "consumer"\ncrash = "process"')
+    pipeline = read_pipeline(declared(tmp_path, text))
+    [point] = [each for each in failure_points(pipeline) if each.id == "consumer-crash-at-next-fetch"]
+    found = point.expect[pipeline.claims]
+    assert isinstance(found, NotApplicable)
+    assert "cannot tell whose next request it would be" in found.because
 
 
 def test_what_a_producer_knows_to_be_stored() -> None:

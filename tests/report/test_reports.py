@@ -122,6 +122,19 @@ def test_a_partial_run_is_never_green() -> None:
         assert "PARTIAL" in RENDERERS["junit"].render(run)
 
 
+def test_a_stage_that_nobody_kills_is_not_tried() -> None:
+    """Everything that was run was kept, and yet nobody knows: it is counted, said among what was not tested, and not green."""
+    said = "The consumer is not tried: no failure point kills it."
+    run = run_of(result(NONE, EOS, KEPT))
+    assert summarise(run).green
+    run = replace(run, info=replace(run.info, untried=(said,)))
+    summary = summarise(run)
+    assert summary.exit_code == ExitCode.VOID
+    assert summary.sentence.endswith("; 1 stage not tried")
+    assert said in RENDERERS["markdown"].render(run)
+    assert summary.row()["untried"] == 1
+
+
 def test_an_interrupted_run_says_so_whatever_it_found() -> None:
     """Judging an interrupted run again exits as the run did, and what was found broken by then still stands in it."""
     summary = summarise(run_of(result(NONE, EOS, Verdict(Kind.BROKEN, "lost")), complete=False, interrupted=True))

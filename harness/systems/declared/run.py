@@ -102,6 +102,9 @@ class DeclaredBench(KafkaBench):
             rule = dataclasses.replace(rule, freeze=None)
         super().arm(trigger, rule)
 
+    def _client_of(self, fired: Fired) -> None:
+        """A foreign program's clients have names of their own: its route is all that a rule selects by."""
+
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the stage of a role, or the one process of it that hit the fault."""
         found = super().target(role, node)

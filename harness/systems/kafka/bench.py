@@ -15,11 +15,12 @@ from harness.core import events as kinds
 from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.faults.firing import rule_at
 from harness.faults.strike import Blow
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS
 from harness.systems.kafka.containers import Containers
 from harness.systems.kafka.nodes import ServerNode, StageNode
-from harness.wire.rules import Api, Direction, How, is_prefix
+from harness.wire.rules import Action, Api, Direction, How, is_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,12 +99,17 @@ class KafkaBench:
             record = self.load.records[self.load.target.position - 1 + trigger.offset].id
             self._put(trigger, replace(rule, role=str(trigger.role), record=record))
         elif (near := self._reached.get(trigger.since)) is not None:
-            self._put(trigger, replace(rule, role=str(trigger.role), client=f"{{key}}.{near.node}"))
-        elif isinstance(trigger.since, InProgram):
-            self.arm_failpoint(trigger.since, "pause")
-            self._waiting[trigger] = rule
+            self._put(trigger, replace(rule, role=str(trigger.role), client=self._client_of(near)))
         else:
-            raise RuntimeError(f"{self.cell.id}: what a rule counts from has not fired")
+            if isinstance(trigger.since, InProgram):
+                self.arm_failpoint(trigger.since, "pause")
+            else:
+                self.arm(trigger.since, rule_at(trigger.since, Action.HOLD, "approach"))
+            self._waiting[trigger] = rule
+
+    def _client_of(self, fired: Fired) -> str | None:
+        """What a rule selects by, that is to be about the process at which a trigger fired."""
+        return f"{{key}}.{fired.node}"
 
     def _put(self, trigger: OnWire, rule: Rule) -> None:
         self.deployed.wire.arm(self.cell.id, rule)
@@ -146,13 +152,16 @@ class KafkaBench:
             return False
 
     def _approach(self, trigger: OnWire) -> None:
-        """Wait until a process stands still with the target in hand, arm the rule, let it go on."""
+        """Wait until a process stands still with the target in hand, or at it, arm the rule, let it go on."""
         rule, since = self._waiting.pop(trigger), trigger.since
         if since is None:
             raise NotFiredError(trigger)
         near = self.await_fired(since)
         self.arm(trigger, rule)
-        self.target(since.role, near.node).resume()
+        if near.hold is None:
+            self.target(since.role, near.node).resume()
+        else:
+            self.resolve(near.hold, How.RELEASE)
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Say what becomes of what the wire holds; whether it got to where it was to go (its client may have hung up)."""
