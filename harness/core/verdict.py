@@ -218,7 +218,8 @@ class Proof:
         """Say which stage stopped, where the drain failed."""
         if self.drain and self.drain.get("phase") == "failed":
             ended = "".join(f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}" for e in self._gave_up())
-            return f"no progress until the deadline: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
+            how = "it cannot go on" if self.drain.get("at_once") else "no progress until the deadline"
+            return f"{how}: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None
 
     def _gave_up(self) -> Iterator[Event]:
@@ -497,8 +498,11 @@ class Proof:
     def _hangs(self) -> bool:
         """Whether there was something to do after the fault, and nobody did it: records wait, and whoever is to move them lives.
 
-        That is load, and no progress; where nothing waits, or a program is gone, there was none.
+        That is load, and no progress; where nothing waits, or a program is gone, there was none. Where a supervisor has seen that
+        a program does not come back, nothing moves for that very reason.
         """
+        if self.drain and self.drain.get("phase") == "failed" and self.drain.get("at_once"):
+            return True
         last = {e.get("node"): e for e in self.history.of(kinds.NODE) if not self._drained_before(e)}
         gone = any(e.get("phase") == "exited" and e.get("status") != 0 for e in last.values())
         return self.stuck() is not None and bool(self.waiting) and not gone

@@ -725,6 +725,15 @@ def test_who_hangs_while_records_wait_is_stuck() -> None:
     check(Kind.STUCK, "no progress until the deadline: consumer", judged(story).verdict)
 
 
+def test_who_does_not_come_back_is_stuck() -> None:
+    """It is the fault that it died of, and that nothing moves after that is what was found, not a lack of load."""
+    story = run()
+    hung(story, waiting=False)
+    before(story, first(story, "drain"), exit_of(story, "consumer", 2, status=1))
+    first(story, "drain", phase="failed").update(because="the consumer ended; it last said: locked", at_once=True)
+    check(Kind.STUCK, "^it cannot go on: consumer: the consumer ended; it last said: locked$", judged(story).verdict)
+
+
 def test_where_nothing_waits_nobody_hangs() -> None:
     """No load after the fault, and none that could have been: void. So is it where somebody has gone, or all was drained."""
     story = run()

@@ -348,3 +348,13 @@ def test_who_takes_a_lost_answer_for_no_position_loses_records(system: DeclaredS
     assert [found[name].verdict.kind for name in points] == [Kind.KEPT, Kind.BROKEN], found["position-answer-lost"].verdict.reason
     assert found["position-answer-lost"].judgement.account.lost
     assert found["position-answer-lost"].verdict.by_fault
+
+
+@pytest.mark.rest
+def test_who_does_not_come_back_is_stuck(system: DeclaredSystem, tmp_path: Path) -> None:
+    """A lock file survives SIGKILL: what follows from it is found, with what the program says, and nobody waits for the end."""
+    found = check(system, tmp_path, PROGRAMS / "lock-file" / "pipeline.toml", "commit-lost")["commit-lost"]
+    assert found.verdict.kind is Kind.STUCK, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert "it cannot go on: consumer: the consumer ended with status 1" in found.verdict.reason
+    assert "orders.db.lock is there: another consumer is at work" in found.verdict.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import signal
 import socket
@@ -20,7 +21,7 @@ from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
-from harness.systems.declared.nodes import CommandNode, OneProcess, StageError
+from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, StageError
 from harness.systems.declared.run import DeclaredRun
 from harness.systems.declared.wirelog import WireLog
 from tests.runtimes.test_nodes import gone
@@ -132,6 +133,43 @@ def test_a_worker_that_has_left_the_group_is_the_stages_own(tmp_path: Path, list
         assert [command for pid, _, command in event["members"] if pid == worker] == [command_line(tmp_path, listener)]
     assert exited["signal"] == signal.SIGKILL
     assert "left" not in exited
+
+
+def test_who_does_not_come_back_is_found_so_by_its_supervisor(tmp_path: Path, listener: socket.socket) -> None:
+    """It has left a lock behind, and refuses to start: the crash has been done all the same, and its last words are told."""
+    locked = "[ -e lock ] && { echo locked by another; exit 3; }; touch lock; exec {worker}"
+    with stage_of(locked, tmp_path, listener.getsockname()[1]) as stage:
+        end, _ = listener.accept()
+        with end:
+            stage.kill()
+        stage.restart()
+        said: list[str] = []
+
+        def in_vain() -> StageError | None:
+            try:
+                said.append(stage.supervise() or "")
+            except StageError as error:
+                return error
+            return None
+
+        error = wait_until(in_vain, within_s=20, because="its supervisor to give it up")
+    assert error.stage == "consumer"
+    assert str(error) == f"the consumer ended with status 3, started {LIVES} times; it last said: locked by another"
+    assert said.count("the consumer ended with status 3 and was started again") == LIVES - 2
+
+
+def test_who_comes_back_and_does_nothing_is_found_so(tmp_path: Path, listener: socket.socket) -> None:
+    """It waits for the lock of its former life for ever: nobody waits with it until the end of the drain."""
+    with stage_of("[ -e lock ] && echo waiting; touch lock; exec {worker}", tmp_path, listener.getsockname()[1]) as stage:
+        listener.accept()[0].close()
+        stage.kill()
+        stage.fetches = lambda _: False
+        stage.stage = dataclasses.replace(stage.stage, ready_within_s=0.5)
+        stage.restart()
+        with pytest.raises(StageError, match=r"was not ready within 0.5 s: it never fetched .*; it last said: waiting"):
+            stage.supervise()
+        stage.fetches = lambda _: True  # it was slow
+        assert stage.supervise() is None
 
 
 def command_line(folder: Path, listener: socket.socket) -> str:

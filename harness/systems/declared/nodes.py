@@ -58,7 +58,11 @@ def last_lines(text: str) -> list[str]:
 
 
 class StageError(CellFailure):
-    """A stage cannot do its work; one line with the last lines of its log."""
+    """A stage cannot do its work; one line with the last lines of its log. ``stage``: its name, where it is about one."""
+
+    def __init__(self, text: str, stage: str = "") -> None:
+        super().__init__(text)
+        self.stage = stage
 
 
 @dataclass
@@ -89,6 +93,8 @@ class CommandNode:
     _asked: bool = field(default=False)
     """Whether this incarnation was told to end."""
     _held: bool = field(default=False)
+    _unready: StageError | None = field(default=None)
+    """Why this incarnation, which was started in the place of a dead one, was not ready."""
 
     @property
     def role(self) -> Role:
@@ -119,6 +125,7 @@ class CommandNode:
         self._since = time.monotonic_ns()
         self.node = self.runtime.start(spec)
         self._told = self._asked = False
+        self._unready = None
         self._say("started", pid=self.node.pid, supervised=supervised)
 
     def _container(self) -> ContainerSpec:
@@ -152,11 +159,7 @@ class CommandNode:
         tail = " | ".join(last_lines(self._alive().log_tail(MANY)))
         said = f"; it last said: {tail}" if tail else "; it printed nothing"
         hint = self.hint()
-        return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}")
-
-    def failure(self) -> str:
-        """Say how it ended, with the last lines of its log."""
-        return str(self.error(f"ended with {self.ended()}"))
+        return StageError(f"the {self.name} {what}{f' ({hint})' if hint else ''}{said}", self.name)
 
     def ended(self) -> Exit | None:
         """How this incarnation ended, if it has; written down once."""
@@ -254,18 +257,25 @@ class CommandNode:
         self._say("resumed", pid=self._alive().pid)
 
     def restart(self) -> None:
-        """Start it again and wait until it is ready."""
+        """Start it again and wait until it is ready. One that does not come back is found so by who supervises it."""
         self.buried()
         self.start()
-        self.await_ready()
+        try:
+            self.await_ready()
+        except StageError as error:
+            self._unready = error
 
     def supervise(self) -> str | None:
-        """Start again what has ended and should go on; say what is wrong with it, or ``None``."""
+        """Start again what has ended and should go on; say so, or ``None``. Raises :class:`StageError` where that is in vain."""
         end = self.ended()
-        if end is None or (end.status == 0 and self.role not in CONSUMING):
+        if end is None:
+            if self._unready is not None and not self._is_ready():
+                raise self._unready
+            return None
+        if end.status == 0 and self.role not in CONSUMING:
             return None
         if not self.stage.restart or self.incarnation >= LIVES:
-            return self.failure()
+            raise self.error(f"ended with {end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}")
         self.buried()
         self.start(supervised=True)
         return f"the {self.name} ended with {end} and was started again"

@@ -284,7 +284,7 @@ class DeclaredRun:
                 raise StageError(f"{waiting.because} for {self._pipeline.drain_s:g} s, without any fault") from error
             self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=waiting.because)
         except StageError as error:
-            self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=str(error))
+            self.history.write(kinds.DRAIN, phase="failed", stage=error.stage or waiting.stage, because=str(error), at_once=True)
         else:
             self._check_anything_sent("before it ended")
             self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None)
@@ -353,13 +353,7 @@ class DeclaredRun:
 
     def stage_trouble(self) -> str | None:
         """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain."""
-        for node in self._nodes.values():
-            trouble = node.supervise()
-            if trouble is not None:
-                if node.ended() is not None:
-                    raise StageError(trouble)
-                return trouble
-        return None
+        return next((trouble for node in self._nodes.values() if (trouble := node.supervise()) is not None), None)
 
     def attribute(self) -> None:
         """Write down which process each new connection belongs to: one of its stage's, or a stranger, which voids the cell.
