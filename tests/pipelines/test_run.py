@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from harness.bench import OnWire
+from harness.core.scenario import Role
+from harness.faults import Kill, NoFault
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.systems.declared.nodes import StageError, last_lines
 from harness.systems.declared.run import DeclaredRun
+from harness.wire.rules import Api, Direction
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -79,6 +84,32 @@ def test_what_was_deleted_from_a_topic_was_seen_there() -> None:
     run._observe_deleted(1, 3)
     told: Any = run.history
     assert [(line["record"], line["offset"]) for line in told.lines] == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
+
+
+def position_of(reader: str, still_s: float, *, offset: int = 4, size: int = 1, fault: Any = None) -> str | None:
+    """Ask a run for its position, when it has been given records up to an offset, and saved none; the last is 4."""
+    at = time.monotonic_ns() - int(still_s * 1e9)
+    asked = {"event": "frame", "conn": 1, "role": "consumer", "api": reader, "dir": "request", "t": at}
+    given = {"event": "fetched", "topic": "orders", "partition": 0, "offset": offset, "reached": True, "record": "a", "t": at}
+    observer = SimpleNamespace(positions=lambda *_: {}, visible=lambda *_: {0: 4})
+    stage = SimpleNamespace(position="group")
+    deployed = SimpleNamespace(observer=observer, groups=lambda _: ())
+    run = run_of("orders", fault=fault or NoFault(), nodes={Role.CONSUMER: SimpleNamespace(stage=stage)},
+                 results=SimpleNamespace(size=lambda: size), written=(1, time.monotonic() - still_s))  # fmt: skip
+    run.deployed, run._events = deployed, lambda: (asked, given)  # type: ignore[assignment, method-assign]
+    return run.position_trouble()
+
+
+@pytest.mark.parametrize(("reader", "still_s"), [("Fetch", 3.1), ("FindCoordinator", 35.1)])
+def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(reader: str, still_s: float) -> None:
+    """When it has been given everything, and writes nothing more: without a group soon, with one when clients have committed."""
+    with pytest.raises(StageError, match=r"no consumer group has ever saved a position in orders; .*position = .elsewhere"):
+        position_of(reader, still_s)
+    for early in (position_of(reader, still_s - 0.5), position_of(reader, still_s, offset=3),
+                  position_of(reader, still_s, size=2)):  # fmt: skip
+        assert early is not None
+        assert early.startswith("no consumer group has ever saved")
+    assert position_of(reader, still_s, fault=Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,)))
 
 
 def test_what_a_log_says_again_and_again_is_shown_once() -> None:

@@ -72,6 +72,8 @@ FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
 UNFINISHED_S = 3.0
 """A producer that does not end is done when it has tried every record and the wire has been still for this long."""
+COMMITS_S = 35.0
+"""Longer than the longest commit interval that clients have by themselves: Kafka Streams', 30 s."""
 IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
@@ -225,6 +227,8 @@ class DeclaredRun:
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._attributed = 0
+        self._written: tuple[Any, float] = None, time.monotonic()
+        """How much the output held when it was last seen to have changed, and when that was."""
         self._on_wire = False
         self._closed = False
         own = cell.scenario.deployment is Deployment.OWN
@@ -385,14 +389,46 @@ class DeclaredRun:
         saved = self._positions()
         last = self.deployed.observer.visible(self._pipeline.topic, {p: max(o - 1, 0) for p, o in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
-            return (
+            never = (
                 f"no consumer group has ever saved a position in {self._pipeline.topic}; a program that keeps it "
                 'anywhere else, or nowhere, is declared so by position = "elsewhere" in its stage'
             )
+            if isinstance(self._fault, NoFault) and self._saves_none(last):
+                raise StageError(never)
+            return never
         for partition, offset in last.items():
             if saved.get(partition, -1) <= offset:
                 return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
         return None
+
+    def _saves_none(self, last: Mapping[int, int]) -> bool:
+        """Whether a reader that was given everything, and writes nothing more, has had its time to save a position.
+
+        One that asks no group has none to save.
+        """
+        reached = self._reached()
+        if any(reached[partition] < offset for partition, offset in last.items()):
+            return False
+        try:
+            size = self.size()
+        except OutputError as error:
+            size = str(error)
+        if size != self._written[0]:
+            self._written = size, time.monotonic()
+        reader = next(role for role in self._nodes if role in CONSUMING)
+        patience_s = COMMITS_S if self._asked(reader, Api.FIND_COORDINATOR) else UNFINISHED_S
+        return self._still(patience_s) and time.monotonic() - self._written[1] > patience_s
+
+    def _reached(self) -> dict[int, int]:
+        """Return the highest offset of each partition that a reader was given; -1 where it was given nothing."""
+        reached: dict[int, int] = defaultdict(lambda: -1)
+        for event in self._given():
+            reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
+        return reached
+
+    def _given(self) -> list[Event]:
+        topic = self._pipeline.topic
+        return [e for e in self._events() if e["event"] == kinds.FETCHED and e["reached"] and e["topic"] == topic]
 
     def _elsewhere_trouble(self) -> str | None:
         """Where nobody can ask for the position: whether the reader was given everything, and a restarted one anything.
@@ -402,10 +438,7 @@ class DeclaredRun:
         reader = next((node for role, node in self._nodes.items() if role in CONSUMING), None)
         if reader is None:
             return None
-        given = [e for e in self._events() if e["event"] == kinds.FETCHED and e["reached"] and e["topic"] == self._pipeline.topic]
-        reached: dict[int, int] = defaultdict(lambda: -1)
-        for event in given:
-            reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
+        given, reached = self._given(), self._reached()
         behind = [p for p, last in self.deployed.observer.visible(self._pipeline.topic, {}).items() if reached[p] < last]
         at_work = reader.incarnation == 1 or any(e["t"] > reader.since for e in given)
         if not behind and at_work:
