@@ -75,10 +75,10 @@ class Check:
     seed: int = 1
 
     def dry_run(self, progress: Progress) -> CellResult:
-        """Run it without a fault. Raises like :func:`harness.runner.run`."""
+        """Run it without a fault. Raises like :func:`harness.runner.run`, and KeyboardInterrupt where Ctrl-C has cut it short."""
         first = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
         saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)
-        if not saved.results:
+        if saved.info.interrupted or not saved.results:
             raise KeyboardInterrupt
         return saved.results[0]
 

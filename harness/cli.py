@@ -172,7 +172,11 @@ def check(
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             progress.say("dry run: no fault")
-            dry = asked.dry_run(progress)
+            try:
+                dry = asked.dry_run(progress)
+            except KeyboardInterrupt:
+                _complain("interrupted in the dry run: nothing is judged")
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
             alone = _tell_dry_run(dry)
             seen = seen_in(dry)
             cells, rest = asked.plan(seen, only or ())

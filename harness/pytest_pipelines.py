@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from harness.checking import Check, Seen
     from harness.pipelines import Pipeline
-    from harness.saved import CellResult
+    from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
 
 MARK = "lostack_pipeline"
@@ -98,8 +98,10 @@ class Deliveries:
         cells, rest = check.plan(seen, (point,))
         if rest:
             pytest.skip(f"n/a: {_reason(check.pipeline, rest[0].scenario)}")
-        result: CellResult = self._played(lambda progress: check.faults(cells, rest, progress)).results[0]
-        return result
+        saved: SavedRun = self._played(lambda progress: check.faults(cells, rest, progress))
+        if saved.info.interrupted:
+            raise KeyboardInterrupt
+        return saved.results[0]
 
     def _played(self, act: Callable[[Any], Any]) -> Any:
         from harness.core.history import HistoryError  # noqa: PLC0415
