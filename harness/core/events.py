@@ -133,13 +133,14 @@ CELL: Final = "cell"
 """``phase``: begun (with the ``seal`` of its plan), prepared, loaded, faulted, drained, observed, ended."""
 NODE: Final = "node"
 """``node, role, incarnation, phase, pid, status, signal``: phase is started, joined, ready, killed, told, paused, resumed,
-replaced or exited.
+replaced, gone or exited.
 
 ``told``: it was told to end (SIGTERM). ``asked`` is true where one that was told has ended, in order or, after a grace, killed.
 ``joined``: a second process of the node, ``pid``, belongs to the one it is known by, ``of``, and dies with it.
 ``members`` of one that exited, or was paused: its other processes, which were killed, or stopped, with it, each as ``pid, how,
 command``; ``how`` is by what it belongs to it (see ``runtimes/process/members.py``). ``left``, likewise: those that live on.
 ``replaced``: another process has taken its place while it was paused.
+``gone``: of a stage that lives, a process (``pid, command``) that had fetched has ended by itself; only its parent knows how.
 ``stood_by`` is true where the process was there before, with nothing begun, and was told that its turn has come.
 ``supervised`` is true where a declared pipeline's supervisor started again what had ended by itself.
 """

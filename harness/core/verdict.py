@@ -218,6 +218,8 @@ class Proof:
         """Say which stage stopped, where the drain failed."""
         if self.drain and self.drain.get("phase") == "failed":
             ended = "".join(f"; {e['by']} had ended: {kinds.last_words(e.get('because'))}" for e in self._gave_up())
+            gone = (e for e in self.history.of(kinds.NODE) if e.get("phase") == "gone" and not self._drained_before(e))
+            ended += "".join(f"; process {e['pid']} ({e['command']}) of the {e['node']} had ended by itself" for e in gone)
             how = "it cannot go on" if self.drain.get("at_once") else "no progress until the deadline"
             return f"{how}: {self.drain.get('stage')}: {self.drain.get('because')}{ended}"
         return None

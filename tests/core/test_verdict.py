@@ -734,6 +734,19 @@ def test_who_does_not_come_back_is_stuck() -> None:
     check(Kind.STUCK, "^it cannot go on: consumer: the consumer ended; it last said: locked$", judged(story).verdict)
 
 
+def test_a_stuck_pipeline_names_the_process_that_was_gone() -> None:
+    """One of several: what it was to move nobody moves, and its stage lives."""
+    story = run()
+    stuck(story)
+    gone = story.tell("node", "runner", node="consumer", role="consumer", incarnation=1, phase="gone", pid=7, command="worker 2")
+    before(story, first(story, "drain"), gone)
+    check(
+        Kind.STUCK,
+        r"consumer: position 2 of 3; process 7 \(worker 2\) of the consumer had ended by itself",
+        judged(story).verdict,
+    )
+
+
 def test_where_nothing_waits_nobody_hangs() -> None:
     """No load after the fault, and none that could have been: void. So is it where somebody has gone, or all was drained."""
     story = run()

@@ -363,3 +363,22 @@ def test_who_does_not_come_back_is_stuck(system: DeclaredSystem, tmp_path: Path)
     assert found.verdict.fired == 1
     assert "it cannot go on: consumer: the consumer ended with status 1" in found.verdict.reason
     assert "orders.db.lock is there: another consumer is at work" in found.verdict.reason
+
+
+@pytest.mark.rest
+def test_one_process_of_several_that_ends_without_a_fault_proves_nothing(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Its stage lives, and its sibling will do its work when the session is over: found soon, by its name, with what it said."""
+    folder = PROGRAMS / "two-consumers"
+    text = (folder / "workers.py").read_text(encoding="utf-8")
+    ends = '        if (message.partition(), message.offset()) == (0, 3):\n            sys.exit("no licence for more")\n'
+    text = text.replace("        with database:", f"{ends}        with database:")
+    text = text.replace("if worker.pid != pid else start() for worker in workers", "for worker in workers if worker.pid != pid")
+    assert "start() for" not in text
+    (tmp_path / "workers.py").write_text(text, encoding="utf-8")
+    told = (folder / "pipeline.toml").read_text(encoding="utf-8").replace("../../../../examples", str(EXAMPLES))
+    (tmp_path / "pipeline.toml").write_text('name = "one-ends"\n' + told, encoding="utf-8")
+    found = check(system, tmp_path / "reports", tmp_path / "pipeline.toml")["none"]
+    assert found.verdict.kind is Kind.STUCK, found.verdict.reason
+    assert "it cannot go on: consumer: the consumer has lost one of its processes: " in found.verdict.reason
+    assert "it last said: no licence for more" in found.verdict.reason
+    assert any(e["phase"] == "gone" for e in read_history(found.directory / HISTORY).of("node"))

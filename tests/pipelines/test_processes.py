@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,7 @@ from harness.core import events as kinds
 from harness.core.history import HistoryWriter, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
+from harness.faults import NoFault
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
@@ -24,6 +27,7 @@ from harness.runtimes.process.processes import group_members, stopped
 from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, StageError
 from harness.systems.declared.run import DeclaredRun
 from harness.systems.declared.wirelog import WireLog
+from harness.systems.declared.workers import REPLACED_S, Worker, Workers
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
@@ -94,6 +98,62 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
     assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [("paused", True), ("resumed", True), ("exited", True)]
     assert events[-1]["signal"] == signal.SIGKILL
     assert events[-1]["of"] == stage.node.pid
+
+
+def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
+    """Once, by its command; that no other takes its place is known a little later. What the fault has struck is no news."""
+    told: list[str] = []
+    wire = tmp_path / "wire.txt"
+    with contextlib.ExitStack() as ends:
+        peers = []
+        for _ in range(2):
+            end, peer = listener.accept()
+            ends.enter_context(end)
+            peers.append(peer[1])
+        struck: set[int] = set()
+        run: Any = object.__new__(DeclaredRun)
+        run._nodes, run._wire_log, run._attributed, run.history = {Role.CONSUMER: stage}, WireLog(wire), 0, stage.history
+        run._owners, run._workers, run._fault = {}, Workers(run._nodes, struck.__contains__), NoFault()
+        run.cell = SimpleNamespace(scenario=SimpleNamespace(id="none"))
+        run.deployed = SimpleNamespace(say=told.append)
+        opened = [{"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p} for n, p in enumerate(peers)]
+        asked = [{"event": kinds.FRAME, "api": "Fetch", "conn": n, "role": "consumer"} for n in range(2)]
+        wire.write_text("".join(f"{json.dumps(event)}\n" for event in (*opened, *asked)), encoding="utf-8")
+        run.attribute()
+        first, second = (stage.owner(peer) or 0 for peer in peers)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: gone(first), within_s=10, because="it to be gone")
+        run.attribute()
+        run.attribute()
+        assert told == [f"none: a process of the consumer has ended by itself: {first} ({command_line(tmp_path, listener)})"]
+        assert run.stage_trouble() is None, "its parent may yet start another"
+        run._workers._known[first].ended -= REPLACED_S
+        for worker in run._workers._known.values():  # a while later
+            worker.since -= REPLACED_S
+        with pytest.raises(
+            StageError, match=rf"lost one of its processes: {first} .* ended by itself, without any fault, and no"
+        ):
+            run.stage_trouble()
+        run._fault = None
+        assert run.stage_trouble() is None, "after a fault its siblings may do its work"
+        struck.add(second)
+        os.kill(second, signal.SIGKILL)
+        wait_until(lambda: gone(second), within_s=10, because="it to be gone")
+        run.attribute()
+        assert len(told) == 1
+    [gone_by_itself] = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] == "gone"]
+    assert (gone_by_itself["pid"], gone_by_itself["node"]) == (first, "consumer")
+
+
+def test_a_worker_that_is_replaced_is_not_missed(stage: CommandNode) -> None:
+    """A pool recycles its processes: as many have begun to fetch as have ended."""
+    workers = Workers({Role.CONSUMER: stage}, lambda _: False)
+    for pid in (901, 902, 903, 904):
+        workers._known[pid] = Worker(Role.CONSUMER, pid, "worker", 1, since=float(pid))
+    workers._known[901].ended = workers._known[902].ended = 902.5
+    assert workers.missed() is None
+    workers._known[903].ended = 903.5
+    assert workers.missed() == workers._known[903]
 
 
 DETACHED = {
@@ -208,6 +268,7 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listen
         ))  # fmt: skip
         run: Any = object.__new__(DeclaredRun)
         run._nodes, run._wire_log, run._attributed, run.history = {Role.CONSUMER: stage}, WireLog(file), 0, stage.history
+        run._owners, run._workers = {}, Workers(run._nodes, lambda _: False)
         run.attribute()
         run.attribute()
         child.kill()

@@ -182,6 +182,11 @@ class CommandNode:
         """Whether it was ever started."""
         return self.node is not None
 
+    @property
+    def asked(self) -> bool:
+        """Whether this incarnation was told to end."""
+        return self._asked
+
     def stopped_itself(self) -> bool:
         """Whether this incarnation has ended by itself."""
         return self.node is not None and self.ended() is not None

@@ -34,6 +34,7 @@ from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, 
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.wirelog import WireLog
+from harness.systems.declared.workers import REPLACED_S, Workers
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import ServerNode
 from harness.wire.rules import Api, FreezeScope
@@ -160,6 +161,10 @@ class DeclaredBench(KafkaBench):
         struck = self.cell.scenario.fault.evidence()
         return role in struck.paused or (role in struck.killed and stage.stage.crash == PROCESS)
 
+    def struck(self, pid: int) -> bool:
+        """Whether the fault was meant for this very process."""
+        return pid == self._victim
+
     def _membership(self) -> int:
         return sum(self.deployed.observer.members(group) for group in self.groups())
 
@@ -227,6 +232,8 @@ class DeclaredRun:
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._attributed = 0
+        self._owners: dict[int, int] = {}
+        """Which process each connection belongs to."""
         self._written: tuple[Any, float] = None, time.monotonic()
         """How much the output held when it was last seen to have changed, and when that was."""
         self._on_wire = False
@@ -240,6 +247,8 @@ class DeclaredRun:
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
             groups=self._groups, seen=self._events, hurry=self._hurry, attribute=self.attribute,
         )  # fmt: skip
+
+        self._workers = Workers(self._nodes, self._bench.struck)
 
     # --- the steps ---------------------------------------------------------------------------------------------------
 
@@ -356,24 +365,43 @@ class DeclaredRun:
         return None if self._still() else "the producer is still at work"
 
     def stage_trouble(self) -> str | None:
-        """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain."""
+        """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain.
+
+        Without a fault, nor may one process of a stage end and not be replaced; after one, its siblings may do its work.
+        """
+        if isinstance(self._fault, NoFault) and (one := self._workers.missed()):
+            raise self._nodes[one.role].error(
+                f"has lost one of its processes: {one.pid} ({one.command}) ended by itself, without any fault, and no other took "
+                f"its place in {REPLACED_S:g} s"
+            )
         return next((trouble for node in self._nodes.values() if (trouble := node.supervise()) is not None), None)
 
     def attribute(self) -> None:
         """Write down which process each new connection belongs to: one of its stage's, or a stranger, which voids the cell.
 
-        One that is gone already is nobody's, and proves nothing.
+        One that is gone already is nobody's, and proves nothing. Where one that has fetched ends by itself, that is told at once.
         """
         events = self._events()
         new, self._attributed = events[self._attributed :], len(events)
         for event in new:
+            if event["event"] == kinds.FRAME and event["api"] == Api.FETCH.label and event["role"] in CONSUMING:
+                if pid := self._owners.get(event["conn"]):
+                    self._workers.note(event["role"], pid)
+                continue
             if event["event"] != kinds.CONN or event["phase"] != "open" or (stage := self._nodes.get(event["role"])) is None:
                 continue
             of = {"conn": event["conn"], "role": event["role"]}
             if (pid := stage.owner(event["peer"])) is not None:
+                self._owners[event["conn"]] = pid
                 self.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
             elif (stranger := stage.stranger(event["peer"])) is not None:
                 self.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
+        for one in self._workers.gone():
+            stage = self._nodes[one.role]
+            stage.say("gone", pid=one.pid, command=one.command)
+            self.deployed.say(
+                f"{self.cell.scenario.id}: a process of the {stage.name} has ended by itself: {one.pid} ({one.command})"
+            )
 
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, or ``None``."""

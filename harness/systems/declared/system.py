@@ -34,10 +34,14 @@ CLEAN_S = 20.0
 
 @dataclass
 class Fetched:
-    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own."""
+    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own.
+
+    ``say``: whom to tell what a cell's run shows before its end.
+    """
 
     jars: dict[str, Path] = field(default_factory=dict)
     images: dict[str, Image] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda _: None
 
 
 class DeclaredSystem(KafkaSystem):
@@ -56,6 +60,7 @@ class DeclaredSystem(KafkaSystem):
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
+        self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()
@@ -136,6 +141,10 @@ class DeclaredDeployed(KafkaDeployed):
                 self._containers.close()
         finally:
             super().close()
+
+    def say(self, text: str) -> None:
+        """Tell what is seen while a cell runs, at once."""
+        self.fetched.say(text)
 
     @property
     def direct(self) -> str:
