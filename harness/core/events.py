@@ -23,7 +23,7 @@ log, whatever it is: where copies are missing, their log was not read whole.
 
 ``hop`` is ``topic`` (between producer and consumer) or ``sink`` (a log that is the sink). ``visible``: a read-committed
 reader sees it. ``record`` is null where the payload is none of ours; ``foreign`` is true where that is nobody's fault, for
-programs may write other things beside their records.
+programs may write other things beside their records. ``text`` is the beginning of what was never offered to a declared pipeline.
 """
 LOG: Final = "log"
 """``hop, topic, partition, start, stable, end, last_data``: offsets at rest; ``last_data`` is the last visible copy, or -1.
@@ -36,7 +36,8 @@ SETTLED: Final = "settled"
 POSITION: Final = "position"
 """``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
 RECORDED: Final = "recorded"
-"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy."""
+"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy. ``text`` as
+of what is stored."""
 ABSORBED: Final = "absorbed"
 """``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
 AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED)

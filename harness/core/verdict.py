@@ -144,7 +144,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
-        (Kind.BROKEN, lambda: _forbidden(plan, found)),
+        (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
         (Kind.BROKEN, lambda: _lost(plan, found) if proof.drained() else None),
         (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
@@ -545,14 +545,24 @@ def _exit(event: Event) -> str:
     return f"exit status {event.get('status')}"
 
 
-def _forbidden(plan: Plan, found: Account) -> str | None:
+def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
     """Say which anomaly other than loss was seen although it is forbidden."""
     for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
         count = found.counts[anomaly]
         if count and anomaly in PROMISES[plan.semantic]:
             if anomaly is Anomaly.DUPLICATED:
                 return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
-            return f"{count} {anomaly}, which {plan.semantic} forbids"
+            shown = f", as {text!r}" if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None else ""
+            return f"{count} {anomaly}{shown}, which {plan.semantic} forbids"
+    return None
+
+
+def _never_offered(history: History) -> str | None:
+    """Return the first text of what was never offered, in the sink or else in the topic, where it was written down."""
+    for kind in (kinds.RECORDED, kinds.STORED):
+        for event in history.of(kind):
+            if event.get("text") is not None and not event.get("foreign"):
+                return str(event["text"])
     return None
 
 

@@ -153,6 +153,15 @@ def test_broken_is_what_the_promise_table_forbids(semantic: Semantic, anomaly: A
     assert found.verdict.green is (found.verdict.kind is Kind.KEPT)
 
 
+def test_a_phantom_is_shown() -> None:
+    """What was never offered, as it stands in the output, where that was written down; else in the topic."""
+    story = run()
+    row = story.recorded("k9-99", 99, -1, -1)
+    check(Kind.BROKEN, "1 phantom, which", judged(story, **ANYTHING).verdict)
+    row["text"] = "TOTAL 48\n"
+    check(Kind.BROKEN, r"1 phantom, as 'TOTAL 48\\n', which", judged(story, **ANYTHING).verdict)
+
+
 def test_where_nothing_is_predicted_the_protection_is_told() -> None:
     """What was seen of it, or that nothing was; not without a fault, nor where the target itself shows what came of it."""
     story = run()

@@ -11,11 +11,13 @@ import pytest
 
 from harness.bench import OnWire
 from harness.core.scenario import Role
+from harness.core.states import Hop
 from harness.faults import Kill, NoFault
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.systems.declared.nodes import StageError, last_lines
-from harness.systems.declared.run import DeclaredRun
+from harness.systems.declared.run import DeclaredRun, Result
+from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Api, Direction
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -84,6 +86,25 @@ def test_what_was_deleted_from_a_topic_was_seen_there() -> None:
     run._observe_deleted(1, 3)
     told: Any = run.history
     assert [(line["record"], line["offset"]) for line in told.lines] == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
+
+
+def copy_of(offset: int, value: str) -> LogCopy:
+    """Return a copy in a log."""
+    return LogCopy(0, 0, offset, None, value.encode(), None, None, visible=True)
+
+
+def test_what_was_never_offered_is_written_down_as_it_stands() -> None:
+    """So that the verdict can show it; of what is known its id says enough."""
+    run = run_of("readings", fault=None)
+    copies = (copy_of(0, '{"reading": "r-1"}'), copy_of(1, '{"reading": "r-0"}' + " " * 200))
+    run._observe_results([Result("r-1", 1, "r-1 21"), Result("r-0", 2, "r-0 " + "7" * 200)], ())
+    run._observe_log(Hop.TOPIC, "readings", WholeLog({0: LogEnds(0, 2, 2)}, copies))
+    told: Any = run.history
+    texts = {(line["event"], line["record"]): line.get("text") for line in told.lines if "record" in line}
+    assert texts == {
+        ("recorded", "r-1"): None, ("recorded", "r-0"): "r-0 " + "7" * 116,
+        ("stored", "r-1"): None, ("stored", "r-0"): '{"reading": "r-0"}' + " " * 102,
+    }  # fmt: skip
 
 
 def position_of(reader: str, still_s: float, *, offset: int = 4, size: int = 1, fault: Any = None) -> str | None:

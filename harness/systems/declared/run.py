@@ -79,6 +79,28 @@ IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
 
+MOST_SHOWN = 120
+"""Characters of a row, or of a record, that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found at the end in an output or a log: the id in it, if any, and where it stands there."""
+
+    record: str | None
+    order: int
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """Its beginning."""
+        return self.text[:MOST_SHOWN]
+
+
+def _text_of(copy: LogCopy) -> str:
+    return (copy.value or b"").decode("utf-8", "replace")
+
+
 @dataclass
 class DeclaredBench(KafkaBench):
     """What the faults see: of a foreign program the wire knows the route, and the route is the stage.
@@ -320,11 +342,11 @@ class DeclaredRun:
         copies = self._observe_log(Hop.TOPIC, self._pipeline.topic, log)
         if results is not None:
             self._observe_log(Hop.SINK, output.topic, results)
-            found = [(self._id_of(copy), copy.offset) for copy in self._sorted(results.copies)]
+            found = [Result(self._id_of(copy), copy.offset, _text_of(copy)) for copy in self._sorted(results.copies)]
         else:
-            found = [(self._id_in(row), order) for order, row in enumerate(rows, start=1)]
-            self._check_ids("row of the output", found, rows)
-        if isinstance(self._fault, NoFault) and copies and not any(record in self._known for record, _ in found):
+            found = [Result(self._id_in(row), order, row) for order, row in enumerate(rows, start=1)]
+            self._check_ids("row of the output", found)
+        if isinstance(self._fault, NoFault) and copies and not any(result.record in self._known for result in found):
             raise StageError(self._nothing_arrived())
         self._observe_results(found, copies)
 
@@ -629,20 +651,20 @@ class DeclaredRun:
         rows = [row for row in self._results.rows() if not row.startswith(NOTICE)]
         return [row for row in rows if self._id_in(row) is not None] if self._pipeline.output.kind in FREE_TEXT else rows
 
-    def _check_ids(self, what: str, found: Sequence[tuple[str | None, object]], seen: Sequence[str]) -> None:
+    def _check_ids(self, what: str, found: Sequence[Result]) -> None:
         """Raise StageError where nothing of what was found carries an id that was offered."""
-        if not seen or any(record in self._known for record, _ in found):
+        if not found or any(result.record in self._known for result in found):
             return
         first, identity = self._load.records[0], self._pipeline.id
         if identity is None:
             raise StageError(
-                f"no {what} carries the id of a record: {seen[0][:120]!r} has nothing of the token that {{id}} stood for "
+                f"no {what} carries the id of a record: {found[0].shown!r} has nothing of the token that {{id}} stood for "
                 f"({self.cell.in_hand(first)!r} in the first); let the programs pass it on, or say in [id] where an id is"
             )
         raise StageError(
             f"no {what} carries the id of a record: the pattern {identity.pattern!r}"
-            f"{f' at {identity.json}' if identity.json else ''} in {identity.where} finds {found[0][0]!r} in {seen[0][:120]!r}, "
-            f"and what was offered is {first.id!r}; say in [id] where it is"
+            f"{f' at {identity.json}' if identity.json else ''} in {identity.where} finds {found[0].record!r} in "
+            f"{found[0].shown!r}, and what was offered is {first.id!r}; say in [id] where it is"
         )
 
     def _check_output_is_fresh(self) -> None:
@@ -703,7 +725,7 @@ class DeclaredRun:
     def _observe_log(self, hop: Hop, topic: str, log: WholeLog) -> Sequence[LogCopy]:
         copies = log.copies
         ids = [(self._id_of(copy), copy) for copy in copies]
-        self._check_ids(f"record of topic {topic}", ids, [(copy.value or b"").decode("utf-8", "replace") for copy in copies])
+        self._check_ids(f"record of topic {topic}", [Result(record, copy.offset, _text_of(copy)) for record, copy in ids])
         if hop is Hop.TOPIC and isinstance(self._fault, NoFault):
             self._check_input([record for record, copy in ids if copy.visible])
         for record, copy in ids:
@@ -712,7 +734,7 @@ class DeclaredRun:
             self.history.write(
                 kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset, record=record,
                 key=(copy.key or b"").decode("utf-8", "replace"), intact=record is not None, visible=copy.visible, attempt=None,
-                foreign=foreign,
+                foreign=foreign, **self._shown(Result(record, copy.offset, _text_of(copy))),
             )  # fmt: skip
         for partition, ends in log.ends.items():
             if ends.start and topic == self._pipeline.topic:
@@ -747,22 +769,27 @@ class DeclaredRun:
     def _sorted(self, copies: Sequence[LogCopy]) -> list[LogCopy]:
         return sorted((copy for copy in copies if copy.visible), key=lambda copy: (copy.offset, copy.partition))
 
-    def _observe_results(self, found: Sequence[tuple[str | None, int]], copies: Sequence[LogCopy]) -> None:
+    def _shown(self, result: Result) -> dict[str, str]:
+        """What is written down of something that was never offered."""
+        return {} if result.record in self._known else {"text": result.shown}
+
+    def _observe_results(self, found: Sequence[Result], copies: Sequence[LogCopy]) -> None:
         """Write every result. An output does not say which log copy it is made of: the n-th is taken to be of the n-th."""
         origins: Mapping[str | None, list[LogCopy]] = defaultdict(list)
         for copy in self._sorted(copies):
             origins[self._id_of(copy)].append(copy)
         seen: dict[str | None, int] = defaultdict(int)
-        for record, order in found:
+        for result in found:
+            record = result.record
             if record is None and self._pipeline.id is None:
                 continue
             of = origins[record]
             origin = of[min(seen[record], len(of) - 1)] if of else None
             seen[record] += 1
             self.history.write(
-                kinds.RECORDED, record=record, key=self._known[record].key if record in self._known else None, order=order,
+                kinds.RECORDED, record=record, key=self._known[record].key if record in self._known else None, order=result.order,
                 intact=record is not None, attempt=None, partition=origin.partition if origin else -1,
-                epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1,
+                epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1, **self._shown(result),
             )  # fmt: skip
 
 
