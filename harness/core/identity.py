@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ANYWHERE = "anywhere"
 """In the value, else in the key, else in a header."""
@@ -44,16 +44,24 @@ class Identity:
 
     def find(self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()) -> str | None:
         """Return the id of a record in a log, or ``None`` where it carries none."""
-        if self.where == "key":
-            return self.in_text(_text(key))
-        if self.where.startswith(HEADER):
-            wanted = self.where.removeprefix(HEADER)
-            return next((found for name, data in headers if name == wanted and (found := self.in_text(_text(data)))), None)
-        found = self.in_text(_text(value))
-        if found is not None or self.where == "value":
-            return found
-        found = self.in_text(_text(key))
-        return found or next((found for _, data in headers if (found := self.in_text(_text(data)))), None)
+        texts = self._places(key, value, headers)
+        return next((found for text in texts if (found := self.in_text(text)) is not None), None)
+
+    def find_every(
+        self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()
+    ) -> tuple[str, ...]:
+        """Return every id of a record in a log: all that stand where :meth:`find` finds the first."""
+        return next((found for text in self._places(key, value, headers) if (found := self.every(text))), ())
+
+    def _places(
+        self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]]
+    ) -> Iterator[str | None]:
+        """Yield the texts of a record in which its id may be."""
+        if self.where in (ANYWHERE, "value"):
+            yield _text(value)
+        if self.where in (ANYWHERE, "key"):
+            yield _text(key)
+        yield from (_text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name))
 
     def in_text(self, text: str | None) -> str | None:
         """Return the id in a text: a value, a key, a row of a sink."""
@@ -65,6 +73,16 @@ class Identity:
                 return None
         match = _compiled(self.pattern).search(text)
         return None if match is None else match.group(match.re.groups)
+
+    def every(self, text: str | None) -> tuple[str, ...]:
+        r"""Return every id that is in a text, each once; the first is that of :meth:`in_text`.
+
+        >>> Identity(r"k-\d+").every("k-1, k-2 and k-1 again")
+        ('k-1', 'k-2')
+        """
+        at = _at_path(text, self.json) if self.json and text is not None else text
+        found = [] if at is None else [match.group(match.re.groups) for match in _compiled(self.pattern).finditer(at)]
+        return tuple(dict.fromkeys(each for each in found if each is not None))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

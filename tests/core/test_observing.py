@@ -103,7 +103,7 @@ def test_what_declared_programs_write_beside_their_records_is_foreign(identity: 
     """It is written down, and nobody's fault; where the user has said what an id is, a record without one is a phantom."""
     run: Any = SimpleNamespace(
         history=History(), _fault=None, _pipeline=SimpleNamespace(id=identity, topic="t"), _check_ids=lambda *_: None,
-        _shown=lambda _: {}, _id_of=lambda found: "k-1" if found.value == b"k-1" else None,
+        _shown=lambda _: {}, _ids_of=lambda found: ("k-1",) if found.value == b"k-1" else (),
     )  # fmt: skip
     log = WholeLog({0: LogEnds(0, 2, 2), 1: LogEnds(0, 0, 0)}, (copy(0, b"k-1"), copy(1, b"heartbeat")))
     assert DeclaredRun._observe_log(run, Hop.TOPIC, "t", log) == log.copies

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.bench import OnWire
+from harness.core.identity import Identity
 from harness.core.scenario import Role
 from harness.core.states import Hop
 from harness.faults import Kill, NoFault
@@ -97,7 +98,7 @@ def test_what_was_never_offered_is_written_down_as_it_stands() -> None:
     """So that the verdict can show it; of what is known its id says enough."""
     run = run_of("readings", fault=None)
     copies = (copy_of(0, '{"reading": "r-1"}'), copy_of(1, '{"reading": "r-0"}' + " " * 200))
-    run._observe_results([Result("r-1", 1, "r-1 21"), Result("r-0", 2, "r-0 " + "7" * 200)], ())
+    run._observe_results([Result(("r-1",), 1, "r-1 21"), Result(("r-0",), 2, "r-0 " + "7" * 200)], ())
     run._observe_log(Hop.TOPIC, "readings", WholeLog({0: LogEnds(0, 2, 2)}, copies))
     told: Any = run.history
     texts = {(line["event"], line["record"]): line.get("text") for line in told.lines if "record" in line}
@@ -105,6 +106,31 @@ def test_what_was_never_offered_is_written_down_as_it_stands() -> None:
         ("recorded", "r-1"): None, ("recorded", "r-0"): "r-0 " + "7" * 116,
         ("stored", "r-1"): None, ("stored", "r-0"): '{"reading": "r-0"}' + " " * 102,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "held"), [
+    ("r-1 21", 1), ("r-1 21, before r-1 20", 1), ("r-1 21, r-99 20", 1), ("r-1 21, r-2 20", 2), ("r-7 r-8 r-9", 3),
+])  # fmt: skip
+def test_what_holds_the_ids_of_several_records_is_refused(row: str, held: int) -> None:
+    """A row is one result, and a record of a topic one copy: the first of several ids would hide the others."""
+    run = run_of("readings")
+    results = [Result(run._ids_in("r-3 20"), 1, "r-3 20"), Result(run._ids_in(row), 2, row)]
+    assert results[1].record == row[:3]
+    if held == 1:
+        run._check_ids("row of the output", results)
+        return
+    with pytest.raises(
+        StageError, match=rf"a row of the output holds the ids of {held} records \('{row[:3]}', .*let the pattern in"
+    ):
+        run._check_ids("row of the output", results)
+
+
+def test_only_where_an_id_is_looked_for_several_are_too_many() -> None:
+    """A value may say what it likes where the key is the id."""
+    found = Identity(r"r-\d+", where="key").find_every(b"r-1", b"r-2 r-3")
+    assert found == ("r-1",)
+    assert Identity(r"r-\d+").find_every(b"r-1", b"r-2 r-3") == ("r-2", "r-3")
+    assert Identity(r"r-\d+", where="header:id").find_every(b"r-1", b"r-2", [("x", b"r-3"), ("id", b"r-4")]) == ("r-4",)
 
 
 def position_of(reader: str, still_s: float, *, offset: int = 4, size: int = 1, fault: Any = None) -> str | None:

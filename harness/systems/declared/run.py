@@ -85,11 +85,16 @@ MOST_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found at the end in an output or a log: the id in it, if any, and where it stands there."""
+    """What was found at the end in an output or a log: the ids in it, and where it stands. It counts for the first of them."""
 
-    record: str | None
+    ids: Sequence[str]
     order: int
     text: str
+
+    @property
+    def record(self) -> str | None:
+        """The record that it is a result of, or a copy of; ``None``: of none."""
+        return next(iter(self.ids), None)
 
     @property
     def shown(self) -> str:
@@ -342,9 +347,9 @@ class DeclaredRun:
         copies = self._observe_log(Hop.TOPIC, self._pipeline.topic, log)
         if results is not None:
             self._observe_log(Hop.SINK, output.topic, results)
-            found = [Result(self._id_of(copy), copy.offset, _text_of(copy)) for copy in self._sorted(results.copies)]
+            found = [Result(self._ids_of(copy), copy.offset, _text_of(copy)) for copy in self._sorted(results.copies)]
         else:
-            found = [Result(self._id_in(row), order, row) for order, row in enumerate(rows, start=1)]
+            found = [Result(self._ids_in(row), order, row) for order, row in enumerate(rows, start=1)]
             self._check_ids("row of the output", found)
         if isinstance(self._fault, NoFault) and copies and not any(result.record in self._known for result in found):
             raise StageError(self._nothing_arrived())
@@ -638,11 +643,18 @@ class DeclaredRun:
     def _id_of(self, copy: LogCopy) -> str | None:
         return self.cell.identity.find(copy.key, copy.value, copy.headers)
 
+    def _ids_of(self, copy: LogCopy) -> Sequence[str]:
+        return self.cell.identity.find_every(copy.key, copy.value, copy.headers)
+
     def _id_in(self, row: str) -> str | None:
+        return next(iter(self._ids_in(row)), None)
+
+    def _ids_in(self, text: str) -> Sequence[str]:
+        """Every id in a row, or in the value of a record."""
         identity = self.cell.identity
-        found = identity.in_text(row)
-        if found is None and self._pipeline.output.kind not in FREE_TEXT:
-            return dataclasses.replace(identity, json="").in_text(row)
+        found = identity.every(text)
+        if not found and self._pipeline.output.kind not in FREE_TEXT:
+            return dataclasses.replace(identity, json="").every(text)
         return found
 
     def _rows(self) -> Sequence[str]:
@@ -652,7 +664,14 @@ class DeclaredRun:
         return [row for row in rows if self._id_in(row) is not None] if self._pipeline.output.kind in FREE_TEXT else rows
 
     def _check_ids(self, what: str, found: Sequence[Result]) -> None:
-        """Raise StageError where nothing of what was found carries an id that was offered."""
+        """Raise StageError where nothing of what was found carries an id that was offered, or something carries several."""
+        for result in found:
+            held = [record for record in result.ids if record in self._known]
+            if len(held) > 1:
+                raise StageError(
+                    f"a {what} holds the ids of {len(held)} records ({', '.join(map(repr, held[:3]))}): {result.shown!r}; it "
+                    "counts for one: let each have one of its own, or let the pattern in [id] find the one that is meant"
+                )
         if not found or any(result.record in self._known for result in found):
             return
         first, identity = self._load.records[0], self._pipeline.id
@@ -724,17 +743,17 @@ class DeclaredRun:
 
     def _observe_log(self, hop: Hop, topic: str, log: WholeLog) -> Sequence[LogCopy]:
         copies = log.copies
-        ids = [(self._id_of(copy), copy) for copy in copies]
-        self._check_ids(f"record of topic {topic}", [Result(record, copy.offset, _text_of(copy)) for record, copy in ids])
+        results = [Result(self._ids_of(copy), copy.offset, _text_of(copy)) for copy in copies]
+        self._check_ids(f"record of topic {topic}", results)
         if hop is Hop.TOPIC and isinstance(self._fault, NoFault):
-            self._check_input([record for record, copy in ids if copy.visible])
-        for record, copy in ids:
+            self._check_input([result.record for result, copy in zip(results, copies, strict=True) if copy.visible])
+        for result, copy in zip(results, copies, strict=True):
             # without a token it is something else that its programs write; a lost token is a lost record
-            foreign = record is None and self._pipeline.id is None
+            foreign = result.record is None and self._pipeline.id is None
             self.history.write(
-                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset, record=record,
-                key=(copy.key or b"").decode("utf-8", "replace"), intact=record is not None, visible=copy.visible, attempt=None,
-                foreign=foreign, **self._shown(Result(record, copy.offset, _text_of(copy))),
+                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
+                record=result.record, key=(copy.key or b"").decode("utf-8", "replace"), intact=result.record is not None,
+                visible=copy.visible, attempt=None, foreign=foreign, **self._shown(result),
             )  # fmt: skip
         for partition, ends in log.ends.items():
             if ends.start and topic == self._pipeline.topic:
