@@ -38,6 +38,8 @@ POSITION: Final = "position"
 RECORDED: Final = "recorded"
 """``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy. ``text`` as
 of what is stored."""
+UNNAMED: Final = "unnamed"
+"""``count, text``: so many rows of a declared pipeline's output have no id, and are no results; how the first of them begins."""
 ABSORBED: Final = "absorbed"
 """``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
 AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED)

@@ -145,7 +145,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
         (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
-        (Kind.BROKEN, lambda: _lost(plan, found) if proof.drained() else None),
+        (Kind.BROKEN, lambda: _lost(plan, history, found) if proof.drained() else None),
         (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, proof.stuck),
@@ -578,10 +578,17 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
     return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
-def _lost(plan: Plan, found: Account) -> str | None:
+def _lost(plan: Plan, history: History, found: Account) -> str | None:
     if found.lost and Anomaly.LOST in PROMISES[plan.semantic]:
-        return f"{plan.semantic} forbids loss: {_losses(found)}"
+        return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history)))
     return None
+
+
+def _unnamed(history: History) -> Iterator[str]:
+    """Say what stands in the output without an id, if anything does: no result, or one that has lost it."""
+    for event in history.of(kinds.UNNAMED):
+        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
+        yield f"{rows} no id, as {event['text']!r}"
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
@@ -663,6 +670,7 @@ def _kept(plan: Plan, history: History, found: Account) -> str:
         parts.append(_losses(found))
     if found.duplicated:
         parts.append(_duplicates(found))
+    parts += _unnamed(history)
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
     elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:

@@ -162,6 +162,15 @@ def test_a_phantom_is_shown() -> None:
     check(Kind.BROKEN, r"1 phantom, as 'TOTAL 48\\n', which", judged(story, **ANYTHING).verdict)
 
 
+def test_rows_without_an_id_are_told() -> None:
+    """They are no results, which changes no verdict; beside a loss they may be what is left of it."""
+    story = run()
+    story.tell("unnamed", "runner", count=1, text="TOTAL 48")
+    check(Kind.KEPT, "; 1 row of the output has no id, as 'TOTAL 48'", judged(story).verdict)
+    lose(story, RECORDS[4], "recorded")
+    check(Kind.BROKEN, "forbids loss: .*; 1 row of the output has no id, as 'TOTAL 48'", judged(story).verdict)
+
+
 def test_where_nothing_is_predicted_the_protection_is_told() -> None:
     """What was seen of it, or that nothing was; not without a fault, nor where the target itself shows what came of it."""
     story = run()

@@ -108,6 +108,19 @@ def test_what_was_never_offered_is_written_down_as_it_stands() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("example", ["readings", "orders"])  # [id] and Parquet, tokens and SQLite
+def test_a_header_or_a_footer_is_no_result_and_no_phantom(example: str) -> None:
+    """It has no id, neither in the output nor in a topic that is the output; how many there are, and the first, is told."""
+    run: Any = run_of(example, fault=None)
+    rows = ["reading value", run.cell.line(run._load.records[0]), "TOTAL 48"]
+    run._observe_results([Result(run._ids_in(row), order, row) for order, row in enumerate(rows, start=1)], ())
+    run._observe_log(Hop.SINK, "out", WholeLog({0: LogEnds(0, 3, 3)}, tuple(copy_of(n, row) for n, row in enumerate(rows))))
+    told: Any = run.history
+    assert [line["record"] for line in told.lines if line["event"] == "recorded"] == [run._load.records[0].id]
+    assert [line["foreign"] for line in told.lines if line["event"] == "stored"] == [True, False, True]
+    assert [(line["count"], line["text"]) for line in told.lines if line["event"] == "unnamed"] == [(2, "reading value")]
+
+
 @pytest.mark.parametrize(("row", "held"), [
     ("r-1 21", 1), ("r-1 21, before r-1 20", 1), ("r-1 21, r-99 20", 1), ("r-1 21, r-2 20", 2), ("r-7 r-8 r-9", 3),
 ])  # fmt: skip

@@ -748,8 +748,8 @@ class DeclaredRun:
         if hop is Hop.TOPIC and isinstance(self._fault, NoFault):
             self._check_input([result.record for result, copy in zip(results, copies, strict=True) if copy.visible])
         for result, copy in zip(results, copies, strict=True):
-            # without a token it is something else that its programs write; a lost token is a lost record
-            foreign = result.record is None and self._pipeline.id is None
+            # without an id it is something else that its programs write; where that was a record's, the record is missing
+            foreign = result.record is None and (hop is Hop.SINK or self._pipeline.id is None)
             self.history.write(
                 kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
                 record=result.record, key=(copy.key or b"").decode("utf-8", "replace"), intact=result.record is not None,
@@ -793,21 +793,26 @@ class DeclaredRun:
         return {} if result.record in self._known else {"text": result.shown}
 
     def _observe_results(self, found: Sequence[Result], copies: Sequence[LogCopy]) -> None:
-        """Write every result. An output does not say which log copy it is made of: the n-th is taken to be of the n-th."""
+        """Write every result. An output does not say which log copy it is made of: the n-th is taken to be of the n-th.
+
+        What has no id, as a header or a footer, is no result; where it was one, and has lost its id, its record is missing.
+        """
         origins: Mapping[str | None, list[LogCopy]] = defaultdict(list)
         for copy in self._sorted(copies):
             origins[self._id_of(copy)].append(copy)
         seen: dict[str | None, int] = defaultdict(int)
+        if unnamed := [result for result in found if result.record is None]:
+            self.history.write(kinds.UNNAMED, count=len(unnamed), text=unnamed[0].shown)
         for result in found:
             record = result.record
-            if record is None and self._pipeline.id is None:
+            if record is None:
                 continue
             of = origins[record]
             origin = of[min(seen[record], len(of) - 1)] if of else None
             seen[record] += 1
             self.history.write(
                 kinds.RECORDED, record=record, key=self._known[record].key if record in self._known else None, order=result.order,
-                intact=record is not None, attempt=None, partition=origin.partition if origin else -1,
+                intact=True, attempt=None, partition=origin.partition if origin else -1,
                 epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1, **self._shown(result),
             )  # fmt: skip
 
