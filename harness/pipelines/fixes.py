@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.core.scenario import Predicted
+from harness.core.scenario import Predicted, Role
 from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.core.settings import PipelineKind
 from harness.core.states import LastHop, State
 from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
+from harness.pipelines.declaration import OutputKind
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.saved import CellResult
 
 _PRODUCER_LOSES = (
@@ -29,10 +33,21 @@ _PRODUCER_DUPLICATES = (
 )
 _SEND_ONCE = "send once: retries=0 and no resending of what may have been stored"
 _CONSUMER_LOSES = "enable.auto.commit=false, and commit the position only when the result is recorded"
-_CONSUMER_DUPLICATES = (
-    "record each id once: a unique key on it in the result's own transaction (an upsert), or result and position in one "
-    "database transaction; from topic to topic, send the offsets in the transaction of the results"
+_KEY = "a unique key on the id in the output's own table, and an insert that leaves what is there (or an upsert)"
+_IN_DATABASE = f"record each id once: {_KEY}, or result and position in one database transaction"
+_IN_TOPIC = (
+    "send the offsets in the transaction of the results (transactional.id), and let whoever reads them "
+    "do so with isolation.level=read_committed"
 )
+_IN_FILES = (
+    "record each id once: name a file after its partition and first offset, write it whole, and rename it into its place, so "
+    "that a repeat replaces it; or write into a table that has a unique key on the id"
+)
+_RECORDED_ONCE = {
+    OutputKind.SQLITE: _IN_DATABASE, OutputKind.COMMAND: _IN_DATABASE, OutputKind.TOPIC: _IN_TOPIC, OutputKind.LINES: _IN_FILES,
+    OutputKind.PARQUET: _IN_FILES, OutputKind.STDOUT: _IN_FILES,
+}  # fmt: skip
+"""What keeps a consuming stage from recording twice, by where it records; a command asks a database."""
 _ZOMBIE_DUPLICATES = (
     "take group_metadata() with the records, at poll time, drop what is in hand when partitions are revoked or lost, and "
     "abort where the offsets are refused"
@@ -50,10 +65,12 @@ _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
 
-def _is_shown(row: str, semantic: Semantic) -> bool:
-    """Whether there is a cell of our own at this point."""
-    expectations = (scenario.expect.get(semantic) for scenario in registry.scenarios() if scenario.id == row)
-    return any(isinstance(one, Predicted) and not one.control for one in expectations)
+def _shown(row: str, semantic: Semantic, roles: Collection[str]) -> str | None:
+    """Return the words that run a cell of our own at this point, of the pipeline that is most like the user's; or ``None``."""
+    alike = (PipelineKind.TOPIC_TO_TOPIC, PipelineKind.PLAIN) if Role.PROCESSOR in roles else (PipelineKind.PLAIN,)
+    ours = {scenario.pipeline: scenario.expect.get(semantic) for scenario in registry.scenarios() if scenario.id == row}
+    kept = (name for name in alike if isinstance(one := ours.get(name), Predicted) and not one.control)
+    return next((f"{name}/{row}/{semantic}" for name in kept), None)
 
 
 def fix_of(result: CellResult) -> str | None:
@@ -62,6 +79,7 @@ def fix_of(result: CellResult) -> str | None:
     Whose part it is, the records say: where they were last seen, and whether they were stored or delivered twice.
     """
     plan, account = result.plan, result.judgement.account
+    kind, roles = OutputKind(plan.settings["output"]["kind"]), [stage["role"] for stage in plan.settings["stages"]]
     at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
         hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
@@ -73,12 +91,21 @@ def fix_of(result: CellResult) -> str | None:
         if plan.failure_point == "zombie-processor":
             parts.append(_ZOMBIE_DUPLICATES)
         else:
-            parts += [_SAVE_FIRST if at_most else _CONSUMER_DUPLICATES] if account.records["delivered_twice"].any() else []
+            parts += [_SAVE_FIRST if at_most else _RECORDED_ONCE[kind]] if account.records["delivered_twice"].any() else []
             parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if account.records["stored_twice"].any() else []
     if not parts:
         return None
+    told = "; and ".join(parts)
+    if (
+        account.duplicated
+        and forbids(plan.semantic, Anomaly.DUPLICATED)
+        and _RECORDED_ONCE[kind] is _IN_DATABASE
+        and _KEY not in told
+    ):
+        told += f"; or let the output absorb it, wherever it was doubled: {_KEY}"
     row = _ROWS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
-    ours = result.verdict.by_fault and row != NO_FAULT and _DELETED not in parts and _is_shown(row, plan.semantic)
-    shown = f". lostack's own pipeline keeps it: lostack run --only {row}/{plan.semantic}" if ours else ""
-    return f"{'; and '.join(parts)}{shown}"
+    ours = result.verdict.by_fault and row != NO_FAULT and _DELETED not in parts
+    shown = _shown(row, plan.semantic, roles) if ours else None
+    whose = f". That it works is shown by lostack's own programs at this point, not by yours: lostack run --only {shown}"
+    return f"{told}{whose if shown else ''}"

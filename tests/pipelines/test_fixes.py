@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from harness.cli import main
+from harness.core.scenario import Role
 from harness.core.semantics import Semantic
 from harness.core.states import LastHop, State
 from harness.core.verdict import Kind, Verdict
+from harness.pipelines.declaration import OutputKind
 from harness.pipelines.fixes import fix_of
+
+AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
+
+
+def advised(
+    semantic: Semantic = ALO, point: str = "none", *, last_hop: LastHop | None = None, stored: int = 0, delivered: int = 0,
+    output: OutputKind = OutputKind.SQLITE, role: Role = Role.CONSUMER, by_fault: bool = True,
+) -> str:  # fmt: skip
+    """Return what is advised where one record was lost, or is there more than once."""
+    records = pd.DataFrame({
+        "record": ["a"], "state": [State.LOST if last_hop else State.RECORDED], "last_hop": [last_hop], "stored_twice": [stored],
+        "delivered_twice": [delivered],
+    })  # fmt: skip
+    lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
+    settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}]}
+    plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings)
+    judgement = SimpleNamespace(account=SimpleNamespace(lost=lost, duplicated=duplicated, records=records))
+    result: Any = SimpleNamespace(plan=plan, judgement=judgement, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
+    told = fix_of(result)
+    assert told is not None
+    return told
 
 
 @pytest.mark.parametrize(("hop", "said"), [
@@ -19,22 +44,52 @@ from harness.pipelines.fixes import fix_of
 ])  # fmt: skip
 def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> None:
     """What retention has deleted is neither the producer's fault nor the consumer's."""
-    records = pd.DataFrame({"record": ["a"], "state": [State.LOST], "last_hop": [hop]})
-    account = SimpleNamespace(lost=frozenset({"a"}), duplicated=frozenset(), records=records)
-    plan = SimpleNamespace(semantic=Semantic.AT_LEAST_ONCE, failure_point="none")
-    judgement = SimpleNamespace(account=account)
-    told = fix_of(SimpleNamespace(plan=plan, judgement=judgement, verdict=Verdict(Kind.BROKEN, "")))  # type: ignore[arg-type]
-    assert told is not None
+    told = advised(last_hop=hop)
     assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
 
 
 @pytest.mark.parametrize("by_fault", [True, False])
 def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_fault: bool) -> None:
     """The cell of ours that survives this failure point shows something of it, and of no other break."""
-    records = pd.DataFrame({"record": ["a"], "state": [State.LOST], "last_hop": [LastHop.ACKED]})
-    account = SimpleNamespace(lost=frozenset({"a"}), duplicated=frozenset(), records=records)
-    plan = SimpleNamespace(semantic=Semantic.AT_LEAST_ONCE, failure_point="ack-lost")
-    found = SimpleNamespace(
-        plan=plan, judgement=SimpleNamespace(account=account), verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault)
-    )
-    assert ("keeps it: lostack run --only ack-lost" in str(fix_of(found))) is by_fault  # type: ignore[arg-type]
+    told = advised(point="ack-lost", last_hop=LastHop.ACKED, by_fault=by_fault)
+    assert ("not by yours: lostack run --only plain/ack-lost/at-least-once" in told) is by_fault
+
+
+@pytest.mark.parametrize(("output", "words"), [
+    (OutputKind.SQLITE, "a unique key on the id in the output's own table"), (OutputKind.COMMAND, "a unique key on"),
+    (OutputKind.TOPIC, "send the offsets in the transaction of the results"), (OutputKind.PARQUET, "name a file"),
+])  # fmt: skip
+def test_what_records_once_depends_on_where_is_recorded(output: OutputKind, words: str) -> None:
+    """A table has keys, a topic transactions, a folder names; none of them has the others'."""
+    told = advised(EOS, delivered=1, output=output)
+    assert told.startswith(("record each id once: ", "send the offsets"))
+    assert words in told
+    assert "or let the output absorb it" not in told
+
+
+@pytest.mark.parametrize("semantic", [AMO, EOS])
+def test_a_unique_key_absorbs_what_a_producer_has_doubled(semantic: Semantic) -> None:
+    """Beside what keeps it from doing so; where the output has no keys, nobody is advised to make one."""
+    absorbs = "; or let the output absorb it, wherever it was doubled: a unique key on the id"
+    assert absorbs in advised(semantic, stored=1)
+    assert absorbs not in advised(semantic, stored=1, output=OutputKind.TOPIC)
+
+
+@pytest.mark.parametrize(("role", "point", "shown"), [
+    (Role.CONSUMER, "producer-crash-before-ack", "plain/producer-crash-before-ack"),
+    (Role.PROCESSOR, "producer-crash-before-ack", "topic-to-topic/producer-crash-before-ack"),
+    (Role.PROCESSOR, "transaction-crash-before-commit", "topic-to-topic/producer-crash-before-commit"),
+    (Role.PROCESSOR, "commit-lost", "plain/commit-lost"),
+    (Role.CONSUMER, "consumer-at-recorded", None),
+])  # fmt: skip
+def test_whose_cell_shows_that_it_works_is_said(
+    role: Role, point: str, shown: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of lostack's own, of a pipeline like the user's, and one that there is; where there is none, nothing is said."""
+    told = advised(EOS, point, stored=1, role=role)
+    assert ("That it works is shown by lostack's own programs" in told) is (shown is not None)
+    if shown is not None:
+        words = told.rpartition("lostack run --only ")[2]
+        assert words == f"{shown}/exactly-once"
+        assert main(["list", "--only", words]) == 0
+        assert words in capsys.readouterr().out
