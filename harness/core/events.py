@@ -156,6 +156,8 @@ of each call had begun before. ``result``: what the kernel said, of one that is 
 STRANGER: Final = "stranger"
 """``conn, role, pid, command``: a connection on a stage's route that no process of the stage holds; who does (pid 0: somebody
 who is not to be seen). Voids the cell: what it takes or gives is nothing that the stage did."""
+INPUT_ENDED: Final = "input_ended"
+"""``role, incarnation, given``: its standard input was closed behind the last line, of so many as were ``given``."""
 FAULT: Final = "fault"
 """``phase, fault, role, node, pid, record``: phase is armed, fired, applied or healed."""
 ADDED: Final = "added"

@@ -78,6 +78,8 @@ class Evidence:
     """How many brokers were ended in order and started again, one at a time, beginning with the target's leader."""
     grown: bool = False
     """The topic got partitions while it was read, and the target stands in one of those."""
+    input_ended: bool = False
+    """A stage's standard input was closed behind the last record, after the fault fired and before it was healed."""
     engine: tuple[str, ...] = ()
     """What the container engine itself must have said after the fault fired: values of :class:`harness.core.engine.Said`."""
 

@@ -205,7 +205,7 @@ class Proof:
     def experiment(self) -> str | None:
         """Say why the run proves nothing of its fault, or ``None``: what was seen is there all the same."""
         checks = (
-            self._failure, self._refusal, self.misfire, self._victims, self._healed, self._network, self._engine,
+            self._failure, self._refusal, self.misfire, self._victims, self._input, self._healed, self._network, self._engine,
             self._unhealthy_before, self._load,
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
@@ -462,6 +462,19 @@ class Proof:
         """Return the process whose connection the trigger was hit on, where that was asked of the kernel."""
         conns = {e["conn"] for e in self.hits if e.get("conn") is not None}
         return next((e["pid"] for e in self.history.of(kinds.OWNER) if e["conn"] in conns), None)
+
+    def _input(self) -> str | None:
+        """Say how the input that was to end, with all records in it, did not end while the fault lasted."""
+        if self.fired_at is None or not self.plan.evidence.input_ended:
+            return None
+        healed = next((e["t"] for e in self.history.of(kinds.FAULT) if e.get("phase") == "healed"), None)
+        ends = list(self.history.of(kinds.INPUT_ENDED))
+        meanwhile = [e for e in ends if e["t"] > self.fired_at and (healed is None or e["t"] < healed)]
+        if not meanwhile:
+            when = f": it ended {'before' if ends[0]['t'] <= self.fired_at else 'later'}" if ends else ""
+            return f"the fault fired, but the input did not end while it lasted{when}"
+        given = meanwhile[0]["given"]
+        return None if given == self.plan.offered else f"the input ended behind {given} of {self.plan.offered} records"
 
     def _healed(self) -> str | None:
         if self.fired_at is None or any(e.get("phase") == "healed" for e in self.history.of(kinds.FAULT)):

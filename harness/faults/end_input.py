@@ -27,8 +27,8 @@ class EndInput:
     at: OnWire
 
     def evidence(self) -> Evidence:
-        """The rule was hit at the target, and the producer stood still; nobody died."""
-        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
+        """The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died."""
+        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, input_ended=True)
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""

@@ -52,6 +52,10 @@ class Recording:
         """Return the only node there is."""
         return self
 
+    def stage(self, role: Any, node: str | None = None) -> Recording:
+        """Return the only stage there is."""
+        return self
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         """Write down any other call, with the words it was given."""
 

@@ -347,6 +347,25 @@ def sleeping(story: Story, *phases: str, node: str = "consumer", early: bool = F
         story.tell("node", "runner", node=node, role=node, incarnation=1, phase=phase, pid=101)["t"] = at
 
 
+def told(story: Story, node: str = "consumer", *, early: bool = False, **end: int | None) -> None:
+    """Let a process be told to end; and end, where it is said how."""
+    sleeping(story, "told", node=node, early=early)
+    if end:
+        row = exit_of(story, node, 1, **end)
+        row.update(asked=True, t=first(story, "node", phase="told")["t"] + 1)
+
+
+def killed_as_if_told(story: Story) -> None:
+    """Let a process die as if its grace were over, and nobody told it to end."""
+    exit_of(story, "consumer", 1, signal=9).update(asked=True, t=first(story, "fault", phase="healed")["t"])
+
+
+def input_ends(story: Story, *, given: int = COUNT, at: str = "healed", after: int = -1) -> None:
+    """Let the producer's input end behind so many records, so long after a phase of the fault."""
+    row = story.tell("input_ended", "runner", role="producer", incarnation=1, given=given)
+    row["t"] = first(story, "fault", phase=at)["t"] + after
+
+
 def powerless(story: Story, forgets: tuple[str, ...]) -> None:
     """Let two brokers die with the producer, and some of them forget what they had not flushed."""
     death = first(story, "node", phase="exited", signal=9)
@@ -375,6 +394,8 @@ def only_the_target_after(story: Story) -> None:
 
 PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
+TOLD: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), told=(Role.CONSUMER,))}
+INPUT_ENDS: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), input_ended=True)}
 STRUCK = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), engine=("new-container",))}
 FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,), engine=("disk-full",))}
 
@@ -453,6 +474,20 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
         {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True)},
         "no file of broker-2 was reverted",
     ),
+    "nobody told": (nothing, TOLD, "the fault fired, but the consumer was not told to end"),
+    "another told": (lambda s: told(s, "producer"), TOLD, "the fault fired, but the consumer was not told to end"),
+    "another told, too": (lambda s: (told(s), told(s, "broker")), TOLD, "the wrong process was told to end: the broker"),
+    "told too early": (lambda s: told(s, early=True), TOLD, "the fault fired, but the consumer was not told to end"),
+    "told twice": (lambda s: (told(s), told(s)), TOLD, "the consumer was told to end 2 times"),
+    "nobody was to be told": (told, {}, "the wrong process was told to end: the consumer"),
+    "only said to be told": (killed_as_if_told, TOLD, "the fault fired, but the consumer was not told to end"),
+    "killed, not told": (other_victim, TOLD, "the wrong process was killed: the consumer"),
+    "told, and killed by somebody": (lambda s: (told(s), other_victim(s)), TOLD, "the wrong process was killed: the consumer"),
+    "told, and ended by something else": (lambda s: (told(s), died_later(s)), TOLD, "consumer was not healthy after the fault"),
+    "the input did not end": (nothing, INPUT_ENDS, "the fault fired, but the input did not end while it lasted$"),
+    "the input ended before": (lambda s: input_ends(s, at="armed", after=1), INPUT_ENDS, "while it lasted: it ended before$"),
+    "the input ended afterwards": (lambda s: input_ends(s, after=1), INPUT_ENDS, "while it lasted: it ended later$"),
+    "the input ended too soon": (lambda s: input_ends(s, given=4), INPUT_ENDS, "the input ended behind 4 of 6 records"),
     "the engine is silent": (nothing, STRUCK, "the container engine did not say: new-container"),
     "the same container": (same_container, STRUCK, "the same container came back: a"),
     "killed, and was to end by itself": (nothing, FILLED, "the wrong process was killed|the producer did not end by itself"),
@@ -603,6 +638,22 @@ def test_who_was_paused_after_the_hit_and_woke_up_was_paused() -> None:
     story = run()
     sleeping(story, "paused", "resumed")
     check(Kind.KEPT, "", judged(story, **PAUSED).verdict)
+
+
+@pytest.mark.parametrize("end", [{"status": 0}, {"status": 1}, {"status": 143}, {"signal": 15}, {"signal": 9}])
+def test_who_was_told_to_end_may_end_as_it_likes(end: dict[str, int]) -> None:
+    """In order, by an error, by the signal itself, or killed when its grace is over: it was told, and that is the fault."""
+    story = run()
+    told(story, **end)
+    check(Kind.KEPT, "", judged(story, **TOLD).verdict)
+
+
+def test_an_input_that_ended_while_the_fault_lasted_is_what_was_wanted() -> None:
+    """With all records in it; a fault that asks for no end of input does not mind one."""
+    story = run()
+    input_ends(story)
+    check(Kind.KEPT, "", judged(story, **INPUT_ENDS).verdict)
+    check(Kind.KEPT, "", judged(story).verdict)
 
 
 def test_a_run_cut_short_is_not_blamed_on_its_victims() -> None:

@@ -84,7 +84,8 @@ class StdinFeeder:
         self._history = history
         self._seen = seen
         self._stop = threading.Event()
-        self._hurries = threading.Event()
+        self._wake = threading.Event()
+        self._hurries = False
         self._todo = list(self._lines)
         self._given: list[str] = []
         self._life = 0
@@ -111,16 +112,21 @@ class StdinFeeder:
     def close(self) -> None:
         """End."""
         self._stop.set()
+        self._wake.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def hurry(self) -> None:
         """Give it all that is left at once, and the end of its input; return when it has both. Raises WaitTimeoutError."""
-        self._hurries.set()
+        self._hurries = True
+        self._wake.set()
         wait_until(self.exhausted, within_s=STARTS_S, because="the producer to take the rest of its input")
 
     def _run(self) -> None:
-        while not self._stop.wait(0 if self._hurries.is_set() else self._pause_s):
+        while not self._stop.is_set():
+            if (not self._hurries or self.exhausted()) and self._wake.wait(self._pause_s):
+                self._wake.clear()
+                continue
             life, node = self._node.incarnation, self._node.node
             if life != self._life:
                 self._life = life
@@ -130,9 +136,10 @@ class StdinFeeder:
                 continue
             if not self._todo:
                 node.close_stdin()
+                self._history.write(kinds.INPUT_ENDED, role=self._node.name, incarnation=life, given=len(self._given))
                 self._done_life = life
                 continue
-            if not self._hurries.is_set() and self._is_behind():
+            if not self._hurries and self._is_behind():
                 continue
             record = self._todo[0]
             try:

@@ -1,0 +1,66 @@
+"""What a producer is given by standard input: every line, and the end behind the last; both are written down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.history import HistoryWriter, read_history
+from harness.pipelines.declaration import Resend
+from harness.runtimes.interface import NodeStateError
+from harness.systems.declared.feeding import StdinFeeder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LINES = {f"r-{number}": f"line {number}" for number in range(5)}
+
+
+class Reading:
+    """A producer of one life, and its node, that takes what it is given; ``refuses``: it does not read so many times."""
+
+    name = "producer"
+    incarnation = 1
+
+    def __init__(self, history: HistoryWriter, refuses: int = 0) -> None:
+        self.node = self
+        self.got: list[str] = []
+        self._history = history
+        self._refuses = refuses
+
+    def write_stdin(self, data: bytes) -> None:
+        """Take a line."""
+        if self._refuses:
+            self._refuses -= 1
+            raise NodeStateError("it does not read")
+        self.got.append(data.decode().strip())
+
+    def close_stdin(self) -> None:
+        """Take the end, and let the history show when."""
+        self._history.write("fault", phase="closed")
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[HistoryWriter]:
+    """Return where it is written down."""
+    with HistoryWriter(tmp_path / "runner.jsonl", cell="c", by="runner") as made:
+        yield made
+
+
+@pytest.mark.parametrize("refuses", [0, 3])
+def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path: Path, refuses: int) -> None:
+    """The end is told when it has been given, behind every line, and how many there were."""
+    node: Any = Reading(history, refuses)
+    feeder = StdinFeeder(node, LINES, rate=1000 if refuses else 0.001, resend=Resend.NONE, history=history, seen=tuple)
+    feeder.start()
+    try:
+        feeder.hurry()
+    finally:
+        feeder.close()
+    assert node.got == [*LINES.values()]
+    told = [(e["event"], e.get("record")) for e in read_history(tmp_path).events]
+    assert told == [*(("taken", record) for record in LINES), ("fault", None), ("input_ended", None)]
+    [end] = read_history(tmp_path).of("input_ended")
+    assert (end["role"], end["incarnation"], end["given"]) == ("producer", 1, len(LINES))
