@@ -301,23 +301,49 @@ def test_a_cgroup_has_them_all(bounding: ProcessRuntime, place: Place, way: str)
 
 
 CHAIN = """
-import os, sys
+import os, sys, time
 open(os.path.join(sys.argv[1], f"{os.getpid()}.pid"), "w").close()
-while os.fork() == 0:
+while time.monotonic() < float(sys.argv[2]):
+    if os.fork():
+        os._exit(0)
     os.setsid()
-os._exit(0)
+open(os.path.join(sys.argv[1], "over"), "w").close()
 """
+"""Each forks the next one and ends, until a time that all of them know: whoever fails to catch them has not let them loose for
+ever. (No number of processes bounds them: there are never more than two.)"""
+RUNS_S = 30.0
+
+
+def chain_of(place: Place, until: float) -> tuple[str, ...]:
+    """Return the words that start the chain; it ends by itself at that time (monotonic)."""
+    (place.folder / "chain.py").write_text(CHAIN)
+    return sys.executable, str(place.folder / "chain.py"), str(place.folder), str(until)
+
+
+def in_chain(place: Place) -> bool:
+    """Whether any process of the chain is there."""
+    return any(str(place.folder / "chain.py") in " ".join(_words(process)) for process in psutil.process_iter())
 
 
 def test_what_runs_away_as_fast_as_it_can_is_caught_by_its_cgroup(bounding: ProcessRuntime, place: Place) -> None:
     """Each process of it lives for less time than a look takes."""
-    words = f"{sys.executable} {place.folder / 'chain.py'} {place.folder} & sleep 600"
-    (place.folder / "chain.py").write_text(CHAIN)
+    until = time.monotonic() + RUNS_S
+    words = f"{' '.join(chain_of(place, until))} & sleep 600"
     node = bounding.start(NodeSpec("a", "consumer", ("sh", "-c", words), foreign=True))
     place.workers()
     end = node.kill()
     assert not end.left
-    assert not [process for process in psutil.process_iter() if str(place.folder / "chain.py") in " ".join(_words(process))]
+    assert not in_chain(place)
+    assert time.monotonic() < until
+    assert not (place.folder / "over").exists()
+
+
+def test_what_runs_away_and_is_caught_by_nobody_ends_by_itself(place: Place) -> None:
+    """Else a harness that fails above would leave a core busy for ever, and nobody to kill: each id is gone when it is read."""
+    with subprocess.Popen(chain_of(place, time.monotonic() + 0.5)) as first:
+        place.workers()
+        assert first.wait(UP_S) == 0
+    wait_until((place.folder / "over").exists, within_s=UP_S, because="the chain to end by itself")
 
 
 def _words(process: psutil.Process) -> list[str]:
