@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
+from harness.core.scenario import Role
 from harness.core.states import Hop
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 Log = tuple[str, int]
 """Topic and partition."""
-INIT_PRODUCER_ID, END_TXN = "InitProducerId", "EndTxn"
-"""Requests that may end a transaction, as frames are called."""
+INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
+"""Requests that may end a transaction, and those that carry records, as frames are called."""
 MS = 1_000_000
 
 
@@ -130,6 +131,41 @@ def _differ(one: Event, other: Event, offered: Mapping[str, int]) -> bool:
     """Whether two lines are of two records of the source: a damaged one, or one that was never offered, is a phantom."""
     names = {one["record"], other["record"]}
     return len(names) > 1 and names <= offered.keys() and one.get("intact", True) and other.get("intact", True)
+
+
+def _kept_back(told: _Told) -> str | None:
+    """A record that the wire kept from the broker, that nobody has sent there again, and that the log has all the same.
+
+    The wire has not done what it says, or the program has another way to the broker.
+    """
+    kept = {(e["topic"], e["record"]) for e in told.history.of(kinds.UNSENT) if e.get("topic") is not None}
+    if not kept:
+        return None
+    kept -= {(e["topic"], e["record"]) for e in told.history.of(kinds.SENT)}
+    copies = (copy for found in told.stored.values() for copy in found)
+    arrived = next((copy for copy in copies if (copy["topic"], copy["record"]) in kept), None)
+    if arrived is None:
+        return None
+    where = f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
+    return f"{arrived['record']} was kept from the broker and not sent again, and the log has it: {where}"
+
+
+def _speechless(told: _Told) -> str | None:
+    """Requests of a producer that the wire saw, copies in the log, and not one word of what any request carried."""
+    if not told.known & told.offered.keys() or any(True for _ in told.history.of(kinds.SENT, kinds.UNSENT)):
+        return None
+    asked = (e for e in told.history.of(kinds.FRAME) if e["api"] == PRODUCE and e["dir"] == "request")
+    count = sum(e["role"] == Role.PRODUCER for e in asked)
+    return f"the wire saw {count} Produce requests of the producer, and says of none what it carried" if count else None
+
+
+def _not_given(told: _Told) -> str | None:
+    """A record whose every answer the wire kept from its readers, and that has a result all the same."""
+    mine = {topic for hop, topic, _ in told.logs if hop == Hop.TOPIC}
+    fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in mine]
+    kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
+    found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
+    return None if found is None else f"{found} is recorded, and the wire says that no answer with it has reached a reader"
 
 
 def _nowhere(told: _Told) -> str | None:
@@ -311,4 +347,6 @@ def _producers(history: History) -> dict[str, _Producer]:
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _stranger, _other_plan, _no_source, _copied_twice, _homeless, _nowhere, _ahead,
 )  # fmt: skip
-_SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (_unread, _outside, _gaps, _other_results, _open)
+_SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
+    _kept_back, _speechless, _not_given, _unread, _outside, _gaps, _other_results, _open,
+)  # fmt: skip

@@ -306,6 +306,12 @@ def powerless(story: Story) -> None:
     forgot["t"] = death["t"] = fired["t"] + 5
 
 
+def refuse(story: Story) -> None:
+    """Let the target be refused before anything is appended, and not be sent again."""
+    lose(story, TARGET)
+    story.refused(TARGET, attempt_of(TARGET))["t"] = first(story, "fault", phase="healed")["t"] + 1
+
+
 def foreign(story: Story) -> None:
     """Let the producer write something else beside its records."""
     append(story, None, 0, intact=False, foreign=True)
@@ -435,6 +441,10 @@ GOLDEN |= {
         {RECORDS[3]: "stored, skipped"}, green=True,
         plan={"semantic": AMO, "sign": None, "lost": Permitted(),
               "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)},
+    ),
+    "sealed-kept-though-one-is-refused": Golden(
+        refuse, "kept", "1 lost (k1-3 never sent)", {**NEVER_SENT, "refused": 1}, {TARGET: "never sent"}, green=True,
+        plan={"semantic": AMO, "sign": None, "lost": Exactly()},
     ),
     "sealed-kept-beside-foreign-records": Golden(foreign, "kept", "6 of 6 recorded", green=True),
     "sealed-broken-though-not-by-the-fault": Golden(

@@ -132,6 +132,8 @@ RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "a power loss": (powerless, BY_POWER),
     "foreign records": (foreign, {}),
     "a transaction": (in_a_transaction, {}),
+    "a delivery lost": (lambda s: s.fetched(TARGET, *place(TARGET), reached=False), {}),
+    "a request lost": (lambda s: lose(s, TARGET), {"semantic": Semantic.AT_MOST_ONCE, "sign": None, "lost": Permitted()}),
     "a loss": (lambda s: lose(s, RECORDS[1]), {"semantic": Semantic.AT_MOST_ONCE, "lost": Permitted()}),
 }
 
@@ -201,6 +203,13 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
         "_homeless", "absorbed", change("absorbed", {"offset": 9}), "k1-3 is absorbed from partition 1"),
     "a result of nowhere after a power loss": (
         "_homeless", "a power loss", change("recorded", {"offset": 1000}, record=TARGET), "1000, where the log has no copy"),
+    "a record that was kept from the broker": (
+        "_kept_back", "a crash", drop("sent", record=TARGET), "k1-3 was kept from the broker and not sent again.*: t/1 at 1"),
+    "requests of which nobody knows what they carried": (
+        "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "Produce", "1:3")),
+        "the wire saw 1 Produce requests of the producer, and says of none what it carried"),
+    "a result that was given to nobody": (
+        "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, and the wire"),
     "a record of nowhere": (
         "_nowhere", "a transaction", both(drop("stored", record=TARGET), change("recorded", {"partition": -1}, record=TARGET)),
         "k1-3 was acknowledged and is recorded, and the log has no copy of it"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from kafka import TopicPartition
 
 from harness.core.record import Record
 from harness.core.settings import SaveCursor
@@ -110,3 +111,71 @@ def test_what_declared_programs_write_beside_their_records_is_foreign(identity: 
     stored = run.history.of("stored", "offset", "record", "intact", "foreign")
     assert stored == [(0, "k-1", True, False), (1, None, False, identity is None)]
     assert run.history.of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
+
+
+class Reader:
+    """Stands in for a client: three partitions, of which the second has a copy that is no longer open, and one that still is."""
+
+    logs: ClassVar = {0: [0, 1], 1: [0, 1, 2], 2: []}
+    committed: ClassVar = {0: {0, 1}, 1: {0}, 2: set()}
+    stable: ClassVar = {0: 2, 1: 2, 2: 0}
+
+    def __init__(self, isolation: str) -> None:
+        self._all = isolation == "read_uncommitted"
+        self._given = False
+
+    def partitions_for_topic(self, _: str) -> set[int]:
+        """Say how many there are."""
+        return set(self.logs)
+
+    def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Say where they begin."""
+        return dict.fromkeys(partitions, 0)
+
+    def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Say where they end for this reader."""
+        return {p: len(self.logs[p.partition]) if self._all else self.stable[p.partition] for p in partitions}
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Begin anew."""
+        self._given, self._assigned = False, partitions
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """It begins at the beginning."""
+
+    def position(self, partition: TopicPartition) -> int:
+        """Say how far it is."""
+        return self.end_offsets([partition])[partition] if self._given else 0
+
+    def poll(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
+        """Give all there is at once."""
+        del timeout_ms
+        self._given = True
+        return {p: [self._record(p.partition, offset) for offset in self.logs[p.partition]
+                    if self._all or offset in self.committed[p.partition]] for p in self._assigned}  # fmt: skip
+
+    def _record(self, partition: int, offset: int) -> Any:
+        return SimpleNamespace(partition=partition, leader_epoch=0, offset=offset, key=b"k", value=b"v", headers=[])
+
+
+class Reading(Observer):
+    """An observer whose clients are these."""
+
+    def _reader(self, isolation: str) -> Any:
+        return Reader(isolation)
+
+    def _admin_client(self) -> Any:
+        places = {TopicPartition("t", 0): 2, TopicPartition("t", 1): -1, TopicPartition("u", 0): 7}
+        found = {place: SimpleNamespace(offset=offset) for place, offset in places.items()}
+        return SimpleNamespace(list_group_offsets=lambda _: {"g": found})
+
+
+def test_an_observer_says_what_there_is() -> None:
+    """Every partition, an empty one too; every copy, and whether a read-committed reader sees it; what is stable; positions."""
+    observer = Reading("nowhere", lambda: None)
+    log = observer.log("t")
+    assert log.ends == {0: LogEnds(0, 2, 2), 1: LogEnds(0, 2, 3), 2: LogEnds(0, 0, 0)}
+    assert [(found.partition, found.offset, found.visible) for found in log.copies] == [
+        (0, 0, True), (0, 1, True), (1, 0, True), (1, 1, False), (1, 2, False),
+    ]  # fmt: skip
+    assert observer.positions("g", "t") == {0: 2}

@@ -308,7 +308,7 @@ def only_after(story: Story) -> None:
 def only_before(story: Story) -> None:
     """Leave no load after the fault."""
     at = first(story, "rule")["t"]
-    without(story, lambda row: row["event"] in {"taken", "delivered", "sent"} and row["t"] >= at)
+    without(story, lambda row: row["event"] in {"taken", "delivered", "sent", "unsent"} and row["t"] >= at)
 
 
 def other_victim(story: Story) -> None:
