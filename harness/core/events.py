@@ -183,6 +183,8 @@ FLUSHED: Final = "flushed"
 DRAIN: Final = "drain"
 """``phase, stage, because``: phase is begun, completed or failed; ``stage`` is the one that stopped. ``at_once`` is true where
 nobody waited for the deadline: a program that cannot be started again, or that says itself that it goes no further."""
+HELD_BACK: Final = "held_back"
+"""``log, seconds``: for so long, at least, the last stable offset of a log was seen to stay behind its end during a drain."""
 EXPELLED: Final = "expelled"
 """``group, members, role``: dead members of a group were put out of it, as their session time-outs would have done."""
 FAILED: Final = "failed"

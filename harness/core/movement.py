@@ -27,12 +27,15 @@ class Movement:
     ``skipped``: visible records of the log that such a reader was not given although it was given later ones.
     ``moved_again_s``: seconds from the fault, or from the first death that it brought (what is held until then waits for the
     harness), until a record was delivered that was sent after that; null where none was.
+    ``held_back_s``: for how many seconds, at least, an open transaction kept a log's readers from what stands behind it; null
+    where none did for long.
     """
 
     inconsistent_offsets: int = 0
     backward_polls: int = 0
     skipped: int = 0
     moved_again_s: float | None = None
+    held_back_s: float | None = None
 
     def row(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -51,7 +54,8 @@ def movement_of(history: History) -> Movement:
         backward += sum(_goes_back(offsets))
         highest, lowest = max(offsets), min(offsets)
         skipped += sum(lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given)
-    return Movement(_inconsistent(history), backward, skipped, _moved_again(history))
+    held = max((float(event["seconds"]) for event in history.of(kinds.HELD_BACK)), default=None)
+    return Movement(_inconsistent(history), backward, skipped, _moved_again(history), held)
 
 
 class _Read(list[int]):

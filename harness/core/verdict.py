@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 SIGKILL = 9
 SIGTERM = 15
+DUPLICATE_SEQUENCE = 46
+"""What a broker answers to a batch that it has, and does not find among the last ones."""
 UNCLEAN = "unclean"
 """How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
 ENDED = 128 + SIGTERM
@@ -689,7 +691,38 @@ def _kept(plan: Plan, history: History, found: Account) -> str:
     elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:
         seen = sorted({*map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
         parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no sign of protection was seen for {plan.target}")
+    parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
     return "; ".join(parts)
+
+
+def _absorbed(history: History, found: Account) -> Iterator[str]:
+    """Say of what was doubled on its way, and is recorded once, who has absorbed that."""
+    copies = [e for e in history.of(kinds.STORED) if e["hop"] == "topic" and e["record"] is not None]
+    stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
+    taken = _taken(history, {e["topic"] for e in copies})
+    once = set(found.records.loc[found.records["recordings"] == 1, "record"])
+    by_broker = frozenset(record for record, times in taken.items() if times > 1 == stored[record] and record in once)
+    behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
+    if by_broker:
+        yield f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the producer is idempotent"
+    if behind:
+        yield f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key in the output, or lost there"
+
+
+def _taken(history: History, topics: set[str]) -> Counter[str]:
+    """How often a broker has said of each record that it has it, whether that was heard or not."""
+    asked = {(e["request"], e["record"]) for e in history.of(kinds.SENT) if e["topic"] in topics}
+    told = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["error"] in (0, DUPLICATE_SEQUENCE)}
+    return Counter(record for _, record in asked & told)
+
+
+def _held_back(history: History) -> Iterator[str]:
+    """Say which readers an open transaction has kept waiting."""
+    for event in history.of(kinds.HELD_BACK):
+        yield (
+            f"for {event['seconds']:.0f} s, at least, readers of {event['log']} with isolation.level=read_committed were given "
+            "nothing behind a transaction that was left open (transaction.timeout.ms ends it)"
+        )
 
 
 __all__ = ["Judgement", "Kind", "LastHop", "Proof", "Verdict", "judge", "merge", "unjudged", "verdict_of"]

@@ -76,3 +76,10 @@ def test_what_is_held_until_the_death_moves_from_the_death_on() -> None:
     moves = (other(6, kinds.SENT, record="b"), delivered(8, 1, "b"), *LOG)
     assert movement_of(History((fired, death, healed, *moves, end))).moved_again_s == 4
     assert movement_of(History((fired, healed, *moves, end))).moved_again_s == 6
+
+
+def test_how_long_readers_were_held_back_is_the_longest_that_was_seen() -> None:
+    """Of all logs; where no transaction was left open for long, nobody was."""
+    held = [other(t, kinds.HELD_BACK, log="in/0", seconds=t) for t in (4, 61, 8)]
+    assert movement_of(History((*held, *LOG))).held_back_s == 61.0
+    assert movement_of(History(LOG)).held_back_s is None

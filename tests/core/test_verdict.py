@@ -23,6 +23,7 @@ from tests.core.runs import (
     RECORDS,
     TARGET,
     about,
+    append,
     before,
     drain,
     duplicate,
@@ -160,6 +161,38 @@ def test_a_phantom_is_shown() -> None:
     check(Kind.BROKEN, "1 phantom, which", judged(story, **ANYTHING).verdict)
     row["text"] = "TOTAL 48\n"
     check(Kind.BROKEN, r"1 phantom, as 'TOTAL 48\\n', which", judged(story, **ANYTHING).verdict)
+
+
+def test_who_has_absorbed_a_duplicate_is_told() -> None:
+    """The broker, which took a batch twice and holds it once; or somebody behind the log, of two copies. Only of a foreigner."""
+    sent = {"record": TARGET, "topic": first(run(), "stored")["topic"], "partition": 0}
+    free: Changes = {"sign": None, **ANYTHING}
+    story = run()
+    for request, reached in (("8:1", False), ("8:2", True)):
+        story.tell("sent", "wire", **sent, request=request, transactional=False, transactional_id=None, attempt=None)
+        story.tell("produce_answer", "wire", record=TARGET, request=request, error=0, offset=-1, reached=reached)
+    broker = f"{TARGET} sent twice and stored once: absorbed by the broker"
+    assert broker in judged(story, **free).verdict.reason
+    assert broker not in judged(story).verdict.reason
+    story.events[-1]["error"] = 45
+    assert "absorbed" not in judged(story, **free).verdict.reason, "it was refused"
+    story = run()
+    append(story, RECORDS[4], place(RECORDS[4])[0], attempt="producer-2.90.1")
+    found = judged(story, **free)
+    assert found.account.counts["duplicated"] == 0
+    assert f"{RECORDS[4]} stored twice and recorded once: absorbed by the reader or a key" in found.verdict.reason
+
+
+def test_readers_that_were_held_back_are_told() -> None:
+    """By a transaction that nobody ended: the promise is kept, and a minute late."""
+    story = run()
+    held = story.tell("held_back", "runner", log="in/0", seconds=61.2)
+    before(story, first(story, "drain", phase="completed"), held)
+    check(
+        Kind.KEPT,
+        "; for 61 s, at least, readers of in/0 with isolation.level=read_committed were given nothing",
+        judged(story).verdict,
+    )
 
 
 def test_rows_without_an_id_are_told() -> None:

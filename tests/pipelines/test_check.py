@@ -15,6 +15,7 @@ from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
 from harness.saved import HISTORY
+from harness.systems.declared.run import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path
         result.verdict.reason for result in found.values()
     ]
     assert not found["ack-lost"].judgement.account.duplicated
+    assert "sent twice and stored once: absorbed by the broker" in found["ack-lost"].verdict.reason
     crashed = found["producer-crash-before-ack"]
     assert crashed.judgement.account.duplicated == {crashed.plan.target}
 
@@ -387,3 +389,17 @@ def test_one_process_of_several_that_ends_without_a_fault_proves_nothing(system:
     assert "it cannot go on: consumer: the consumer has lost one of its processes: " in found.verdict.reason
     assert "it last said: no licence for more" in found.verdict.reason
     assert any(e["phase"] == "gone" for e in read_history(found.directory / HISTORY).of("node"))
+
+
+@pytest.mark.rest
+def test_readers_behind_a_dangling_transaction_are_told_of(system: DeclaredSystem, tmp_path: Path) -> None:
+    """A producer whose transactional id is new with each life leaves its transaction to the time-out: kept, and late."""
+    shutil.copytree(EXAMPLES / "exactly-once", tmp_path, dirs_exist_ok=True)
+    text = (tmp_path / "producer.py").read_text(encoding="utf-8")
+    new = '"transactional.id": f"orders-{os.getpid()}", "transaction.timeout.ms": 8000'
+    (tmp_path / "producer.py").write_text(text.replace('"transactional.id": "orders"', new), encoding="utf-8")
+    point = "transaction-crash-before-commit"
+    found = check(system, tmp_path / "reports", tmp_path / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert "readers of orders/" in found.verdict.reason
+    assert (found.judgement.movement.held_back_s or 0) > HELD_BACK_S

@@ -89,6 +89,22 @@ def test_what_was_deleted_from_a_topic_was_seen_there() -> None:
     assert [(line["record"], line["offset"]) for line in told.lines] == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
 
 
+def test_who_holds_readers_back_for_long_is_written_down() -> None:
+    """From when it was first seen until it is over; a transaction that is under way is nothing to tell."""
+    ends = {0: LogEnds(0, 3, 4)}
+    run = run_of("orders", held_back=(None, 0.0))
+    run.deployed = SimpleNamespace(observer=SimpleNamespace(ends=lambda _: ends))  # type: ignore[assignment]
+    told: Any = run.history
+    for began_s, lines in ((1, []), (61.5, [("orders/0", 61.5)])):
+        ends[0] = LogEnds(0, 3, 4)
+        assert run.log_trouble() == "orders/0: last stable offset 3, high watermark 4"
+        run._held_back = "orders/0", time.monotonic() - began_s
+        assert run.log_trouble() is not None
+        ends[0] = LogEnds(0, 4, 4)
+        assert run.log_trouble() is None
+        assert [(line["log"], line["seconds"]) for line in told.lines] == lines
+
+
 def copy_of(offset: int, value: str) -> LogCopy:
     """Return a copy in a log."""
     return LogCopy(0, 0, offset, None, value.encode(), None, None, visible=True)

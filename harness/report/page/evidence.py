@@ -107,6 +107,10 @@ def beside(movement: Movement) -> list[str]:
     told = []
     if movement.moved_again_s is not None:
         told.append(f"moved again: a record sent after the fault was delivered {movement.moved_again_s:.3f} s after it")
+    if movement.held_back_s is not None:
+        told.append(
+            f"held back: an open transaction kept readers (read_committed) from what is behind it for {movement.held_back_s:g} s"
+        )
     named = (("inconsistent offsets", movement.inconsistent_offsets), ("backward polls", movement.backward_polls),
              ("records skipped", movement.skipped))  # fmt: skip
     if any(count for _, count in named):

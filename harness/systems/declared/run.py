@@ -79,6 +79,8 @@ IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
 
+HELD_BACK_S = 3.0
+"""A reader that an open transaction holds back for longer is told of."""
 MOST_SHOWN = 120
 """Characters of a row, or of a record, that are shown."""
 
@@ -259,6 +261,8 @@ class DeclaredRun:
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._attributed = 0
+        self._held_back: tuple[str | None, float] = None, time.monotonic()
+        """The log whose readers an open transaction holds back, and since when."""
         self._owners: dict[int, int] = {}
         """Which process each connection belongs to."""
         self._written: tuple[Any, float] = None, time.monotonic()
@@ -335,6 +339,7 @@ class DeclaredRun:
         How far it has got is asked first, then what is there, and the log last: where something still moves, what is past a
         position is found behind it, and what is in the output is in the log.
         """
+        self._hold_back(None)
         self._observe_positions()
         output = self._pipeline.output
         results = self.deployed.observer.log(output.topic) if output.kind is OutputKind.TOPIC else None
@@ -431,12 +436,23 @@ class DeclaredRun:
             )
 
     def log_trouble(self) -> str | None:
-        """Which partition has an open transaction, or ``None``."""
+        """Which partition has an open transaction, or ``None``; how long one has had it is written down where that is long."""
         for topic in self._pipeline.topics:
             for partition, ends in self.deployed.observer.ends(topic).items():
                 if ends.stable != ends.end:
+                    self._hold_back(f"{topic}/{partition}")
                     return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+        self._hold_back(None)
         return None
+
+    def _hold_back(self, log: str | None) -> None:
+        """Note that readers of a log are held back by an open transaction; or that none are."""
+        name, since = self._held_back
+        if log == name:
+            return
+        if name is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
+            self.history.write(kinds.HELD_BACK, log=name, seconds=round(seconds, 1))
+        self._held_back = log, time.monotonic()
 
     def _position_trouble(self) -> str | None:
         if not self._keeps_position():
