@@ -168,6 +168,19 @@ def _not_given(told: _Told) -> str | None:
     return None if found is None else f"{found} is recorded, and the wire says that no answer with it has reached a reader"
 
 
+def _saved_unasked(told: _Told) -> str | None:
+    """A saved position that nobody has asked for but in requests that the wire kept from the broker."""
+    mine = {topic for hop, topic, _ in told.logs if hop == Hop.TOPIC}
+    asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in mine]
+    kept = {(e["partition"], e["offset"]) for e in asked if e.get("reached") is False}
+    kept -= {(e["partition"], e["offset"]) for e in asked if e.get("reached") is not False}
+    for saved in told.history.of(kinds.POSITION):
+        if saved.get("where") == "group" and (saved["partition"], saved["offset"]) in kept:
+            at = f"{saved['offset']} of partition {saved['partition']}"
+            return f"the position {at} is saved, and the wire says that no request to save it has reached the broker"
+    return None
+
+
 def _nowhere(told: _Told) -> str | None:
     """A record that is in the sink and was acknowledged, and that no log has."""
     if told.plan.forgets:
@@ -348,5 +361,5 @@ _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _stranger, _other_plan, _no_source, _copied_twice, _homeless, _nowhere, _ahead,
 )  # fmt: skip
 _SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
-    _kept_back, _speechless, _not_given, _unread, _outside, _gaps, _other_results, _open,
+    _kept_back, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,
 )  # fmt: skip

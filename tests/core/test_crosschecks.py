@@ -18,7 +18,7 @@ from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Kind, judge
-from tests.core.histories import RESULTS, Story
+from tests.core.histories import RESULTS, TOPIC, Story
 from tests.core.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.core.runs import (
     COUNT,
@@ -210,6 +210,10 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
         "the wire saw 1 Produce requests of the producer, and says of none what it carried"),
     "a result that was given to nobody": (
         "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, and the wire"),
+    "a position that was kept from the broker": (
+        "_saved_unasked", "a crash",
+        lambda s: s.tell("committed", "wire", topic=TOPIC, partition=1, offset=3, request="2:9", reached=False),
+        "the position 3 of partition 1 is saved, and the wire says that no request to save it"),
     "a record of nowhere": (
         "_nowhere", "a transaction", both(drop("stored", record=TARGET), change("recorded", {"partition": -1}, record=TARGET)),
         "k1-3 was acknowledged and is recorded, and the log has no copy of it"),
