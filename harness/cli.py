@@ -147,6 +147,7 @@ def check(
     *,
     only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 where a cell shows no effect of its fault.")] = False,
     seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
     attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that is up already (see README).")] = None,
     attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
@@ -195,6 +196,9 @@ def check(
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
     _warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
+    if strict and code is ExitCode.KEPT and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect]):
+        _complain(f"--strict: no effect was seen of {', '.join(unseen)}")
+        code = ExitCode.VOID
     raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
 
 

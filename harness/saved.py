@@ -169,6 +169,7 @@ class CellResult:
             "verdict": str(verdict.kind),
             "label": verdict.label,
             "green": verdict.green,
+            "effect": verdict.effect,
             "reason": verdict.reason,
             "because": plan.because,
             "lost_ids": sorted(self.judgement.account.lost)[:200],

@@ -64,7 +64,8 @@ class Verdict:
     """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted.
 
     ``stops``: what the control must be convicted of is that it is stuck, not that it is broken. ``by_fault``: false where a
-    promise is broken in a run that proves nothing of its fault.
+    promise is broken in a run that proves nothing of its fault. ``effect``: false where a fault that anything was permitted of
+    left no trace on its target: the promise was kept, and nobody saw what it was kept against.
     """
 
     kind: Kind
@@ -74,6 +75,7 @@ class Verdict:
     fired: int = 0
     stops: bool = False
     by_fault: bool = True
+    effect: bool = True
 
     @property
     def green(self) -> bool:
@@ -167,7 +169,8 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
                 reason = f"{reason}; {slow}"
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
-    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands)
+    effect = not _anything_goes(plan) or bool(_effects(plan, history, found))
+    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands, effect=effect)
 
 
 def _astray(reason: str, objection: str | None) -> str:
@@ -689,10 +692,16 @@ def _kept(plan: Plan, history: History, found: Account) -> str:
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
     elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:
-        seen = sorted({*map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
-        parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no sign of protection was seen for {plan.target}")
+        seen = _effects(plan, history, found)
+        parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
     return "; ".join(parts)
+
+
+def _effects(plan: Plan, history: History, found: Account) -> list[str]:
+    """Return what shows that the fault has met its target, where nothing was predicted of it."""
+    harm = [name for name, ids in (("lost", found.lost), ("duplicated", found.duplicated)) if plan.target in ids]
+    return sorted({*harm, *map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:

@@ -83,6 +83,8 @@ class Summary:
     simulated: bool
     untried: int = 0
     """Stages of a declared pipeline that no cell kills."""
+    no_effect: int = 0
+    """How many of ``kept`` show no trace of their fault on its target."""
 
     @property
     def green(self) -> bool:
@@ -106,7 +108,8 @@ class Summary:
         controls = f"{counted(self.convicted, 'control')} convicted"
         if self.not_convicted:
             controls += f" and {self.not_convicted} not"
-        parts = (f"{self.kept} kept", f"{self.broken} broken", controls, f"{self.void} void", f"{self.stuck} stuck")
+        kept = f"{self.kept} kept" + (f" ({self.no_effect} with no effect seen)" if self.no_effect else "")
+        parts = (kept, f"{self.broken} broken", controls, f"{self.void} void", f"{self.stuck} stuck")
         runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
         words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
         if self.untried:
@@ -146,6 +149,7 @@ def summarise(run: SavedRun) -> Summary:
         partial=not run.whole or sorted(ran) != sorted(run.info.planned),
         interrupted=run.info.interrupted,
         untried=len(run.info.untried),
+        no_effect=sum(not result.verdict.effect for result in run.results),
         simulated=any(result.plan.system in SIMULATED for result in run.results),
     )
 

@@ -207,15 +207,19 @@ def test_rows_without_an_id_are_told() -> None:
 def test_where_nothing_is_predicted_the_protection_is_told() -> None:
     """What was seen of it, or that nothing was; not without a fault, nor where the target itself shows what came of it."""
     story = run()
-    assert judged(story, sign=None, **ANYTHING).verdict.reason.endswith(f"; {TARGET}: sent-again, taken-again")
+    seen = judged(story, sign=None, **ANYTHING).verdict
+    assert seen.reason.endswith(f"; {TARGET}: sent-again, taken-again")
+    assert seen.effect
     without(story, lambda row: row["event"] == "unsent")
     first_taken = first(story, "taken", record=TARGET)
     without(story, lambda row: row is first_taken)
     found = judged(story, sign=None, **ANYTHING).verdict
     assert found.kind is Kind.KEPT
-    assert found.reason.endswith(f"; no sign of protection was seen for {TARGET}")
+    assert found.reason.endswith(f"; no effect was seen on {TARGET}")
+    assert not found.effect
     quiet = judged(story, sign=None, evidence=Evidence("none"), **ANYTHING).verdict
-    assert "protection" not in quiet.reason
+    assert quiet.effect
+    assert "effect" not in quiet.reason
 
 
 @pytest.mark.parametrize(("owner", "kind"), [(101, Kind.KEPT), (102, Kind.VOID)])

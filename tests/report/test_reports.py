@@ -122,6 +122,14 @@ def test_a_partial_run_is_never_green() -> None:
         assert "PARTIAL" in RENDERERS["junit"].render(run)
 
 
+def test_who_was_kept_and_shows_no_effect_is_counted() -> None:
+    """It is green, and the summary says how many of the kept there are of it."""
+    summary = summarise(run_of(result(NONE, EOS, KEPT), result(NONE, EOS, replace(KEPT, effect=False), seed=2)))
+    assert summary.exit_code == ExitCode.KEPT
+    assert summary.sentence.startswith("2 kept (1 with no effect seen), 0 broken")
+    assert summary.row()["no_effect"] == 1
+
+
 def test_a_stage_that_nobody_kills_is_not_tried() -> None:
     """Everything that was run was kept, and yet nobody knows: it is counted, said among what was not tested, and not green."""
     said = "The consumer is not tried: no failure point kills it."
