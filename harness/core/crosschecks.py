@@ -28,6 +28,8 @@ Log = tuple[str, int]
 """Topic and partition."""
 INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
 """Requests that may end a transaction, and those that carry records, as frames are called."""
+KEPT_BACK = frozenset({"dropped", "discarded"})
+"""What the wire says of a frame that has not gone on."""
 MS = 1_000_000
 
 
@@ -148,6 +150,16 @@ def _kept_back(told: _Told) -> str | None:
         return None
     where = f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
     return f"{arrived['record']} was kept from the broker and not sent again, and the log has it: {where}"
+
+
+def _both_ways(told: _Told) -> str | None:
+    """A request that a rule kept from the broker, and that is said to have gone there."""
+    kept = {
+        f"{e['conn']}:{e['corr']}" for e in told.history.of(kinds.RULE)
+        if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
+    }  # fmt: skip
+    sent = next((e for e in told.history.of(kinds.SENT) if e["request"] in kept), None)
+    return None if sent is None else f"the wire says of {sent['record']} that its request was dropped, and that it was sent"
 
 
 def _speechless(told: _Told) -> str | None:
@@ -361,5 +373,5 @@ _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
     _stranger, _other_plan, _no_source, _copied_twice, _homeless, _nowhere, _ahead,
 )  # fmt: skip
 _SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
-    _kept_back, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,
+    _kept_back, _both_ways, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,
 )  # fmt: skip

@@ -205,6 +205,11 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
         "_homeless", "a power loss", change("recorded", {"offset": 1000}, record=TARGET), "1000, where the log has no copy"),
     "a record that was kept from the broker": (
         "_kept_back", "a crash", drop("sent", record=TARGET), "k1-3 was kept from the broker and not sent again.*: t/1 at 1"),
+    "a request that was dropped and sent": (
+        "_both_ways", "a crash",
+        both(change("sent", {"request": "2:3"}, record=TARGET),
+             lambda s: s.tell("rule", "wire", rule="hold", phase="discarded", conn=2, corr=3, dir="request")),
+        "the wire says of k1-3 that its request was dropped, and that it was sent"),
     "requests of which nobody knows what they carried": (
         "_speechless", "a crash", both(drop("sent"), drop("unsent"), lambda s: frame(s, "Produce", "1:3")),
         "the wire saw 1 Produce requests of the producer, and says of none what it carried"),
