@@ -1,0 +1,142 @@
+"""What stands between the programs and the broker, broken. It runs in a process of its own: see ``site/sitecustomize.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.core import events as kinds
+from harness.wire import frames
+from harness.wire.cell import WireCell
+from harness.wire.connection import Lane
+from harness.wire.delivery import deliver
+from harness.wire.rules import Action, After, Direction
+from harness.wire.wire import Wire
+from tests.mutations import cell, mutation
+
+if TYPE_CHECKING:
+    from harness.wire.cell import Frame
+    from harness.wire.messages import Resolved
+    from harness.wire.rules import ArmedRule
+    from harness.wire.wire import Hold
+
+
+ON = "tests/wire/test_rules_on_the_wire.py::test_{}"
+IN = "tests/wire/test_contents.py::test_{}"
+
+
+@mutation(
+    {
+        ON.format("a_dropped_request_never_arrives_and_the_connection_ends[drop]"): "at the broker",
+        cell("request-lost/at-most-once"): "was kept from the broker and not sent again, and the log has it",
+        cell("delivery-lost/at-least-once"): "no answer with it has reached a reader",
+    }
+)
+def what_is_dropped_goes_on() -> None:
+    """What a rule drops is forwarded all the same, before the connection is cut; and said to be dropped."""
+    right = Lane._act
+
+    async def act(self: Lane, frame: Frame, cell: WireCell, armed: ArmedRule) -> bool:
+        drops = armed.rule.action in (Action.DROP, Action.CUT) and armed.rule.after is not After.BLACK_HOLE
+        if drops:
+            await self._pass(frames.LENGTH_BYTES + frame.size)
+        return await right(self, frame, cell, armed)
+
+    Lane._act = act  # type: ignore[method-assign]
+
+
+class _Mute:
+    """Takes what is to be written of a cell, and does not write it."""
+
+    def settle(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
+
+    def __init__(self, cell: WireCell) -> None:
+        self.tracker = cell.tracker
+
+    def write(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
+
+
+@mutation({ON.format("a_discarded_request_never_arrived"): r"== \[\]", cell("commit-lost/exactly-once"): "no absorbed for"})
+def what_is_discarded_arrives() -> None:
+    """A held request that is to be discarded is sent to the broker; and said to be discarded."""
+    right = Wire._discard
+
+    async def discard(self: Wire, hold: Hold, because: str | None) -> Resolved:
+        if hold.frame.direction is Direction.REQUEST and hold.frame.payload is not None:
+            await deliver(hold.conn.route, hold.frame, _Mute(hold.cell), 5.0)  # type: ignore[arg-type]
+        return await right(self, hold, because)
+
+    Wire._discard = discard  # type: ignore[method-assign]
+
+
+@mutation({ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert False"})
+def what_is_held_goes_on() -> None:
+    """A frame that is held is forwarded at once, and said to be held: its kill is a race."""
+    right = Wire.hold
+
+    def hold(self: Wire, *words: Any) -> Hold:
+        made = right(self, *words)
+        made.decided.set()
+        return made
+
+    Wire.hold = hold  # type: ignore[method-assign]
+
+
+def silent_about(*silent: str) -> None:
+    """Let the wire write no line of these kinds."""
+    right = WireCell.write
+
+    def write(self: WireCell, kind: str, **fields: object) -> None:
+        if kind not in silent:
+            right(self, kind, **fields)
+
+    WireCell.write = write  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        IN.format("a_lost_request_was_never_sent"): r"assert \[\('unsent', 'a-2'\)",
+        cell("none/at-least-once"): "says of none what it carried",
+        cell("request-lost/at-least-once"): "was kept from the broker",
+    }
+)
+def says_nothing_of_what_is_sent() -> None:
+    """No request is seen to carry any record."""
+    silent_about(kinds.SENT)
+
+
+@mutation(
+    {
+        ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert \[\] == \['armed'",
+        cell("request-lost/at-most-once"): "no rule was hit",
+    }
+)
+def says_nothing_of_hits() -> None:
+    """No rule is said to have been hit."""
+    silent_about(kinds.RULE)
+
+
+@mutation(
+    {IN.format("a_lost_request_was_never_sent"): "EOFError", cell("request-lost/at-most-once"): "another record than its target"}
+)
+def hits_the_next_record() -> None:
+    """A rule for one record acts on the first frame that carries another."""
+    from harness.wire.rules import ArmedRule  # noqa: PLC0415 - what is broken
+
+    def takes(self: ArmedRule, subject: Any) -> bool:
+        return self.rule.record is None or bool(subject.records - {self.rule.record})
+
+    ArmedRule.takes = takes  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        IN.format("a_lost_request_was_never_sent"): r"\('sent', 'a-2'\)",
+        cell("request-lost/at-most-once"): "that its request was dropped, and that it was sent",
+    }
+)
+def all_has_arrived() -> None:
+    """Whatever was dropped, discarded or cut is said to have reached its destination."""
+    right = WireCell.settle
+    WireCell.settle = lambda self, frame, *, reached: right(self, frame, reached=True)  # type: ignore[method-assign,misc]  # noqa: ARG005
