@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.core.cell import Load
+    from harness.core.writes import Point
     from harness.faults.strike import Blow
     from harness.toxiproxy import Toxic
     from harness.wire.messages import Traffic
@@ -43,6 +44,15 @@ class InProgram:
 
 
 Trigger: TypeAlias = OnWire | InProgram
+
+
+@dataclass(frozen=True, slots=True)
+class AtWrite:
+    """A trigger at a durable write of a stage: a thread gets to ``point``, counted from when ``since`` has fired."""
+
+    role: Role
+    point: Point
+    since: OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +120,13 @@ class Bench(Protocol):
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target; ``action``: kill, pause or hold (the program stands still, its client does not)."""
 
+    def arm_write(self, trigger: AtWrite) -> None:
+        """Arm what the durable writes count from; they are counted, and one is held, when that has fired."""
+
     def let_go(self, trigger: InProgram) -> None:
         """Let a program go on that is held at a failpoint."""
 
-    def await_fired(self, trigger: Trigger) -> Fired:
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait (bounded) until the trigger fires. Raises NotFiredError where it does not."""
 
     def resolve(self, hold: str | None, how: How) -> bool:
@@ -234,4 +247,4 @@ class Bench(Protocol):
         """Wait until a program was told that the fate of the target is not known."""
 
 
-__all__ = ["Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]
+__all__ = ["AtWrite", "Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]

@@ -10,9 +10,11 @@ from harness.core.history import HistoryError, read_history
 from harness.core.scenario import NotApplicable
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.verdict import Kind
-from harness.pipelines.cells import NO_FAULT, cells_of, failure_points
+from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import DeclarationError, nearest
 from harness.pipelines.fixes import fix_of
+from harness.pipelines.writes import UNWATCHED, Written
+from harness.report.page.evidence import told_write
 from harness.report.record import record_text
 from harness.report.summary import counted
 from harness.runner import RunPlan, run
@@ -40,13 +42,15 @@ _PLUMBING = frozenset({"ApiVersions", "Metadata"})
 class Seen:
     """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
 
-    ``processes``: which of its processes own those connections that were still open when the kernel was asked.
+    ``processes``: which of its processes own those connections that were still open when the kernel was asked. ``written``: what
+    the kernel's tracer saw of it.
     """
 
     clients: tuple[str, ...]
     connections: int
     requests: Mapping[str, int]
     processes: tuple[Owner, ...] = ()
+    written: Written = UNWATCHED
 
     @property
     def fetching(self) -> int:
@@ -90,14 +94,16 @@ class Check:
         Raises DeclarationError for an unknown name, and where records cannot be told apart.
         """
         fetching = {role: one.fetching for role, one in seen.items()} if seen else None
+        written = {role: one.written for role, one in seen.items()} if seen else None
         points = failure_points(
-            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, attached=self.system.attached
+            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, written, attached=self.system.attached
         )
         names = [point.id for point in points]
         for name in only:
             if name not in names:
                 raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
-        cells = cells_of(self.pipeline, [point for point in points if not only or point.id in only], seed=self.seed)
+        asked = [point for point in points if point.id in only or (not only and not left_over(self.pipeline, point))]
+        cells = cells_of(self.pipeline, asked, seed=self.seed)
         for cell in cells:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
@@ -129,12 +135,14 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
         return {}
     frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
     owners = list(history.of(kinds.OWNER))
+    written = {e["role"]: Written(e["made"], e["records"], e["because"]) for e in history.of(kinds.WRITES)}
     return {
         role: Seen(
             tuple(sorted({e["client"] for e in frames if e["role"] == role})),
             len({e["conn"] for e in frames if e["role"] == role}),
             _counted(e["api"] for e in frames if e["role"] == role),
             tuple(_processes([e for e in owners if e["role"] == role], frames)),
+            written.get(role, UNWATCHED),
         )
         for role in sorted({e["role"] for e in frames})
     }
@@ -173,6 +181,8 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
         for owner in one.processes if len(one.processes) > 1 else ():
             yield f"    {owner.pid} ({owner.command}): {counted(owner.connections, 'connection')}; {_asked(owner.requests)}"
+        if one.written.made:
+            yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
@@ -216,5 +226,6 @@ def advice(result: CellResult) -> Iterator[str]:
         first = broken.sort_values("position")["record"].iloc[0]
         yield f"the path of {first}:"
         yield from record_text([result], first).splitlines()[1:]
+    yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
     if fix := fix_of(result):
         yield f"what would mend it: {fix}"

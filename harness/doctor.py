@@ -14,6 +14,7 @@ import psutil
 
 from harness.interfaces import EnvironmentFailure
 from harness.runtimes.ports import PortLease
+from harness.runtimes.process.durable import why_no_tracing
 from harness.setup.archive import find_archive
 from harness.setup.cache import cache_root
 from harness.setup.jars import check_jars, read_jar_set
@@ -46,10 +47,10 @@ class Finding:
 
 
 def diagnose() -> list[Finding]:
-    """Look at everything (about a second: every jar's sha256 is compared)."""
+    """Look at everything (about a second: every jar's sha256 is compared, and a program is held)."""
     checks: tuple[Callable[[], Finding], ...] = (
-        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _disk, _memory, _ports, _open_files,
-        _engine,
+        _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _tracing, _disk, _memory, _ports,
+        _open_files, _engine,
     )  # fmt: skip
     return [_safely(check) for check in checks]
 
@@ -147,6 +148,12 @@ def _postgres() -> Finding:
         return Finding("postgres", ok=True, detail=f"{why_no_postgres()} (optional: cells that need one do not apply)")
     user = f", run as {found.user}" if found.user else ""
     return Finding("postgres", ok=True, detail=f"PostgreSQL {found.version} at {found.programs}{user}")
+
+
+def _tracing() -> Finding:
+    why = why_no_tracing()
+    detail = f"{why} (optional: points at durable writes do not apply)" if why else "strace holds a program at its durable writes"
+    return Finding("tracing", ok=True, detail=detail)
 
 
 def _disk() -> Finding:

@@ -150,9 +150,13 @@ command``; ``how`` is by what it belongs to it (see ``runtimes/process/members.p
 OWNER: Final = "owner"
 """``conn, role, pid, command``: which process of a stage a connection belongs to, as the kernel says."""
 DURABLE: Final = "durable"
-"""``role, incarnation, side, call, occurrence, number, files, thread, result, made, at``: a thread of a stage is held on one
-``side`` (before or after) of a durable write: its ``occurrence``-th such call, the ``number``-th of the stage. ``made``: how many
-of each call had begun before. ``result``: what the kernel said, of one that is done. ``at``: wall ns, as the tracer has it."""
+"""``role, incarnation, side, call, occurrence, number, files, thread, pid, result, made, at``: a thread of a stage (of process
+``pid``) is held on one ``side`` (before or after) of a durable write: its ``occurrence``-th such call since it is traced, the
+``number``-th of the stage. ``made``: how many of each call had begun before. ``result``: what the kernel said, of one that is
+done. ``at``: wall ns, as the tracer has it."""
+WRITES: Final = "writes"
+"""``role, made, records, because``: what a stage wrote durably in a run without a fault, since the target was given to it, of
+``records`` that were to come: how often each of its threads ``made`` each call. ``because``: why nobody could look, or null."""
 STRANGER: Final = "stranger"
 """``conn, role, pid, command``: a connection on a stage's route that no process of the stage holds; who does (pid 0: somebody
 who is not to be seen). Voids the cell: what it takes or gives is nothing that the stage did."""

@@ -53,9 +53,9 @@ BROKERS = PARTS | {Role.BROKER}
 class Evidence:
     """What the history must show for the fault to have fired as declared.
 
-    ``trigger``: ``rule`` (the wire), ``failpoint`` (a program) or ``none`` (there is no fault). ``killed`` and
-    ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is false
-    for faults that are not placed at the target record. ``network`` says what the network must have done, and to whom.
+    ``trigger``: ``rule`` (the wire), ``failpoint`` (a program), ``durable`` (the kernel's tracer) or ``none`` (no fault).
+    ``killed`` and ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is
+    false for faults that are not placed at the target record. ``network`` says what the network must have done, and to whom.
     """
 
     trigger: str
@@ -69,7 +69,9 @@ class Evidence:
     at_target: bool = True
     network: NetworkEvidence | None = None
     approached: bool = False
-    """The rule was armed when a program had the target in hand at a failpoint: the frame itself names no record."""
+    """The trigger names no record: it counts from when a program had the target in hand at a failpoint, or was given it."""
+    write: str = ""
+    """The :class:`~harness.core.writes.Point` at which a thread must have been held, as text."""
     moved: bool = False
     """The target's partition has another leader at the end than when the fault was applied."""
     elected: bool = False

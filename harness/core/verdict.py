@@ -42,6 +42,8 @@ DUPLICATE_SEQUENCE = 46
 """What a broker answers to a batch that it has, and does not find among the last ones."""
 UNCLEAN = "unclean"
 """How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
+TRIGGERS = {kinds.RULE: "rule", kinds.FAILPOINT: "failpoint", kinds.DURABLE: "durable write"}
+"""What can hit a fault's trigger, by its kind of event, in words."""
 ENDED = 128 + SIGTERM
 """The exit status of a JVM that was asked to end, and did."""
 
@@ -187,8 +189,8 @@ class Proof:
         self._found = found
         self.waiting = found.left - {plan.target}
         """What was offered to the pipeline, beside the target, and waits in it at the end."""
-        self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT)
-                     if e["event"] == kinds.FAILPOINT or e.get("phase") == "hit"]  # fmt: skip
+        self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT, kinds.DURABLE)
+                     if e["event"] != kinds.RULE or e.get("phase") == "hit"]  # fmt: skip
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
         own = [e for e in self.hits if e.get("rule", "fault") == "fault"]
         self.fired_at: int | None = min(e["t"] for e in (fired, *(own or self.hits))) if fired else None
@@ -375,24 +377,44 @@ class Proof:
             return None
         if self.fired_at is None:
             return "the fault did not fire"
-        kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT}[evidence.trigger]
+        kind = {"rule": kinds.RULE, "failpoint": kinds.FAILPOINT, "durable": kinds.DURABLE}[evidence.trigger]
         hits = [e for e in self.hits if e["event"] == kind]
         if not hits:
-            return f"the fault is said to have fired, but no {evidence.trigger} was hit"
+            return f"the fault is said to have fired, but no {TRIGGERS[kind]} was hit"
         if evidence.at_target and not any(_names(hit, self.plan.target) for hit in (self.hits if evidence.approached else hits)):
             return f"the fault fired at another record than its target {self.plan.target}"
+        return self._hit_otherwise(hits)
+
+    def _hit_otherwise(self, hits: list[Event]) -> str | None:
+        """Say how the trigger was hit at another durable write, or too often."""
+        if other := self._at_another_write(hits):
+            return other
         for kind, most in self._most_hits().items():
             if (count := sum(e["event"] == kind for e in self.hits)) > most:
-                return f"the {kind} was to be hit at most {most} times, and was hit {count} times"
+                return f"the {TRIGGERS[kind]} was to be hit at most {most} times, and was hit {count} times"
+        return None
+
+    def _at_another_write(self, hits: list[Event]) -> str | None:
+        """Say who was held at another durable write than was armed, or is another stage than was to die of it."""
+        need = self.plan.evidence
+        for hit in hits:
+            if hit["event"] == kinds.DURABLE and (_write(hit) != need.write or hit.get("role") not in need.killed):
+                return f"the {hit.get('role')} was held {_write(hit)}, and not the {need.killed[0]} {need.write}"
         return None
 
     def _most_hits(self) -> dict[str, int]:
-        """How often each kind of trigger may be hit: a failpoint once, rules as often as they were armed for (no limit: ever)."""
+        """How often each kind of trigger may be hit: a failpoint or a write once, rules as often as they were armed for.
+
+        (No limit: ever.)
+        """
         limits = [e.get("limit", 1) for e in self.history.of(kinds.RULE) if e.get("phase") == "armed"]
         rules = len(self.hits) if None in limits else sum(limits)
-        evidence = self.plan.evidence
-        by_rule = evidence.trigger == "rule"
-        return {kinds.RULE: max(rules, int(by_rule)), kinds.FAILPOINT: int(evidence.approached or not by_rule)}
+        evidence, trigger = self.plan.evidence, self.plan.evidence.trigger
+        failpoints = trigger == "failpoint" or (trigger == "rule" and evidence.approached)
+        return {
+            kinds.RULE: max(rules, int(trigger == "rule")), kinds.FAILPOINT: int(failpoints),
+            kinds.DURABLE: int(trigger == "durable"),
+        }  # fmt: skip
 
     def _victims(self) -> str | None:
         if self.fired_at is None:
@@ -454,9 +476,9 @@ class Proof:
         return None
 
     def _hit_process(self) -> tuple[str, str, int | None] | None:
-        """Role, node and (of a failpoint) process id of what hit the trigger; ``None`` where the history does not say."""
+        """Role, node and (of a failpoint, or a write) process id of what hit the trigger; ``None`` where nobody says."""
         name = next((e.get("node") for e in self.history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-        pid = next((e.get("pid") for e in self.hits if e["event"] == kinds.FAILPOINT), None)
+        pid = next((e.get("pid") for e in self.hits if e["event"] != kinds.RULE), None)
         lives = [e for e in self.history.of(kinds.NODE) if e.get("node") == name]
         pid = next((e.get("of") for e in lives if e.get("phase") == "joined" and e.get("pid") == pid), pid)
         if pid is None and any(e.get("of") is not None and e.get("phase") in ("exited", "paused") for e in lives):
@@ -540,6 +562,11 @@ class Proof:
 def _ended_in_order(event: Event) -> bool:
     """Whether a server ended because it was told to, by itself."""
     return event.get("asked") is True and (event.get("status") == ENDED or event.get("signal") == SIGTERM)
+
+
+def _write(event: Event) -> str:
+    """The durable write at which a thread was held, as :class:`~harness.core.writes.Point` spells it."""
+    return f"{event.get('side')} {event.get('call')} {event.get('occurrence')}"
 
 
 def _names(event: Event, record: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.faults.absent import Absent
+from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
 from harness.faults.expire import Expire
@@ -40,11 +41,12 @@ _ALL = (
     Terminate,
     EndInput,
     Unanswered,
+    CrashAtWrite,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
-    "FAULTS", "Absent", "Blow", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network", "NoFault",
-    "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Unanswered", "Until", "Usurp",
+    "FAULTS", "Absent", "Blow", "CrashAtWrite", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network",
+    "NoFault", "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Unanswered", "Until", "Usurp",
 ]  # fmt: skip

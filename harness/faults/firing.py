@@ -8,7 +8,7 @@ from harness.bench import OnWire
 from harness.wire.rules import Action, Direction, FreezeScope, Rule
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, Fired, Target, Trigger
+    from harness.bench import AtWrite, Bench, Fired, Target, Trigger
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
@@ -20,7 +20,7 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
     return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
 
 
-def await_fault(bench: Bench, at: Trigger) -> Fired:
+def await_fault(bench: Bench, at: Trigger | AtWrite) -> Fired:
     """Wait until the fault's trigger fires, and say so. Raises NotFiredError where it does not."""
     fired = bench.await_fired(at)
     bench.say("fired", record=fired.record, node=fired.node)

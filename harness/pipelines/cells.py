@@ -16,14 +16,16 @@ from harness.core.semantics import Anomaly, forbids
 from harness.core.states import Hop
 from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
 from harness.pipelines.declaration import CONSUMING, PROCESS, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.wire.rules import Api, Direction, How
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from harness.core.record import Record
     from harness.core.scenario import Fault
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.writes import Written
 
 SYSTEM = "declared"
 LAST_WORD = "z"
@@ -213,13 +215,14 @@ def failure_points(
     pipeline: Pipeline,
     requests: Mapping[str, Collection[str]] | None = None,
     processes: Mapping[str, int] | None = None,
+    writes: Mapping[str, Written] | None = None,
     *,
     attached: bool = False,
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline; what does not apply says why.
 
     ``requests``: which APIs each role was seen to use (by the dry run), ``processes``: how many of its processes were seen to
-    fetch; without them only roles decide. ``attached``: the broker is somebody else's.
+    fetch, ``writes``: what each wrote durably; without them only roles decide. ``attached``: the broker is somebody else's.
     """
     found = [_without_fault(pipeline)]
     for point in _POINTS:
@@ -231,7 +234,15 @@ def failure_points(
                 reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
             scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
-    return (*found, *(_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints))
+    found += [_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints]
+    reading = [stage.role for stage in pipeline.stages if stage.role in CONSUMING]
+    return (*found, *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)))
+
+
+def left_over(pipeline: Pipeline, point: Scenario) -> bool:
+    """Whether a failure point is a name that the dry run made nothing of; the first of a stage says so for all."""
+    unused = point.failure_point == AT_WRITE and isinstance(point.expect[pipeline.claims], NotApplicable)
+    return unused and not point.id.endswith("-1")
 
 
 def cells_of(
@@ -251,6 +262,12 @@ def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
     """Return the scenario of a failpoint in the user's own program."""
     because = f"The {role} has the record in hand at its failpoint {name}, and is killed there."
     return _scenario(pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None)
+
+
+def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:
+    """Yield a stage's scenarios at its durable writes."""
+    for point in write_points(role, None if writes is None else writes.get(role, UNWATCHED)):
+        yield replace(_scenario(pipeline, point.name, point.fault, point.because, point.reason), failure_point=AT_WRITE)
 
 
 def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:

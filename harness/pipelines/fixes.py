@@ -11,6 +11,7 @@ from harness.core.settings import PipelineKind
 from harness.core.states import LastHop, State
 from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
 from harness.pipelines.declaration import OutputKind
+from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -48,6 +49,9 @@ _RECORDED_ONCE = {
     OutputKind.PARQUET: _IN_FILES, OutputKind.STDOUT: _IN_FILES,
 }  # fmt: skip
 """What keeps a consuming stage from recording twice, by where it records; a command asks a database."""
+_AT_WRITE = (
+    f"write the result and its position in one transaction, or make the write idempotent and save the position behind it ({_KEY})"
+)
 _ZOMBIE_DUPLICATES = (
     "take group_metadata() with the records, at poll time, drop what is in hand when partitions are revoked or lost, and "
     "abort where the offsets are refused"
@@ -81,9 +85,10 @@ def fix_of(result: CellResult) -> str | None:
     plan, account = result.plan, result.judgement.account
     kind, roles = OutputKind(plan.settings["output"]["kind"]), [stage["role"] for stage in plan.settings["stages"]]
     at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
+    at_write = plan.failure_point == AT_WRITE and _RECORDED_ONCE[kind] is _IN_DATABASE
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
         hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
-        parts += [_CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
+        parts += [_AT_WRITE if at_write else _CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
         parts += [_DELETED] if LastHop.DELETED in hops else []
         loses = _FLUSH if plan.failure_point in _ENDS else _PRODUCER_LOSES
         parts += [loses] if hops - {*_WITH_THE_CONSUMER, LastHop.DELETED} else []
@@ -91,11 +96,12 @@ def fix_of(result: CellResult) -> str | None:
         if plan.failure_point == "zombie-processor":
             parts.append(_ZOMBIE_DUPLICATES)
         else:
-            parts += [_SAVE_FIRST if at_most else _RECORDED_ONCE[kind]] if account.records["delivered_twice"].any() else []
+            again = _AT_WRITE if at_write else _RECORDED_ONCE[kind]
+            parts += [_SAVE_FIRST if at_most else again] if account.records["delivered_twice"].any() else []
             parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if account.records["stored_twice"].any() else []
     if not parts:
         return None
-    told = "; and ".join(parts)
+    told = "; and ".join(dict.fromkeys(parts))
     if (
         account.duplicated
         and forbids(plan.semantic, Anomaly.DUPLICATED)

@@ -15,7 +15,7 @@ from harness.core.semantics import PROMISES, Anomaly, Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Kind, Verdict, merge, unjudged
 from harness.report.summary import outcome
-from tests.core.histories import RESULTS, Story
+from tests.core.histories import RESULTS, Row, Story
 from tests.core.runs import (
     COUNT,
     PARTITIONS,
@@ -433,8 +433,23 @@ PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CON
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
 TOLD: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), told=(Role.CONSUMER,))}
 INPUT_ENDS: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), input_ended=True)}
+BY_RULE = {"evidence": Evidence("rule", killed=(Role.PRODUCER,))}
+AT_WRITE: Changes = {"evidence": Evidence("durable", killed=(Role.PRODUCER,), approached=True, write="after unlink 2")}
 STRUCK = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), engine=("new-container",))}
 FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,), engine=("disk-full",))}
+
+
+def at_write(story: Story, **other: object) -> Row:
+    """Let a thread be held at a durable write behind the record, which a rule had held until it was traced."""
+    given = first(story, "rule")
+    if given.get("rule") != "given":
+        given.update(rule="given")
+        story.tell("rule", "wire", rule="given", phase="armed", limit=1)["t"] = given["t"] - 20
+    first(story, "fault", phase="fired").update(node="producer", record=None)
+    held = {"role": "producer", "side": "after", "call": "unlink", "occurrence": 2, "number": 9, "pid": 101, "thread": 102}
+    row = story.tell("durable", "runner", **{**held, **other})
+    row["t"] = first(story, "fault", phase="fired")["t"] - 1
+    return row
 
 
 def by_itself(story: Story, **more: object) -> None:
@@ -498,6 +513,22 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "killed twice": (second_death, {}, "the producer was killed 2 times"),
     "another of its role": (lambda s: hit_in(s, "producer-2"), {}, "hit in producer-2, and another producer was killed"),
     "another process at the failpoint": (lambda s: by_failpoint(s, 999), BY_FAILPOINT, "another producer was killed"),
+    "no write": (lambda s: first(s, "rule").update(rule="given"), AT_WRITE, "no durable write was hit"),
+    "at a write that does not fire": (lambda s: (at_write(s), SPOILT["did not fire"](s)), AT_WRITE, "the fault did not fire"),
+    "another call": (lambda s: at_write(s, call="rename"), AT_WRITE,
+                     "the producer was held after rename 2, and not the producer after unlink 2"),
+    "another number": (lambda s: at_write(s, occurrence=1), AT_WRITE, "was held after unlink 1, and not"),
+    "the other side": (lambda s: at_write(s, side="before"), AT_WRITE, "was held before unlink 2, and not"),
+    "a write of another stage": (lambda s: at_write(s, role="consumer"), AT_WRITE, "the consumer was held after unlink 2, and"),
+    "two writes": (lambda s: (at_write(s), at_write(s)), AT_WRITE, "durable write was to be hit at most 1 times, and was hit 2"),
+    "a write and a rule": (at_write, BY_RULE, "the durable write was to be hit at most 0 times"),
+    "a write behind another record": (lambda s: (at_write(s), target_elsewhere(s)), AT_WRITE, "another record than its target"),
+    "a write that counts from nowhere": (lambda s: (at_write(s), without(s, lambda r: r["event"] == "rule")), AT_WRITE,
+                                         "another record than its target k1-3"),
+    "another process at the write": (lambda s: at_write(s, pid=999), AT_WRITE, "another producer was killed"),
+    "nobody killed at the write": (lambda s: (at_write(s), without(s, lambda r: r.get("signal") == 9)), AT_WRITE,
+                                   "the producer was not killed"),
+    "another stage killed at the write": (lambda s: (at_write(s), other_victim(s)), AT_WRITE, "the wrong process was killed"),
     "never healed": (lambda s: without(s, lambda r: r["event"] == "fault" and r["phase"] == "healed"), {}, "never healed"),
     "paused before the fault": (lambda s: sleeping(s, "paused", "resumed", early=True), PAUSED, "the consumer was not paused"),
     "never woken": (lambda s: sleeping(s, "paused"), PAUSED, "consumer was paused and never woke up"),
@@ -725,6 +756,24 @@ def test_a_failpoint_is_a_trigger() -> None:
     hit = first(story, "rule")
     hit.update(event="failpoint", name="before-send", hit=1, action="kill", pid=101)
     check(Kind.KEPT, "", judged(story, evidence=Evidence("failpoint", killed=(Role.PRODUCER,))).verdict)
+
+
+def test_a_durable_write_is_a_trigger() -> None:
+    """Held at the write that was armed, behind the record, in the process that died: as proved as a rule's frame."""
+    story = run()
+    at_write(story)
+    found = judged(story, **AT_WRITE).verdict
+    check(Kind.KEPT, "", found)
+    assert found.fired == 1
+
+
+def test_a_process_of_the_stage_may_be_held_at_the_write() -> None:
+    """The stage dies with all its processes; the one that was held is one of them."""
+    for of, kind in ((101, Kind.KEPT), (102, Kind.VOID)):
+        story = run()
+        at_write(story, pid=999)
+        story.tell("node", "runner", node="producer", role="producer", incarnation=1, phase="joined", pid=999, of=of)["t"] = 1
+        check(kind, "", judged(story, **AT_WRITE).verdict)
 
 
 # --- broken, though not by this fault ----------------------------------------------------------------------

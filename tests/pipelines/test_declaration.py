@@ -10,7 +10,7 @@ import pytest
 from harness.checking import untried
 from harness.cli import main
 from harness.core.prediction import Permitted, Zero
-from harness.core.scenario import NotApplicable, Predicted
+from harness.core.scenario import NotApplicable, Predicted, Scenario
 from harness.core.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
@@ -205,14 +205,18 @@ def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
 def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path) -> None:
     """Where it reads, it can die; where it is seen to read nothing, nobody kills it, and that is said of the whole check."""
     pipeline = read_pipeline(declared(tmp_path, GOOD))
-    reads = failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}})
+
+    def points(consumer: str) -> tuple[Scenario, ...]:
+        return failure_points(pipeline, {"producer": {"Produce"}, "consumer": {consumer}}, None, {})
+
+    reads = points("Fetch")
     kills = [
         point.id for point in reads
         if "consumer" in point.fault.evidence().killed and isinstance(point.expect[pipeline.claims], Predicted)
     ]  # fmt: skip
     assert kills == ["consumer-crash-before-delivery", "consumer-crash-at-next-fetch"]
     assert untried(pipeline, reads) == ()
-    assert untried(pipeline, failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Metadata"}})) == (
+    assert untried(pipeline, points("Metadata")) == (
         "The consumer is not tried: no failure point kills it, for the dry run saw no Fetch request of the consumer.",
     )
 

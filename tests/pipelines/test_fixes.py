@@ -48,6 +48,16 @@ def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> No
     assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
 
 
+@pytest.mark.parametrize("seen", [{"delivered": 1}, {"last_hop": LastHop.DELIVERED}], ids=["row first", "position first"])
+@pytest.mark.parametrize(("output", "said"), [(OutputKind.SQLITE, True), (OutputKind.TOPIC, False), (OutputKind.LINES, False)])
+def test_a_crash_between_two_writes_is_mended_by_one_transaction(output: OutputKind, *, said: bool, seen: dict[str, Any]) -> None:
+    """Whichever of the two came first, where there are transactions and keys: in a database."""
+    told = advised(EOS, "crash-at-write", output=output, **seen)
+    words = "write the result and its position in one transaction, or make the write idempotent and save the position behind it"
+    assert told.startswith(words) is said
+    assert "or let the output absorb it" not in told
+
+
 @pytest.mark.parametrize("by_fault", [True, False])
 def test_what_the_fault_has_not_broken_is_not_shown_by_its_failure_point(*, by_fault: bool) -> None:
     """The cell of ours that survives this failure point shows something of it, and of no other break."""

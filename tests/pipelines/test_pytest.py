@@ -46,7 +46,7 @@ def test_one_case_per_failure_point(project: Path) -> None:
     cases = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert "test_delivery[orders/ack-lost]" in cases
     assert "test_delivery[orders/commit-lost]" in cases
-    assert len(cases) == 22
+    assert len(cases) == 28
 
 
 @pytest.mark.parametrize(("mark", "said"), [

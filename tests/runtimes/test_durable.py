@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import textwrap
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,11 @@ from harness.core import events as kinds
 from harness.core.history import HistoryWriter, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
+from harness.core.writes import Point, Side
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import durable
-from harness.runtimes.process.durable import Held, Point, Side, Tracing, attach, held_in, points, traced, writes_in
+from harness.runtimes.process.durable import Held, Tracing, held_in, made_since, writes_in
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.declared.nodes import CommandNode
 from tests.runtimes.test_nodes import gone
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from harness.runtimes.process.runtime import ProcessNode
 
 WITHIN_S = 30.0
-NEVER = 2**63
 LOG = """\
 71 1790000000.000001 fdatasync(4</w/db-journal>) = 0
 71 1790000000.000002 unlink("/w/db-journal") = 0
@@ -51,10 +52,9 @@ def test_a_log_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(LOG)
     found = writes_in(log)
-    assert [(w.number, w.tid, w.call, w.occurrence, w.first, w.result) for w in found] == [
-        (1, 71, "fdatasync", 1, True, "0"), (2, 71, "unlink", 1, True, "0"), (3, 72, "fdatasync", 1, False, "0"),
-        (4, 71, "rename", 1, True, "-1"), (5, 72, "fdatasync", 2, True, "0"), (6, 71, "fdatasync", 2, False, "?"),
-        (7, 72, "renameat2", 1, True, "0"), (8, 72, "sync", 1, True, None),
+    assert [(w.number, w.tid, w.call, w.occurrence, w.result) for w in found] == [
+        (1, 71, "fdatasync", 1, "0"), (2, 71, "unlink", 1, "0"), (3, 72, "fdatasync", 1, "0"), (4, 71, "rename", 1, "-1"),
+        (5, 72, "fdatasync", 2, "0"), (6, 71, "fdatasync", 2, "?"), (7, 72, "renameat2", 1, "0"), (8, 72, "sync", 1, None),
     ]  # fmt: skip
     assert [w.files for w in found][3:] == [("w/b", "w/c"), ("/w/a",), ("/w/db-journal",), ("/w", "x", "/w", "y"), ()]
     assert found[0].at_ns == 1790000000_000001_000
@@ -69,33 +69,32 @@ def test_a_log_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
     assert writes_in(tmp_path / "none") == ()
 
 
-def test_points_are_before_and_after_each_write_of_a_time(tmp_path: Path) -> None:
-    """But for those that another thread gets to first."""
+def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None:
+    """The busiest thread first; what was before does not count."""
     log = tmp_path / "log"
     log.write_text(LOG)
     second = 1790000000_000000_000
-    assert [str(point) for point in points(writes_in(log), second + 2000, second + 6000)] == [
-        "before unlink 1", "after unlink 1", "before rename 1", "after rename 1",
-    ]  # fmt: skip
+    assert made_since(writes_in(log), 0)["fdatasync"] == [2, 2]
+    assert made_since(writes_in(log), second + 3000) == {"fdatasync": [2, 1], "rename": [1], "renameat2": [1], "sync": [1]}
 
 
 def test_a_point_is_told_to_the_tracer_as_a_delay() -> None:
     """Never as a signal, which does not come where only some calls are traced."""
     log = Path("/w/log")
-    assert traced(["a", "-b"], log, Point("fsync", 3, Side.BEFORE))[-5:] == (
-        "-e", "inject=fsync:delay_enter=3600s:when=3", "--", "a", "-b",
+    assert durable.attached([7], log, Point("fsync", 3, Side.BEFORE))[-4:] == (
+        "-e", "inject=fsync:delay_enter=3600s:when=3", "-p", "7",
     )  # fmt: skip
     assert durable.attached([7, 8], log, Point("fsync", 1, Side.AFTER))[-6:] == (
         "-e", "inject=fsync:delay_exit=3600s:when=1", "-p", "7", "-p", "8",
     )  # fmt: skip
-    assert not [word for word in traced(["a"], log) if word.startswith("inject")]
+    assert not [word for word in durable.attached([7], log) if word.startswith("inject")]
 
 
 FAKES = {
     "none": (None, "strace is not on the PATH (Debian: apt-get install strace)"),
-    "too old": ("echo \"strace: unrecognized option '--seccomp-bpf'\" >&2; exit 1", "unrecognized option '--seccomp-bpf'"),
+    "too old": ("echo \"strace: invalid argument 'fsync:delay_enter=1'\" >&2; exit 1", "invalid argument 'fsync:delay_enter"),
     "no right to": ("echo 'strace: attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2; exit 1", "not permitted"),
-    "one that holds nobody": ('while [ "$1" != "--" ]; do shift; done; shift; exec "$@"', "holds no program before a durable"),
+    "one that does nothing": ("exit 0", "holds no program before a durable"),
 }
 
 
@@ -122,18 +121,37 @@ def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
         yield made
 
 
-def run(runtime: ProcessRuntime, name: str, command: tuple[str, ...]) -> Exit:
+GO = "import sys; sys.stdin.readline()\n"
+"""How a program begins that waits until it is traced."""
+
+
+def begin(
+    runtime: ProcessRuntime, command: tuple[str, ...], log: Path, point: Point | None = None
+) -> tuple[ProcessNode, Tracing]:
+    """Start a program, and let it go on when it is traced."""
+    node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
+    tracing = Tracing(node, log, point)
+    node.write_stdin(b"line\n")
+    return node, tracing
+
+
+def run(runtime: ProcessRuntime, command: tuple[str, ...], log: Path) -> Exit:
     """Run a program to its end."""
-    end = runtime.start(NodeSpec(name, "consumer", command)).wait(WITHIN_S)
+    node, tracing = begin(runtime, command, log)
+    end = node.wait(WITHIN_S)
     assert end is not None
+    tracing.end()
     return end
 
 
 def crash(runtime: ProcessRuntime, folder: Path, command: tuple[str, ...], point: Point) -> Held:
     """Kill a program at a point; return the proof, which is the same when it is dead."""
-    node, log = runtime.start(NodeSpec("crash", "consumer", traced(command, folder / "log", point))), folder / "log"
+    log = folder / "log"
+    node, tracing = begin(runtime, command, log, point)
     held = standing(node, log, point)
     end = node.kill()
+    assert tracing.tracer.pid in [member.pid for member in end.members]
+    tracing.end()
     assert (end.status, end.signal) == (None, signal.SIGKILL)
     assert not end.left
     return held
@@ -147,7 +165,7 @@ def standing(node: ProcessNode, log: Path, point: Point) -> Held:
 
 
 TWO_TRANSACTIONS = """
-    import sqlite3, sys
+    import sqlite3
     database = sqlite3.connect(sys.argv[1], isolation_level=None)
     database.execute("CREATE TABLE IF NOT EXISTS rows (record INTEGER)")
     database.execute("CREATE TABLE IF NOT EXISTS position AS SELECT 0 AS at")
@@ -168,12 +186,13 @@ def test_a_crash_between_two_transactions_shows_by_every_number(
     A transaction of SQLite is durable when its journal is gone: from behind the one unlink until in front of the next.
     """
     file, log = tmp_path / "program.py", tmp_path / "log"
-    file.write_text(textwrap.dedent(TWO_TRANSACTIONS))
-    assert run(runtime, "dry", traced((sys.executable, str(file), str(tmp_path / "dry"), order), log)).status == 0
+    file.write_text(GO + textwrap.dedent(TWO_TRANSACTIONS))
+    assert run(runtime, (sys.executable, str(file), str(tmp_path / "dry"), order), log).status == 0
     made = writes_in(log)
     unlinks = [write for write in made if write.call == "unlink"]
     *_, first, second, _, _ = unlinks  # of the second of three records
-    chosen = points(made, made[made.index(first) - 1].at_ns, made[made.index(second) + 1].at_ns + 1)
+    between_them = made[made.index(first) - 1 : made.index(second) + 2]
+    chosen = [Point(write.call, write.occurrence, side) for write in between_them for side in Side]
     assert len(chosen) >= 14
     results = {}
     for number, point in enumerate(chosen):
@@ -185,7 +204,7 @@ def test_a_crash_between_two_transactions_shows_by_every_number(
         assert held.write.number == same.number
         assert held.made.total() == held.write.number - 1
         assert str(folder) in held.write.files[0]
-        assert run(runtime, "again", command).status == 0
+        assert run(runtime, command, folder / "again").status == 0
         with contextlib.closing(sqlite3.connect(folder / "database")) as database:
             results[point] = [record for (record,) in database.execute("SELECT record FROM rows ORDER BY rowid")]
     exposed = chosen[
@@ -195,7 +214,7 @@ def test_a_crash_between_two_transactions_shows_by_every_number(
 
 
 RENAMES = """
-    import os, signal, subprocess, sys
+    import os, signal, subprocess
     open(sys.argv[1] + "/ready", "w").close()
     for other in sys.argv[2:]:
         subprocess.Popen([sys.executable, "-c", other, sys.argv[1]], start_new_session=True)
@@ -211,21 +230,22 @@ OTHER = "import os, signal, sys; open(f'{sys.argv[1]}/other', 'w').write(str(os.
 def test_the_whole_node_dies_there(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
     """What was held in front of the call is never done, though its tracer dies too; what was held behind it is, and no more."""
     file = tmp_path / "program.py"
-    file.write_text(textwrap.dedent(RENAMES))
+    file.write_text(GO + textwrap.dedent(RENAMES))
     for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()
         log, point = folder / "log", Point("rename", 1, side)
-        node = runtime.start(NodeSpec("a", "consumer", traced((sys.executable, str(file), str(folder), OTHER), log, point)))
+        node, tracing = begin(runtime, (sys.executable, str(file), str(folder), OTHER), log, point)
         held = standing(node, log, point)
         other = int(wait_until(lambda f=folder / "other": f.exists() and f.read_text(), within_s=WITHIN_S, because="the other"))
-        assert held.write.tid == node.pid
+        assert (held.write.tid, held.pid) == (node.pid, node.pid)
         assert held.write.files == (str(folder / "a"), str(folder / "b"))
         end = node.kill()
+        tracing.end()
         assert gone(other)
         assert {member.pid for member in end.members} > {other}
         assert not end.left
-        left = {each.name for each in folder.iterdir()} - {"ready", "log", "other"}
+        left = {each.name for each in folder.iterdir()} - {"ready", "log", "log.said", "other"}
         assert left == ({"a"} if side is Side.BEFORE else {"b"})
 
 
@@ -249,19 +269,19 @@ def test_a_program_that_is_traced_is_the_same_program(
 ) -> None:
     """Its id, its parent, its group, its input, how it is asked to end, and how it ends; and nothing else in its log."""
     log = tmp_path / "log"
-    command = traced((sys.executable, "-c", textwrap.dedent(TELLING.format(how=how))), log, Point("fsync", 9, Side.BEFORE))
-    node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
-    node.write_stdin(b"line\n")
+    command = (sys.executable, "-c", textwrap.dedent(TELLING.format(how=how)))
+    node, tracing = begin(runtime, command, log, Point("fsync", 9, Side.BEFORE))
     wait_until(lambda: writes_in(log) or not node.alive, within_s=WITHIN_S, because="its write")
     end = node.terminate(WITHIN_S) if how == "signal.pause()" else node.wait(WITHIN_S)
     assert end is not None
     assert (end.pid, end.status, end.signal) == (node.pid, status, number)
     assert node.log_path.read_text() == f"{node.pid} {runtime.guardian_pid} {node.pid} {node.pid} line\n"
+    tracing.end()
     assert [(write.call, write.tid, write.result) for write in writes_in(log)] == [("sync", node.pid, "0")]
 
 
 MANY = """
-    import os, sys, threading
+    import os, threading
     def write(name, times):
         file = os.open(f"{sys.argv[1]}/{name}", os.O_CREAT | os.O_RDWR)
         for _ in range(times):
@@ -280,17 +300,17 @@ MANY = """
 
 @pytest.mark.strace
 def test_threads_and_children_count_for_themselves(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """As the tracer does: a point is where a thread first gets to that number."""
-    command = (sys.executable, "-c", textwrap.dedent(MANY), str(tmp_path))
-    run(runtime, "dry", traced(command, tmp_path / "dry.log"))
+    """As the tracer does: a point is where a thread first gets to that number; the process is said that it is of."""
+    command = (sys.executable, "-c", GO + textwrap.dedent(MANY), str(tmp_path))
+    run(runtime, command, tmp_path / "dry.log")
     made = writes_in(tmp_path / "dry.log")
-    assert [(Path(w.files[0]).name, w.occurrence, w.first) for w in made] == [
-        ("first", 1, True), ("thread", 1, False), ("thread", 2, True), ("child", 1, False), ("child", 2, False),
-        ("child", 3, True), ("last", 2, False),
+    assert [(Path(w.files[0]).name, w.occurrence) for w in made] == [
+        ("first", 1), ("thread", 1), ("thread", 2), ("child", 1), ("child", 2), ("child", 3), ("last", 2),
     ]  # fmt: skip
-    for point in points(made, 0, NEVER):
-        held = crash(runtime, tmp_path, command, point)
-        assert held.write.number == {1: 1, 2: 3, 3: 6}[point.occurrence]
+    for occurrence, side in product((1, 2, 3), Side):
+        held = crash(runtime, tmp_path, command, Point("fsync", occurrence, side))
+        assert held.write.number == {1: 1, 2: 3, 3: 6}[occurrence]
+        assert (held.pid == held.write.tid) is (occurrence != 2)
 
 
 WAITING = """
@@ -309,13 +329,11 @@ WAITING = """
 @pytest.mark.parametrize("side", Side)
 def test_a_node_that_runs_is_traced_from_then_on(runtime: ProcessRuntime, tmp_path: Path, side: Side) -> None:
     """All its threads, and what it made before does not count; its tracer dies with it."""
-    if why := durable.why_no_tracing(running=True):
-        pytest.skip(why)
     command = (sys.executable, "-c", textwrap.dedent(WAITING), str(tmp_path))
     node = runtime.start(NodeSpec("a", "consumer", command, stdin_pipe=True))
     wait_until((tmp_path / "earlier").exists, within_s=WITHIN_S, because="it to run")
     log, point = tmp_path / "log", Point("rename", 2, side)
-    tracer = attach(node, log, point)
+    tracer = Tracing(node, log, point).tracer
     node.write_stdin(b"\n")
     assert standing(node, log, point).made == {"rename": 1}
     end = node.kill()
@@ -328,8 +346,8 @@ def test_a_node_that_runs_is_traced_from_then_on(runtime: ProcessRuntime, tmp_pa
 
 @pytest.mark.strace
 def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
-    """It is written down once, dies, and is not held again: its writes are counted, in a log of their own."""
-    (tmp_path / "program.py").write_text(textwrap.dedent(RENAMES))
+    """It is written down once, dies, and is not held again."""
+    (tmp_path / "program.py").write_text(GO + textwrap.dedent(RENAMES))
     point = Point("rename", 1, Side.AFTER)
     with (
         ProcessRuntime(directory=tmp_path / "nodes") as runtime,
@@ -338,20 +356,21 @@ def test_a_stage_is_held_in_its_first_life(tmp_path: Path) -> None:
         stage = CommandNode(
             stage=Stage(role=Role.PRODUCER, command=(sys.executable, str(tmp_path / "program.py"), str(tmp_path))),
             values={"bootstrap": "", "work": tmp_path}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
-            log=tmp_path / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=False, hint=lambda: "",
-            tracing=Tracing(tmp_path, point),
+            log=tmp_path / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=True, hint=lambda: "",
         )  # fmt: skip
         stage.start()
+        stage.trace(tmp_path / "writes", point)
+        assert stage.node is not None
+        stage.node.write_stdin(b"\n")
         held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
         assert stage.held() == held
-        assert stage.node is not None
         assert stage.one(stage.node.pid) is stage
         stage.kill()
         assert not (tmp_path / "done").exists()
         stage.start()
+        stage.node.write_stdin(b"\n")
         wait_until(stage.ended, within_s=WITHIN_S, because="its second life to end")
-        assert stage.tracing is not None
-        assert [write.call for write in stage.tracing.writes(2)] == ["rename"]
+        assert stage.held() is None
     assert (tmp_path / "done").exists()
     [event] = read_history(tmp_path).of(kinds.DURABLE)
     assert {name: event[name] for name in ("role", "incarnation", "side", "call", "occurrence", "number", "result")} == {

@@ -95,6 +95,7 @@ def proof_of(plan: Plan, events: Sequence[Event]) -> list[str]:
     return [
         *_rules(events),
         *_failpoints(events),
+        *(told_write(event) for event in events if event["event"] == kinds.DURABLE),
         *_faults(events),
         *_network(events),
         *_engine(events),
@@ -153,6 +154,17 @@ def _failpoints(events: Sequence[Event]) -> Iterator[str]:
     for event in hits[:MOST_HITS]:
         yield (f"failpoint {event.get('name')}: hit {event.get('hit')}, record {event.get('record')}, "
                f"{event.get('action')} pid {event.get('pid')}")  # fmt: skip
+
+
+def told_write(event: Event) -> str:
+    """Say at which durable write somebody was held.
+
+    >>> told_write({"role": "consumer", "side": "after", "call": "unlink", "occurrence": 2, "files": ["/w/a-journal"], "pid": 7})
+    'the consumer (pid 7) was held after unlink 2: /w/a-journal'
+    """
+    files = " to ".join(map(str, event.get("files") or ()))
+    where = f"{event.get('side')} {event.get('call')} {event.get('occurrence')}{f': {files}' if files else ''}"
+    return f"the {event.get('role')} (pid {event.get('pid')}) was held {where}"
 
 
 def _faults(events: Sequence[Event]) -> Iterator[str]:

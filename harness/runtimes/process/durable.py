@@ -7,16 +7,15 @@ database no wire sees. ``strace`` holds the thread that makes the call, right :a
 
 What strace does (6.1, on Linux 6.18), of which :func:`why_no_tracing` tries again, on each machine, what is needed:
 
-- ``inject=CALL:signal=SIGKILL`` kills before the call is done, but *never* fires together with ``--seccomp-bpf``: the kernel
-  ignores a signal that is given at such a stop, and strace does not notice. It would also kill one process of several. So
-  nobody is killed by strace: ``delay_enter`` and ``delay_exit`` hold the thread, with ``--seccomp-bpf`` and without.
-- ``when=N`` counts by thread *and* call: N is the N-th fdatasync of a thread, whatever else it calls, and a process that was
-  forked, or started again, counts anew. :attr:`Write.occurrence` is this number.
-- With ``-D`` the program stays the child of whoever started it, under its own process id, and so its exit status and its
-  signals are what they are without. The tracer is an orphan in the program's process group, and a member of the node.
+- ``inject=CALL:signal=SIGKILL`` kills one process of several. So nobody is killed by strace: ``delay_enter`` and
+  ``delay_exit`` hold the thread.
+- ``when=N`` counts by thread *and* call: N is the N-th fdatasync of a thread since it is traced, whatever else it calls, and a
+  process that was forked counts anew. :attr:`Write.occurrence` is this number.
+- A program is traced when it runs already, and from then on. (One that is started by strace could be stopped at these calls
+  alone, ``--seccomp-bpf``, and not at every one; but that takes ``sudo`` from it, and what it wrote while it started counts.)
 - A tracer that dies lets go of whom it traces, and what it held in front of a call would be done. So whom it traces is killed
   first (:func:`harness.runtimes.process.members.end`).
-- ``--seccomp-bpf`` sets ``no_new_privs``: ``sudo`` in a stage fails. And a program that is traced cannot be traced by its own.
+- A program that is traced cannot be traced by its own.
 
 Other threads and processes of the node go on until the harness has seen that one is held, some milliseconds. Writes that are
 no such calls (io_uring, ``O_SYNC``, a mapped file without msync) are not seen.
@@ -36,11 +35,11 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.core.writes import CALLS, Point, Side
 from harness.interfaces import CellFailure
 from harness.runtimes.process.members import VARIABLE, Members, end, look, read, tracer_of
 
@@ -50,13 +49,6 @@ if TYPE_CHECKING:
     from harness.runtimes.process.runtime import ProcessNode
 
 STRACE: Final = "strace"
-NEEDED: Final = "5.3"
-"""The first with ``--seccomp-bpf``."""
-DURABLE: Final = (
-    "fsync", "fdatasync", "msync", "sync", "syncfs", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat",
-    "truncate", "ftruncate",
-)  # fmt: skip
-"""The calls. A journal is ended by unlinking, truncating or renaming it; a mail appears in its folder by a link."""
 LONG: Final = "3600s"
 """Longer than anybody is held."""
 TRIED_S: Final = 10.0
@@ -71,42 +63,19 @@ _TRACED: Final = "t"
 """The state of a thread that its tracer holds."""
 
 
-class Side(StrEnum):
-    """Where in a call a thread is held."""
-
-    BEFORE = "before"
-    """The kernel has done nothing of it yet, and never will."""
-    AFTER = "after"
-    """It is done, and the program does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A place to die at: the ``occurrence``-th such call of a thread."""
-
-    call: str
-    occurrence: int
-    side: Side
-
-    def __str__(self) -> str:
-        return f"{self.side} {self.call} {self.occurrence}"
-
-
 @dataclass(frozen=True, slots=True)
 class Write:
     """One durable write, as the tracer saw it begin.
 
-    ``number`` counts all of the node from 1, ``occurrence`` those of its thread that are the same call. ``first``: no other
-    thread had made so many of them before, so a point of that occurrence is here. ``files``: what it names; a descriptor's by
-    its whole path. ``at_ns``: wall time. ``result``: what the kernel said; ``?`` where the thread ended in it, None where it
-    still is in it. ``delayed``: it was held behind it.
+    ``number`` counts all of the node from 1, ``occurrence`` those of its thread that are the same call. ``files``: what it names;
+    a descriptor's by its whole path. ``at_ns``: wall time. ``result``: what the kernel said; ``?`` where the thread ended in it,
+    None where it still is in it. ``delayed``: it was held behind it.
     """
 
     number: int
     tid: int
     call: str
     occurrence: int
-    first: bool
     files: tuple[str, ...]
     at_ns: int
     result: str | None
@@ -118,10 +87,11 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The proof that a point was hit: the write, and how many of each call had begun before, by all threads."""
+    """The proof that a point was hit: the write, in which process, and how many of each call had begun before, by all threads."""
 
     point: Point
     write: Write
+    pid: int
     made: Mapping[str, int]
 
     def told(self) -> dict[str, object]:
@@ -129,35 +99,9 @@ class Held:
         write = self.write
         return {
             "side": str(self.point.side), "call": write.call, "occurrence": write.occurrence, "number": write.number,
-            "files": list(write.files), "thread": write.tid, "result": write.result, "made": dict(self.made), "at": write.at_ns,
+            "files": list(write.files), "thread": write.tid, "pid": self.pid, "result": write.result, "made": dict(self.made),
+            "at": write.at_ns,
         }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Tracing:
-    """The tracing of one stage of a cell: a log for each of its lives, and a point at which the first of them is held.
-
-    Those after it only write their logs, for their threads count anew.
-    """
-
-    directory: Path
-    point: Point | None = None
-
-    def command(self, command: Iterable[str], incarnation: int) -> tuple[str, ...]:
-        """Return the command of a life."""
-        return traced(command, self.log(incarnation), self.point if incarnation == 1 else None)
-
-    def log(self, incarnation: int = 1) -> Path:
-        """Return where the durable writes of a life are."""
-        return self.directory / f"writes-{incarnation}.txt"
-
-    def writes(self, incarnation: int = 1) -> tuple[Write, ...]:
-        """Return the durable writes of a life so far."""
-        return writes_in(self.log(incarnation))
-
-    def held(self) -> Held | None:
-        """Return the proof that somebody stands at the point, if that is so; it is to be asked for before the kill."""
-        return None if self.point is None else held_in(self.log(), self.point)
 
 
 class TracingError(CellFailure):
@@ -167,39 +111,52 @@ class TracingError(CellFailure):
 # --- running it ------------------------------------------------------------------------------------------------------
 
 
-def traced(command: Iterable[str], log: Path, point: Point | None = None) -> tuple[str, ...]:
-    """Return a command that runs another one, writes its durable writes to a file, and holds it at a point, if there is one."""
-    return (STRACE, "-D", "--seccomp-bpf", *_options(log, point), "--", *command)
-
-
 def attached(pids: Iterable[int], log: Path, point: Point | None = None) -> tuple[str, ...]:
-    """Return a command that does the same to processes that run already, counting from now on.
+    """Return a command that writes down the durable writes of processes that run, and holds one at a point, if there is one.
 
-    It stops them at every call of theirs, of whatever kind: there is no ``--seccomp-bpf`` for who runs already.
+    It stops them at every call of theirs, of whatever kind.
     """
     return (STRACE, *_options(log, point), *(word for pid in pids for word in ("-p", str(pid))))
 
 
-def attach(node: ProcessNode, log: Path, point: Point | None = None) -> subprocess.Popen[bytes]:
-    """Trace a node that runs, with all its members, and return its tracer, which becomes a member and dies with it.
+class Tracing:
+    """The tracing of a node that runs, with all its members: its tracer becomes a member of it, and dies with it.
 
-    Raises TracingError where not all of them could be.
+    It holds one thread at a point, if there is one. Raises TracingError where not all of them can be traced.
     """
-    said = log.with_suffix(".said")
-    with said.open("wb") as words:
-        tracer = subprocess.Popen(
-            attached((member.pid for member in node.members()), log, point), stdin=subprocess.DEVNULL, stdout=words, stderr=words,
-            start_new_session=True, env={**os.environ, VARIABLE: node.token},
-        )  # fmt: skip
-    try:
-        wait_until(lambda: tracer.poll() is not None or _traces(tracer.pid, [member.pid for member in node.members()]),
-                   within_s=ATTACHED_S, because=f"node {node.name} to be traced")  # fmt: skip
-    except WaitTimeoutError:
-        tracer.kill()
-    if tracer.poll() is None:
-        return tracer
-    tracer.wait()
-    raise TracingError(f"node {node.name} could not be traced with all that belongs to it: {_last(said)}")
+
+    def __init__(self, node: ProcessNode, log: Path, point: Point | None = None) -> None:
+        self._log = log
+        self._point = point
+        said = log.with_suffix(".said")
+        with said.open("wb") as words:
+            self.tracer = subprocess.Popen(
+                attached((member.pid for member in node.members()), log, point), stdin=subprocess.DEVNULL, stdout=words,
+                stderr=words, start_new_session=True, env={**os.environ, VARIABLE: node.token},
+            )  # fmt: skip
+        try:
+            wait_until(lambda: self.tracer.poll() is not None or self._has(member.pid for member in node.members()),
+                       within_s=ATTACHED_S, because=f"node {node.name} to be traced")  # fmt: skip
+        except WaitTimeoutError:
+            self.end()
+        if self.tracer.poll() is not None:
+            raise TracingError(f"node {node.name} could not be traced with all that belongs to it: {_last(said)}")
+
+    def _has(self, pids: Iterable[int]) -> bool:
+        return _traces(self.tracer.pid, pids)
+
+    def writes(self) -> tuple[Write, ...]:
+        """Return the durable writes so far."""
+        return writes_in(self._log)
+
+    def held(self) -> Held | None:
+        """Return the proof that somebody stands at the point, if that is so; it is to be asked for before the kill."""
+        return None if self._point is None else held_in(self._log, self._point)
+
+    def end(self) -> None:
+        """Let go of who is traced, or held, and lives."""
+        self.tracer.kill()
+        self.tracer.wait()
 
 
 def _traces(tracer: int, pids: Iterable[int]) -> bool:
@@ -209,7 +166,7 @@ def _traces(tracer: int, pids: Iterable[int]) -> bool:
 
 
 def _options(log: Path, point: Point | None) -> tuple[str, ...]:
-    trace = ",".join(f"?{call}" for call in DURABLE)  # not every machine has every call
+    trace = ",".join(f"?{call}" for call in CALLS)  # not every machine has every call
     hold: tuple[str, ...] = ()
     if point is not None:
         place = "enter" if point.side is Side.BEFORE else "exit"
@@ -221,21 +178,21 @@ def _options(log: Path, point: Point | None) -> tuple[str, ...]:
 
 
 @functools.cache
-def why_no_tracing(*, running: bool = False) -> str | None:
+def why_no_tracing() -> str | None:
     """Say why no durable write can be held on this machine, or ``None``: a program was held before one, and behind one.
 
-    ``running``: of a program that runs already. It is tried once; nothing of it is left.
+    It is tried once; nothing of it is left.
     """
     if shutil.which(STRACE) is None:
         return f"{STRACE} is not on the PATH (Debian: apt-get install strace)"
     with tempfile.TemporaryDirectory(prefix="lostack-") as folder:
-        return next((reason for side in Side if (reason := _try(Path(folder), side, running=running))), None)
+        return next((reason for side in Side if (reason := _try(Path(folder), side))), None)
 
 
 _TRIAL: Final = "import os, sys; file = os.open(sys.argv[1], os.O_RDWR); sys.stdin.read(); os.ftruncate(file, 0)"
 
 
-def _try(folder: Path, side: Side, *, running: bool) -> str | None:
+def _try(folder: Path, side: Side) -> str | None:
     """Hold a program that truncates a file; say why that was in vain, or ``None``."""
     file, log, said, point = folder / f"{side}.file", folder / f"{side}.log", folder / "said", Point("ftruncate", 1, side)
     file.write_text("x")
@@ -248,14 +205,11 @@ def _try(folder: Path, side: Side, *, running: bool) -> str | None:
             return started.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=words, stderr=words,
                                                           start_new_session=True, env=environment))  # fmt: skip
 
-        program = start(command if running else traced(command, log, point))
+        program = start(command)
         belonging = Members(program.pid, token)
         try:
-            if running:
-                tracer = start(attached([program.pid], log, point))
-                wait_until(
-                    lambda: _traces(tracer.pid, [program.pid]) or tracer.poll() is not None, within_s=TRIED_S, because="it"
-                )
+            tracer = start(attached([program.pid], log, point))
+            wait_until(lambda: _traces(tracer.pid, [program.pid]) or tracer.poll() is not None, within_s=TRIED_S, because="it")
             if program.stdin is not None:
                 program.stdin.close()
             wait_until(lambda: held_in(log, point) or program.poll() is not None, within_s=TRIED_S, because="it to be held")
@@ -267,7 +221,7 @@ def _try(folder: Path, side: Side, *, running: bool) -> str | None:
                 time.sleep(wait_s)
     if held:
         return None
-    return f"{STRACE} holds no program {side} a durable write here (it takes {NEEDED} or newer, and ptrace): {_last(said)}"
+    return f"{STRACE} holds no program {side} a durable write here (it takes the right to trace what runs): {_last(said)}"
 
 
 def _last(said: Path) -> str:
@@ -287,7 +241,7 @@ def held_in(log: Path, point: Point) -> Held | None:
     found = writes_in(log)
     for number, write in enumerate(found):
         if (write.call, write.occurrence) == (point.call, point.occurrence) and _stands(write, point.side):
-            return Held(point, write, Counter(each.call for each in found[:number]))
+            return Held(point, write, _process_of(write.tid), Counter(each.call for each in found[:number]))
     return None
 
 
@@ -297,19 +251,22 @@ def _stands(write: Write, side: Side) -> bool:
     return write.result == "?" or (write.result is None and _state(write.tid) in (_TRACED, ""))
 
 
+def _process_of(tid: int) -> int:
+    """Return the process of a thread; 0 where it is gone."""
+    lines = read(f"/proc/{tid}/status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"Tgid:")), 0)
+
+
 def _state(tid: int) -> str:
     """Return the state of a thread; empty where it is gone."""
     stat = read(f"/proc/{tid}/stat")
     return chr(stat[stat.rfind(b")") + 2]) if stat else ""
 
 
-def points(writes: Iterable[Write], since_ns: int, until_ns: int) -> tuple[Point, ...]:
-    """Return what can be chosen of a dry run: before and after each durable write that began between two times (wall).
-
-    Those that another thread gets to first are left out: such a point is there, and not here.
-    """
-    chosen = [write for write in writes if write.first and since_ns <= write.at_ns < until_ns]
-    return tuple(Point(write.call, write.occurrence, side) for write in chosen for side in Side)
+def made_since(writes: Iterable[Write], since_ns: int) -> dict[str, list[int]]:
+    """Return how often each thread has made each call since a time (wall), the busiest thread first."""
+    counts = Counter((write.call, write.tid) for write in writes if write.at_ns >= since_ns)
+    return {call: sorted((count for (each, _), count in counts.items() if each == call), reverse=True) for call, _ in counts}
 
 
 def writes_in(log: Path) -> tuple[Write, ...]:
@@ -334,7 +291,7 @@ def _calls(lines: Iterable[str]) -> list[_Call]:
         tid, rest = told["tid"], told["rest"]
         if (resumed := _RESUMED.fullmatch(rest)) and tid in latest:
             latest[tid].words += resumed["rest"]
-        elif (found := _CALL.fullmatch(rest)) and found["call"] in DURABLE:
+        elif (found := _CALL.fullmatch(rest)) and found["call"] in CALLS:
             latest[tid] = _Call(int(tid), told["at"], found["call"], found["words"].removesuffix(" <unfinished ...>"))
             begun.append(latest[tid])
     return begun
@@ -342,15 +299,11 @@ def _calls(lines: Iterable[str]) -> list[_Call]:
 
 def _counted(calls: Iterable[_Call]) -> Iterator[Write]:
     made: Counter[tuple[int, str]] = Counter()
-    most: Counter[str] = Counter()
     for number, each in enumerate(calls, start=1):
         made[each.tid, each.call] += 1
-        occurrence = made[each.tid, each.call]
-        first = occurrence > most[each.call]
-        most[each.call] = max(most[each.call], occurrence)
         ended = _RESULT.fullmatch(each.words)
         yield Write(
-            number=number, tid=each.tid, call=each.call, occurrence=occurrence, first=first,
+            number=number, tid=each.tid, call=each.call, occurrence=made[each.tid, each.call],
             files=tuple(found["open"] or found["named"] for found in _FILE.finditer(each.words) if found[0] != '""'),
             at_ns=int(each.at.replace(".", "")) * 1000, result=ended["result"] if ended else None,
             delayed=ended is not None and _DELAYED in ended["more"],

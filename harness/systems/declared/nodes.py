@@ -18,6 +18,7 @@ from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.runtimes.process.durable import Tracing, TracingError, made_since, why_no_tracing
 from harness.runtimes.process.members import tracer_of
 from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at
 from harness.runtimes.process.scratch import NOTICE
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Role
+    from harness.core.writes import Point
     from harness.pipelines.declaration import Stage
     from harness.runtimes.interface import Exit, Member, Node, Runtime
-    from harness.runtimes.process.durable import Held, Tracing
+    from harness.runtimes.process.durable import Held
 
 LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
@@ -84,14 +86,13 @@ class CommandNode:
     """What the wire saw that may be the reason where the stage does not become ready."""
     buried: Callable[[], object] = lambda: None
     """Called when the stage has died, before it is started again."""
-    tracing: Tracing | None = None
-    """Writes down its durable writes, and may hold its first life at one. Of a container there is none."""
     incarnation: int = 0
     node: Node | None = None
     _since: int = 0
     _told: bool = field(default=False)
     _asked: bool = field(default=False)
     """Whether this incarnation was told to end."""
+    _tracing: Tracing | None = field(default=None)
     _held: bool = field(default=False)
     _unready: StageError | None = field(default=None)
     """Why this incarnation, which was started in the place of a dead one, was not ready."""
@@ -110,12 +111,11 @@ class CommandNode:
         """Start the next incarnation; does not wait. ``supervised``: because the one before has ended by itself."""
         self.incarnation += 1
         bootstrap = str(self.values["bootstrap"])
-        command = tuple(fill(word, self.values) for word in self.stage.command)
         spec = NodeSpec(
             name=f"{self.cell_key}-{self.name}", role=self.name, log=self.log, stdin_pipe=self.stdin, foreign=True,
             temporary=self.cell_key,
             cwd=None if self.stage.image else self.directory, container=self._container(),
-            argv=command if self.tracing is None else self.tracing.command(command, self.incarnation),
+            argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={
                 "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "PYTHONUNBUFFERED": "1",
                 "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
@@ -213,13 +213,34 @@ class CommandNode:
         """The ports of the stage's route."""
         return {int(at.rpartition(":")[2]) for at in str(self.values["bootstrap"]).split(",") if at}
 
+    def trace(self, log: Path, point: Point | None = None) -> None:
+        """Write its durable writes into a log, from now on and in this life of it, and hold a thread at a point, if there is one.
+
+        Raises :class:`~harness.runtimes.process.durable.TracingError` where that cannot be done.
+        """
+        if self.stage.image:
+            raise TracingError(f"the {self.name} is a container, whose processes nobody traces")
+        if why := why_no_tracing():
+            raise TracingError(why)
+        self._tracing = Tracing(self._alive(), log, point)  # type: ignore[arg-type]  # a stage without an image is a process
+
+    def written(self, since_ns: int) -> dict[str, list[int]]:
+        """Return how often each of its threads was seen to make each durable call since a time (wall), the busiest first."""
+        return {} if self._tracing is None else made_since(self._tracing.writes(), since_ns)
+
     def held(self) -> Held | None:
         """Say at which durable write it is held, if it is; written down once."""
-        found = None if self.tracing is None else self.tracing.held()
+        found = None if self._tracing is None else self._tracing.held()
         if found is not None and not self._held:
             self._held = True
             self.history.write(kinds.DURABLE, role=self.name, incarnation=self.incarnation, **found.told())
         return found
+
+    def untrace(self) -> None:
+        """Let go of who is traced, or held; what somebody was held in front of is done, if he lives."""
+        if self._tracing is not None:
+            self._tracing.end()
+            self._tracing = None
 
     def one(self, pid: int) -> OneProcess | CommandNode:
         """Return one process of this stage, to be crashed alone; the stage itself where it is its only one."""
@@ -236,6 +257,7 @@ class CommandNode:
         if self.ended() is None:
             self._alive().kill()
             self.ended()
+        self.untrace()
 
     def tell_to_end(self) -> None:
         """SIGTERM to all of its processes; does not wait."""
@@ -328,6 +350,7 @@ class OneProcess:
             if ended:
                 raise StageError(f"the process {self._pid} of the {self.name} ended before it could be killed")
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            self._stage.untrace()  # its end would wait for its tracer, who holds it; and the others are to go on
             ended, _, _ = select.select([descriptor], [], [], GONE_S)
         finally:
             os.close(descriptor)

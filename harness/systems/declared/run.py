@@ -11,19 +11,21 @@ import dataclasses
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
 from harness import failpoint
-from harness.bench import Fired, NotFiredError, OnWire
+from harness.bench import AtWrite, Fired, NotFiredError, OnWire
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.scenario import Deployment, Role
 from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults import NoFault
+from harness.faults.firing import rule_at
 from harness.pipelines.cells import DeclaredCell
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, fill
 from harness.runtimes.ports import PortLease
@@ -33,15 +35,15 @@ from harness.saved import HISTORY, LOGS
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.watching import Watch
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.declared.workers import REPLACED_S, Workers
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import ServerNode
-from harness.wire.rules import Api, FreezeScope
+from harness.wire.rules import Action, Api, FreezeScope, How
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from harness.bench import InProgram, Target, Trigger
     from harness.core.history import Event, HistoryWriter
@@ -123,6 +125,10 @@ class DeclaredBench(KafkaBench):
     """Gives the producer all records that are left, and the end of its input."""
     attribute: Callable[[], None] = lambda: None
     """Look whose the new connections are."""
+    writes: Path = field(default_factory=Path)
+    """Where the durable writes of a stage are written down."""
+    _traced: CommandNode | None = None
+    """The stage that is to be held at one of them."""
     _victim: int | None = None
     """The one process that is to be crashed, where it is not the whole stage."""
     _members: int = 0
@@ -206,6 +212,25 @@ class DeclaredBench(KafkaBench):
         self._victim = pid
         self.history.write(kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid))
 
+    def arm_write(self, trigger: AtWrite) -> None:
+        """Let the target wait on its way to the stage: from there on its durable writes are counted."""
+        self.arm(trigger.since, rule_at(trigger.since, Action.HOLD, "given"))
+
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+        """Wait until the trigger fires; at a durable write, first until the stage is given the target, and is traced."""
+        if isinstance(trigger, AtWrite):
+            given = super().await_fired(trigger.since)
+            self._traced = self.stage(trigger.role)
+            self._traced.trace(self.writes, trigger.point)
+            self.resolve(given.hold, How.RELEASE)
+        return super().await_fired(trigger)
+
+    def disarm(self) -> None:
+        """Take back what has not fired, and discard what is still held."""
+        super().disarm()
+        if self._traced is not None:
+            self._traced.untrace()
+
     def arm_failpoint(self, trigger: InProgram, action: str) -> None:
         """Arm a failpoint at the target."""
         del action  # what is to be done is done to the whole stage, by the fault itself
@@ -218,7 +243,7 @@ class DeclaredBench(KafkaBench):
     def _failpoints_history(self) -> Path:
         return self.events / f"failpoint{SUFFIX}"
 
-    def _fired(self, trigger: Trigger) -> Fired | None:
+    def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         self.attribute()
         if isinstance(trigger, OnWire):
             hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
@@ -230,6 +255,8 @@ class DeclaredBench(KafkaBench):
                 stage = super().target(trigger.role)
                 self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit.conn)
             return Fired(hit.record, hit.role, hit.held)
+        if isinstance(trigger, AtWrite):
+            return self._held(self.stage(trigger.role))
         told = next(iter(self._said(kinds.FAILPOINT)), None) if self._failpoints_history.exists() else None
         if told is None:
             return None
@@ -239,6 +266,17 @@ class DeclaredBench(KafkaBench):
         elif isinstance(stage, CommandNode):
             stage.claim(told["pid"])
         return Fired(self.load.target.id, stage.name, None)
+
+    def _held(self, stage: CommandNode) -> Fired | None:
+        """Say that a thread of a stage stands at its durable write, if one does."""
+        held = stage.held()
+        if held is None:
+            return None
+        if self._crashes_one(stage.role):
+            self._aim(stage.role, held.pid)
+        else:
+            stage.claim(held.pid)
+        return Fired(None, stage.name, None)
 
 
 class DeclaredRun:
@@ -260,6 +298,7 @@ class DeclaredRun:
         self._results = self._reader()
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
+        self._watch: Watch | None = None
         self._attributed = 0
         self._held_back: tuple[str | None, float] = None, time.monotonic()
         """The log whose readers an open transaction holds back, and since when."""
@@ -277,6 +316,7 @@ class DeclaredRun:
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
             groups=self._groups, seen=self._events, hurry=self._hurry, attribute=self.attribute,
+            writes=self.directory / "writes.txt",
         )  # fmt: skip
 
         self._workers = Workers(self._nodes, self._bench.struck)
@@ -299,6 +339,8 @@ class DeclaredRun:
         for node in consuming:
             node.await_ready()
         self.attribute()
+        if isinstance(self._fault, NoFault):
+            self._watch = Watch(consuming, self.directory / "writes")
         self._fault.arm(self._bench)
 
     def load(self) -> None:
@@ -359,6 +401,8 @@ class DeclaredRun:
         if isinstance(self._fault, NoFault) and copies and not any(result.record in self._known for result in found):
             raise StageError(self._nothing_arrived())
         self._observe_results(found, copies)
+        if self._watch is not None:
+            self._watch.tell(self.history, self._events(), self._load)
 
     def close(self) -> None:
         """End the processes, leave the wire, and leave nothing behind on the broker."""

@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 from kafka.partitioner.default import murmur2
 
 from harness import failpoint
-from harness.bench import Fired, InProgram, NotFiredError, OnWire, Trigger
+from harness.bench import AtWrite, Fired, InProgram, NotFiredError, OnWire, Trigger
 from harness.core import events as kinds
 from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
@@ -89,7 +89,7 @@ class KafkaBench:
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _hit: Hit | None = None
     _kept: Containers | None = None
-    _reached: dict[Trigger, Fired] = field(default_factory=dict)
+    _reached: dict[Trigger | AtWrite, Fired] = field(default_factory=dict)
     _waiting: dict[OnWire, Rule] = field(default_factory=dict)
     """Rules that are armed when what they count from has fired."""
 
@@ -121,11 +121,15 @@ class KafkaBench:
         failpoint.arm(self.failpoints, trigger.name, record=self.load.target.id, action=action,
                       history=self.events / f"failpoint{SUFFIX}", cell=self.cell.id)  # fmt: skip
 
+    def arm_write(self, trigger: AtWrite) -> None:
+        """Our own programs have failpoints where they record."""
+        raise NotImplementedError(f"{self.cell.id} has a failpoint there: nobody traces the {trigger.role}")
+
     def let_go(self, trigger: InProgram) -> None:
         """Let a program go on that is held at a failpoint."""
         failpoint.release(self.failpoints, trigger.name)
 
-    def await_fired(self, trigger: Trigger) -> Fired:
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
         if isinstance(trigger, OnWire) and trigger in self._waiting:
             self._approach(trigger)
@@ -461,11 +465,11 @@ class KafkaBench:
         while self._rules:
             self.deployed.wire.disarm(self.cell.id, self._rules.pop())
 
-    def _fired(self, trigger: Trigger) -> Fired | None:
+    def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         if isinstance(trigger, OnWire):
             hit = self._hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
-        if not failpoint.fired(self.failpoints, trigger.name):
+        if isinstance(trigger, AtWrite) or not failpoint.fired(self.failpoints, trigger.name):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)
         return None if victim is None else Fired(self.load.target.id, victim.name, None)

@@ -1,0 +1,52 @@
+"""CrashAtWrite: a stage is held at a durable write behind the target record, and killed there with all its processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.bench import AtWrite, OnWire
+from harness.core.scenario import Evidence, Role
+from harness.faults.firing import await_fault
+from harness.wire.rules import Api, Direction
+
+if TYPE_CHECKING:
+    from harness.bench import Bench
+    from harness.core.writes import Point
+
+
+@dataclass(frozen=True, slots=True)
+class CrashAtWrite:
+    """A reader is given the target; at ``point`` from there on it is held by the kernel, killed, and started again.
+
+    What is at that write nobody knows: the target, or what was read before it or with it. ``point`` is ``None`` as long as no dry
+    run has shown which durable writes there are; such a fault cannot be armed.
+    """
+
+    id: ClassVar[str] = "crash-at-write"
+
+    role: Role
+    point: Point | None = None
+
+    def evidence(self) -> Evidence:
+        """A thread was held at this very write, behind the record; its stage died by SIGKILL."""
+        return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
+
+    def arm(self, bench: Bench) -> None:
+        """Arm what the writes count from: the target on its way to the reader."""
+        bench.arm_write(self._at())
+        bench.say("armed")
+
+    def inject(self, bench: Bench) -> None:
+        """Kill it where it is held, start it again."""
+        fired = await_fault(bench, self._at())
+        victim = bench.target(self.role, fired.node)
+        victim.kill()
+        bench.say("applied", node=victim.name)
+        victim.restart()
+        bench.say("healed")
+
+    def _at(self) -> AtWrite:
+        if self.point is None:
+            raise ValueError(f"nobody has seen yet which durable writes the {self.role} makes")
+        return AtWrite(self.role, self.point, OnWire(self.role, Api.FETCH, Direction.RESPONSE))

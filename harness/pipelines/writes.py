@@ -1,0 +1,90 @@
+"""The failure points at a reading stage's durable writes: their names, and what the dry run makes of them.
+
+Which calls a program makes shows in the dry run alone; a name must be there before, for ``--only`` and for pytest. So there are
+:data:`~harness.core.writes.MOST` names of each stage, and the dry run says at which write each of them is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.core.writes import MOST, Side, chosen
+from harness.faults import CrashAtWrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.core.scenario import Role
+    from harness.core.writes import Point
+
+AT_WRITE = "crash-at-write"
+"""The failure point that all of them are."""
+_ORDINALS = {1: "first", 2: "second", 3: "third"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a stage was seen to write durably while ``records`` came to it: how often each thread ``made`` each call.
+
+    ``because`` is why nobody could look.
+    """
+
+    made: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    records: int = 0
+    because: str | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each call was made."""
+        return {call: sum(counts) for call, counts in self.made.items()}
+
+
+UNWATCHED = Written(because="the dry run does not say which durable writes there were")
+
+
+@dataclass(frozen=True, slots=True)
+class WritePoint:
+    """One of a stage's failure points: its name, its fault, what happens there, and why it does not apply, if so."""
+
+    name: str
+    fault: CrashAtWrite
+    because: str
+    reason: str | None = None
+
+
+def write_points(role: Role, written: Written | None) -> Iterator[WritePoint]:
+    """Yield the failure points of a stage. ``written`` is ``None`` before the dry run: then every name may be one."""
+    found = chosen(written.made, written.records) if written else ()
+    for number in range(1, MOST + 1):
+        name = f"{role}-{AT_WRITE}-{number}"
+        if number <= len(found):
+            yield WritePoint(name, CrashAtWrite(role, found[number - 1]), _told(role, found[number - 1]))
+        else:
+            told = f"The {role} is killed at a durable write of its own behind the record."
+            yield WritePoint(name, CrashAtWrite(role), told, None if written is None else _why_not(role, written, len(found)))
+
+
+def _why_not(role: Role, written: Written, found: int) -> str:
+    if written.because is not None:
+        return written.because
+    if found:
+        return f"the dry run leads to {found} points at durable writes of the {role}, and to no more"
+    if written.made:
+        made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
+        return f"the dry run saw too few durable writes of the {role} to count on them ({made})"
+    return f"the dry run saw no durable write of the {role} (an fsync, a rename, an unlink, …)"
+
+
+def _told(role: Role, point: Point) -> str:
+    """Say what happens at a point.
+
+    >>> from harness.core.scenario import Role
+    >>> from harness.core.writes import Point
+    >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
+    'The consumer is killed right behind its second unlink since it was given the record: that is done, and it does not know.'
+    """
+    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call} since it was given the record"
+    if point.side is Side.BEFORE:
+        return f"The {role} is killed right in front of {place}: that is never done."
+    return f"The {role} is killed right behind {place}: that is done, and it does not know."

@@ -1,0 +1,119 @@
+"""A declared pipeline's failure points at durable writes: their names, and what the dry run makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.checking import Check, Seen, explanation
+from harness.core import events as kinds
+from harness.core.cell import make_load
+from harness.core.history import HistoryWriter, read_history
+from harness.core.scenario import NotApplicable, Role, Scenario
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.cells import left_over
+from harness.pipelines.writes import AT_WRITE, Written
+from harness.runtimes.process.durable import TracingError
+from harness.systems.declared.system import DeclaredSystem
+from harness.systems.declared.watching import Watch, given_at
+from tests.pipelines.test_declaration import GOOD, declared
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.pipelines import Pipeline
+
+NAMES = [f"consumer-crash-at-write-{number}" for number in range(1, 7)]
+RENAMES = Written({"rename": [20]}, 20)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    """A producer and a consumer."""
+    return read_pipeline(declared(tmp_path, GOOD))
+
+
+def reasons(pipeline: Pipeline, written: Written | None, *, only_asked: bool = True) -> dict[str, str | None]:
+    """Return the points at durable writes by name, each with why it does not apply, if so."""
+    found = failure_points(pipeline, {}, {}, None if written is None else {"consumer": written})
+    return {point.id: reason(pipeline, point) for point in found if point.failure_point == AT_WRITE
+            and not (only_asked and left_over(pipeline, point))}  # fmt: skip
+
+
+def reason(pipeline: Pipeline, point: Scenario) -> str | None:
+    """Return why a point does not apply."""
+    expectation = point.expect[pipeline.claims]
+    return expectation.because if isinstance(expectation, NotApplicable) else None
+
+
+def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
+    """For --only, and for pytest; none of a producer."""
+    assert reasons(pipeline, None) == dict.fromkeys(NAMES)
+    assert reasons(pipeline, RENAMES) == dict.fromkeys(NAMES[:4])
+    left = reasons(pipeline, RENAMES, only_asked=False)
+    assert left[NAMES[4]] == "the dry run leads to 4 points at durable writes of the consumer, and to no more"
+
+
+@pytest.mark.parametrize(("written", "because"), [
+    (Written({}, 20), "the dry run saw no durable write of the consumer (an fsync, a rename, an unlink, …)"),
+    (Written({"unlink": [1]}, 20), "the dry run saw too few durable writes of the consumer to count on them (unlink 1)"),
+    (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
+])  # fmt: skip
+def test_what_does_not_apply_says_why_once(pipeline: Pipeline, written: Written, because: str) -> None:
+    """No durable write, too few, or nobody could look."""
+    assert reasons(pipeline, written) == {NAMES[0]: because}
+
+
+def test_a_name_that_is_left_over_may_be_asked_for(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It is planned as what does not apply; nobody else sees it."""
+    check = Check(pipeline, DeclaredSystem(), tmp_path, "pytest")
+    seen = {"consumer": Seen(("c",), 1, {"Fetch": 9}, written=RENAMES)}
+    cells, rest = check.plan(seen, (NAMES[1], NAMES[5]))
+    assert [cell.scenario.id for cell in cells] == [NAMES[1]]
+    assert [cell.scenario.id for cell in rest] == [NAMES[5]]
+    cells, rest = check.plan(seen)
+    assert [cell.scenario.id for cell in (*cells, *rest) if cell.scenario.failure_point == AT_WRITE] == NAMES[:4]
+    said = "\n".join(explanation(pipeline, seen, [cell.scenario for cell in cells]))
+    assert "durable writes behind the record: rename 20" in said
+    assert f"{NAMES[0]}: The consumer is killed right in front of its first rename since it was given the record" in said
+    assert f"{NAMES[3]}: The consumer is killed right behind its second rename since it was given the record" in said
+
+
+class Node:
+    """A stage that can be traced, or not."""
+
+    def __init__(self, name: Role, why_not: str = "") -> None:
+        self.name = str(name)
+        self._why_not = why_not
+
+    def trace(self, _: Path) -> None:
+        """Refuse, where it is told to."""
+        if self._why_not:
+            raise TracingError(self._why_not)
+
+    def written(self, since_ns: int) -> dict[str, list[int]]:
+        """Return what it wrote."""
+        return {"rename": [since_ns]}
+
+
+def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) -> None:
+    """Counted from when the target reached that stage, and no other; a stage that cannot be traced runs all the same."""
+    load = make_load(seed=1, salt="", count=24, unit=1)
+    seen: list[dict[str, Any]] = [
+        {"event": "conn", "conn": 1, "role": "consumer"}, {"event": "conn", "conn": 2, "role": "processor"},
+        {"event": "fetched", "conn": 2, "record": load.target.id, "reached": True, "w": 50},
+        {"event": "fetched", "conn": 1, "record": load.target.id, "reached": False, "w": 60},
+        {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 70},
+        {"event": "fetched", "conn": 1, "record": load.target.id, "reached": True, "w": 80},
+    ]  # fmt: skip
+    assert (given_at(seen, "consumer", load.target.id), given_at(seen, "consumer", "another")) == (70, None)
+    nodes: Any = [Node(Role.CONSUMER), Node(Role.PROCESSOR, "it is a container")]
+    with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
+        Watch(nodes, tmp_path / "writes").tell(history, seen, load)
+        Watch(nodes[:1], tmp_path / "writes").tell(history, (), load)
+    told = [(e["role"], e["made"], e["because"]) for e in read_history(tmp_path).of(kinds.WRITES)]
+    assert told == [
+        ("consumer", {"rename": [70]}, None), ("processor", {}, "it is a container"),
+        ("consumer", {}, f"the wire did not see the consumer being given {load.target.id}, behind which writes are counted"),
+    ]  # fmt: skip
