@@ -254,6 +254,7 @@ def test_what_proves_nothing_is_void_and_says_why(system: DeclaredSystem, tmp_pa
 
 
 SQLITE = ORDERS[ORDERS.index('kind = "sqlite"') :]
+LARGE = (EXAMPLES / "orders" / "producer.py").read_text(encoding="utf-8").partition("acks=")[2].partition(", key")[0]
 BAD_RUNS = {
     "it is refused": ("ingest", "producer.py", "response(201)", "response(400)", Kind.STUCK, "answered 400 to a POST"),
     "it makes fewer than it should": ("readings", "producer.py", "range(first, 49)", "range(first, 41)", Kind.BROKEN, "8 lost"),
@@ -269,6 +270,8 @@ BAD_RUNS = {
     "a phantom and a footer": ("orders", "pipeline.toml", " ORDER BY rowid",
                                " UNION ALL SELECT replace(max(number), '.k', '.k77') FROM orders UNION ALL SELECT 'TOTAL'",
                                Kind.BROKEN, "1 phantom, as '"),
+    "too large": ("orders", "producer.py", LARGE, LARGE.replace('"all")', '"all", max_request_size=10**7)').replace(
+                      "encode()", 'encode() + b" " * 1_200_000'), Kind.STUCK, "is too large for orders: the broker refuses it"),
     "no group": ("orders", "consumer.py", 'group_id="billing",', "group_id=None,", Kind.STUCK,
                  "it cannot go on: position: no consumer group has ever saved a position in orders"),
     "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.VOID, "is not quiet"),

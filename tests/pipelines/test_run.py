@@ -105,6 +105,23 @@ def test_who_holds_readers_back_for_long_is_written_down() -> None:
         assert [(line["log"], line["seconds"]) for line in told.lines] == lines
 
 
+@pytest.mark.parametrize(("error", "batch", "told"), [(10, 1, True), (18, 1, True), (10, 2, False), (7, 1, False)])
+def test_a_record_that_is_too_large_is_told_at_once(error: int, batch: int, told: bool) -> None:
+    """By its id, and without waiting for anything; a batch may be sent again in parts, and other errors be passing."""
+    ids = [f"k-{n}" for n in range(batch)]
+    sent = [{"event": "sent", "topic": "orders", "partition": 0, "request": "1:7", "record": record} for record in ids]
+    answers = [{"event": "produce_answer", "request": "1:7", "record": record, "error": error} for record in ids]
+    run = run_of("orders", fault=NoFault(), nodes={}, workers=SimpleNamespace(missed=lambda: None))
+    run._events = lambda: (*sent, *answers)  # type: ignore[assignment, method-assign]
+    if not told:
+        assert run.stage_trouble() is None
+        return
+    with pytest.raises(StageError, match="the record k-0 is too large for orders: the broker refuses it"):
+        run.stage_trouble()
+    setattr(run, "_fault", None)  # noqa: B010 - mypy knows it as a fault
+    assert run.stage_trouble() is None
+
+
 def copy_of(offset: int, value: str) -> LogCopy:
     """Return a copy in a log."""
     return LogCopy(0, 0, offset, None, value.encode(), None, None, visible=True)

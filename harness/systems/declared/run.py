@@ -81,6 +81,8 @@ IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
 
 
+TOO_LARGE = (10, 18)
+"""Errors of a broker that will not take a batch: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
 HELD_BACK_S = 3.0
 """A reader that an open transaction holds back for longer is told of."""
 MOST_SHOWN = 120
@@ -443,14 +445,32 @@ class DeclaredRun:
     def stage_trouble(self) -> str | None:
         """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain.
 
-        Without a fault, nor may one process of a stage end and not be replaced; after one, its siblings may do its work.
+        Without a fault, nor may one process of a stage end and not be replaced; after one, its siblings may do its work. What is
+        too large for the broker will be so in every cell.
         """
+        if isinstance(self._fault, NoFault) and (refused := self._too_large()):
+            raise StageError(refused, "topic")
         if isinstance(self._fault, NoFault) and (one := self._workers.missed()):
             raise self._nodes[one.role].error(
                 f"has lost one of its processes: {one.pid} ({one.command}) ended by itself, without any fault, and no other took "
                 f"its place in {REPLACED_S:g} s"
             )
         return next((trouble for node in self._nodes.values() if (trouble := node.supervise()) is not None), None)
+
+    def _too_large(self) -> str | None:
+        """Say which record the broker refuses for its size, if any. Of a batch of several, a client may send each by itself."""
+        events = self._events()
+        refused = {e["request"]: e for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] in TOO_LARGE}
+        sent = [e for e in events if e["event"] == kinds.SENT and e["request"] in refused] if refused else []
+        batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
+        for event in sent:
+            if batches[event["request"], event["topic"], event["partition"]] == 1:
+                return (
+                    f"the record {event['record']} is too large for {event['topic']}: the broker refuses it "
+                    f"(MESSAGE_TOO_LARGE); let less than max.message.bytes be sent at once, 1048588 unless the broker says "
+                    "otherwise, compressed or as a reference to where it lies"
+                )
+        return None
 
     def attribute(self) -> None:
         """Write down which process each new connection belongs to: one of its stage's, or a stranger, which voids the cell.
