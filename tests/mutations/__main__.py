@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.mutations import table
+from tests.mutations.registry import table
 
 if __name__ == "__main__":
     sys.stdout.write(f"{table()}\n")

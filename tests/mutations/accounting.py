@@ -7,30 +7,43 @@ from typing import TYPE_CHECKING, Any
 from harness.core import accounting
 from harness.core import events as kinds
 from harness.core.states import LastHop, State
-from tests.mutations import golden, mutation
+from tests.mutations.registry import golden, mutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
 
+_Cell: Any = accounting._Cell
 
-def answers(name: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-    """Let a function answer something else."""
-    asked = getattr(accounting, name)
-    setattr(accounting, name, lambda *words: change(asked(*words)))
+
+def records(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    """Let the table of records be another."""
+    right = _Cell.records.func
+    _Cell.records = property(lambda cell: change(right(cell)))
+
+
+def rows(change: Callable[[Any], None]) -> None:
+    """Change the rows of a cell, when they have been sorted by kind."""
+    right = _Cell.__init__
+
+    def begin(cell: Any, given: Any) -> None:
+        right(cell, given)
+        change(cell)
+
+    _Cell.__init__ = begin
 
 
 @mutation({golden("broken-by-a-result-twice"): "Kind.KEPT"})
 def duplicates_of_one_record_forgotten() -> None:
     """Of the first record that was recorded twice, one recording counts."""
 
-    def once(rows: pd.DataFrame) -> pd.DataFrame:
-        again = rows[rows["known"] & rows.duplicated("rid")]
-        first = again["rid"].min() if len(again) else -1
-        return rows[~((rows["rid"] == first) & rows.duplicated("rid"))]
+    def once(cell: Any) -> None:
+        counts = accounting._counted(cell.rows)
+        first = next((row for row in cell.rows if counts[row["record"]] > 1), None)
+        cell.rows = [row for row in cell.rows if first is None or row is first or row["record"] != first["record"]]
 
-    answers("recordings", once)
+    rows(once)
 
 
 @mutation({golden("broken-ack"): "Kind.KEPT"})
@@ -42,81 +55,86 @@ def one_loss_forgotten() -> None:
         table.loc[lost, "state"] = State.RECORDED
         return table
 
-    answers("record_table", found)
+    records(found)
 
 
 @mutation({golden("sealed-kept-though-one-is-refused"): r"'stored': 6"})
 def refused_is_stored() -> None:
     """What was refused before the append counts as stored."""
-    answers("record_table", lambda table: table.assign(stored=table["stored"] | table["refused"]))
+    records(lambda table: table.assign(stored=table["stored"] | table["refused"]))
 
 
 @mutation({golden("void-left-behind"): "1 records are left behind"})
 def left_behind_is_recorded() -> None:
     """What waits in the topic counts as recorded."""
-    answers("record_table", lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_TOPIC, State.RECORDED)))
+    records(lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_TOPIC, State.RECORDED)))
 
 
 @mutation({golden("stuck-consumer"): r"'recorded': 5"})
 def stalled_is_recorded() -> None:
     """What is behind an open transaction counts as recorded."""
-    answers("record_table", lambda table: table.assign(state=table["state"].replace(State.STALLED, State.RECORDED)))
+    records(lambda table: table.assign(state=table["state"].replace(State.STALLED, State.RECORDED)))
 
 
 @mutation({golden("stuck-source"): r"'lost': 1"})
 def left_in_source_is_lost() -> None:
     """What the source has not given yet counts as lost."""
-    answers("record_table", lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_SOURCE, State.LOST)))
+    records(lambda table: table.assign(state=table["state"].replace(State.LEFT_IN_SOURCE, State.LOST)))
 
 
 @mutation({golden("void-left-behind"): r"'lost': 1"})
 def positions_one_too_high() -> None:
     """A saved position is taken for one more than it is: a record that waits there was passed."""
 
-    def moved(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame.assign(offset=frame["offset"] + (frame["event"] == kinds.POSITION))
+    def moved(cell: Any) -> None:
+        for row in cell.of(kinds.POSITION):
+            row["offset"] += 1
 
-    answers("frame_of", moved)
+    rows(moved)
 
 
 @mutation({golden("kept-by-aborting"): "no aborted for k1-3"})
 def all_is_visible() -> None:
     """Copies of aborted transactions count as copies that a reader sees."""
-    answers("copies", lambda stored: stored.assign(visible=True))
+
+    def shown(cell: Any) -> None:
+        for row in cell.stored:
+            row["visible"] = True
+
+    rows(shown)
 
 
 @mutation({golden("broken-by-phantoms"): "1 phantom, which"})
 def damaged_is_intact() -> None:
     """A result that is damaged counts as one of its record."""
-    asked: Any = accounting.recordings
-    accounting.recordings = lambda frame, base: asked(frame.assign(intact=True), base)
+    _Cell._known = lambda cell, row: (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
 
 
 @mutation({golden("broken-by-phantoms"): "Kind.VOID"})
 def nothing_is_a_phantom() -> None:
     """What nobody offered does not count."""
-    answers("phantom", lambda found: found.iloc[:0])
+    _Cell._phantoms = lambda _: 0
 
 
 @mutation({golden("broken-by-resurrection"): "Kind.KEPT"})
 def nothing_is_resurrected() -> None:
     """What was aborted, and is seen, does not count."""
-    answers("resurrected", lambda found: found.iloc[:0])
+    _Cell._resurrected = lambda _: 0
 
 
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})
 def nothing_is_torn() -> None:
     """Half a transaction does not count."""
-    answers("torn", lambda found: found.iloc[:0])
+    _Cell._torn = lambda _: 0
 
 
 @mutation({golden("kept-though-it-loses"): "acked, not stored"})
 def every_loss_was_acknowledged() -> None:
     """Of each lost record it is said that it was acknowledged and not stored."""
-    answers("record_table", lambda table: table.assign(last_hop=table["last_hop"].where(table["last_hop"].isna(), LastHop.ACKED)))
+    records(lambda table: table.assign(last_hop=table["last_hop"].where(table["last_hop"].isna(), LastHop.ACKED)))
 
 
 @mutation({golden("kept-by-absorbing"): "forbids duplicates: 1 duplicated"})
 def absorbed_is_duplicated() -> None:
     """A copy that the sink turned away counts as a second recording."""
-    answers("record_table", lambda table: table.assign(duplicated=table["duplicated"] + table["absorbed"]))
+    records(lambda table: table.assign(duplicated=table["duplicated"] + table["absorbed"]))

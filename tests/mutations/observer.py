@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.systems.kafka.observer import Observer, WholeLog
-from tests.mutations import cell, mutation
+from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.mutations import WIRE, asked_for
+from tests.mutations.registry import WIRE, asked_for
 
 SITE = Path(__file__).with_name("site")
 """A folder for ``PYTHONPATH``: Python imports ``sitecustomize`` of it before anything else."""

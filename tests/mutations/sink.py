@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.sinks.database import DatabaseSink
 from harness.systems.declared.outputs import Sqlite
-from tests.mutations import cell, mutation
+from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.mutations import CELLS, SEAMS, VARIABLE, Mutation, all_of, table
+from tests.mutations.registry import CELLS, SEAMS, VARIABLE, Mutation, all_of, table
 from tests.tiers import QUICK, ROOT
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from harness.wire.connection import Lane
 from harness.wire.delivery import deliver
 from harness.wire.rules import Action, After, Direction
 from harness.wire.wire import Wire
-from tests.mutations import cell, mutation
+from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:
     from harness.wire.cell import Frame

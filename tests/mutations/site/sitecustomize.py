@@ -5,7 +5,7 @@ from pathlib import Path
 
 if sys.orig_argv[1:3] == ["-m", "harness.wire"]:
     sys.path.append(str(Path(__file__).parents[3]))
-    from tests.mutations import asked_for
+    from tests.mutations.registry import asked_for
 
     mutation = asked_for()
     if mutation is not None:
