@@ -25,6 +25,7 @@ from harness.core.verdict import Kind
 from harness.core.waiting import WaitCancelledError, cancellable
 from harness.interfaces import CellFailure, EnvironmentFailure, PreparesForCells
 from harness.latest import point_latest
+from harness.room import behind, full_disk
 from harness.saved import CELLS, HISTORY, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
@@ -213,6 +214,16 @@ class _Run:
                 waiting.put(tuple(cells[at : at + at_once]))
         return waiting
 
+    def _fail(self, error: BaseException) -> None:
+        """End the run for a reason: the first there is. A disk that is full then says so before all else."""
+        full = full_disk(self.directory)
+        if full and isinstance(error, EnvironmentFailure | HistoryError):
+            told = EnvironmentFailure(behind(full, str(error)))
+            told.__cause__ = error
+            error = told
+        self._failure = self._failure or error
+        self._stop.set()
+
     def _belongs(self, cell: Cell, system: System) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
 
@@ -232,8 +243,7 @@ class _Run:
         except WaitCancelledError:
             return
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
-            self._failure = self._failure or error
-            self._stop.set()
+            self._fail(error)
 
     def _deployment(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int) -> None:
         self._progress.say(f"starting {name}")
@@ -289,8 +299,7 @@ class _Run:
             self._results[result.plan.id] = result
             self._progress.ended(result)
         except BaseException as error:  # noqa: BLE001 - see _lane
-            self._failure = self._failure or error
-            self._stop.set()
+            self._fail(error)
 
     def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
         directory = self.directory / CELLS / cell.slug
@@ -308,12 +317,12 @@ class _Run:
     def _play(self, deployed: Deployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
         cell_run: CellRun | None = None
         try:
-            with _failing_alone(history), cancellable(self._stop):
+            with _failing_alone(history, directory), cancellable(self._stop):
                 cell_run = deployed.cell_run(cell, directory, history)
                 self._steps(cell_run, history)
         finally:
             if cell_run is not None:
-                with _failing_alone(history):
+                with _failing_alone(history, directory):
                     cell_run.close()
 
     def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
@@ -326,6 +335,8 @@ class _Run:
                 raise WaitCancelledError(phase)
             step()
             history.write(kinds.CELL, phase=phase)
+        if full_disk(self.directory):  # what its programs have lost they may have had no room for
+            raise CellFailure("what was written last may be missing")
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:
         since = time.monotonic()
@@ -336,20 +347,23 @@ class _Run:
 
 
 @contextmanager
-def _failing_alone(history: HistoryWriter) -> Iterator[None]:
-    """Let a failure void its cell, with this reason, while the others go on. What breaks the ground of all gets through."""
+def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
+    """Let a failure void its cell, with this reason, while the others go on. What breaks the ground of all gets through.
+
+    On a disk that is full that is the first thing to tell.
+    """
     try:
         yield
     except WaitCancelledError:
         history.write(kinds.FAILED, because=INTERRUPTED)
     except (HistoryError, EnvironmentFailure) as error:
         with suppress(HistoryError):  # a full disk may yet have room for a line
-            history.write(kinds.FAILED, because=str(error))
+            history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
         raise
     except CellFailure as error:
-        history.write(kinds.FAILED, because=str(error))
+        history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
     except Exception as error:  # noqa: BLE001 - whatever a system raises
-        history.write(kinds.FAILED, because=f"{type(error).__name__}: {error}")
+        history.write(kinds.FAILED, because=behind(full_disk(directory), f"{type(error).__name__}: {error}"))
 
 
 class _OneAtATime:
