@@ -186,7 +186,12 @@ FLUSHED: Final = "flushed"
 """``partition, offset``: at a power loss, the offset up to which the topic's partition was flushed."""
 DRAIN: Final = "drain"
 """``phase, stage, because``: phase is begun, completed or failed; ``stage`` is the one that stopped. ``at_once`` is true where
-nobody waited for the deadline: a program that cannot be started again, or that says itself that it goes no further."""
+nobody waited for the deadline: a program that cannot be started again, or that says itself that it goes no further.
+
+Of a declared pipeline that completed also ``rested`` (for how many seconds nothing had happened), ``rest`` (how many were asked
+for), ``why`` so many (see ``harness/systems/declared/silence.py``), ``gap`` (the longest silence after which something about a
+record still happened) and ``missing`` (how many records were not in the output).
+"""
 HELD_BACK: Final = "held_back"
 """``log, seconds``: for so long, at least, the last stable offset of a log was seen to stay behind its end during a drain."""
 EXPELLED: Final = "expelled"

@@ -40,6 +40,10 @@ SIGKILL = 9
 SIGTERM = 15
 DUPLICATE_SEQUENCE = 46
 """What a broker answers to a batch that it has, and does not find among the last ones."""
+UNSURE = ("patience", "learnt")
+"""Why a drain has rested where something was missing, or not acknowledged, and nothing was known to be on its way."""
+LONG_S = 1.0
+"""A silence that is worth a word, where something came after it."""
 UNCLEAN = "unclean"
 """How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
 TRIGGERS = {kinds.RULE: "rule", kinds.FAILPOINT: "failpoint", kinds.DURABLE: "durable write"}
@@ -151,7 +155,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
     rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
         (Kind.VOID, lambda: blind),
         (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
-        (Kind.BROKEN, lambda: _lost(plan, history, found) if proof.drained() else None),
+        (Kind.BROKEN, lambda: _lost(plan, history, found, proof.drain) if proof.drained() else None),
         (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, proof.stuck),
@@ -172,7 +176,9 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
     effect = not _anything_goes(plan) or bool(_effects(plan, history, found))
-    return Verdict(Kind.KEPT, _kept(plan, history, found), plan.control, as_predicted, fired, plan.stands, effect=effect)
+    return Verdict(
+        Kind.KEPT, _kept(plan, history, found, proof.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
+    )
 
 
 def _astray(reason: str, objection: str | None) -> str:
@@ -623,9 +629,9 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
     return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
-def _lost(plan: Plan, history: History, found: Account) -> str | None:
+def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
     if found.lost and Anomaly.LOST in PROMISES[plan.semantic]:
-        return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history)))
+        return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain)))
     return None
 
 
@@ -634,6 +640,13 @@ def _unnamed(history: History) -> Iterator[str]:
     for event in history.of(kinds.UNNAMED):
         rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
         yield f"{rows} no id, as {event['text']!r}"
+
+
+def _rested(drain: Event | None) -> Iterator[str]:
+    """Yield for how long nothing came any more, where something might have: late is not lost."""
+    if drain is not None and drain.get("why") in UNSURE:
+        gap = f", after a silence of {drain['gap']:.1f} s" if drain["gap"] >= LONG_S else ""
+        yield f"rested {drain['rested']:.0f} s{gap}"
 
 
 def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
@@ -705,7 +718,7 @@ def _repeats(history: History, record: str) -> Iterator[str]:
         yield "fetched-again"
 
 
-def _kept(plan: Plan, history: History, found: Account) -> str:
+def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> str:
     """The causal sentence of a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
@@ -722,7 +735,7 @@ def _kept(plan: Plan, history: History, found: Account) -> str:
         seen = _effects(plan, history, found)
         parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
-    return "; ".join(parts)
+    return "; ".join((*parts, *_rested(drain)))
 
 
 def _effects(plan: Plan, history: History, found: Account) -> list[str]:

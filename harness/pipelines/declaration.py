@@ -25,7 +25,8 @@ ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
 DECLARED_RECORDS = 48
 DEFAULT_RATE = 50.0
-"""Lines a second."""
+"""Lines a second, or as many as it takes to offer all of them in ``OFFERED_S``."""
+OFFERED_S = 20.0
 EXPECTABLE = ("lost", "duplicated")
 """What a pipeline may be declared to show without any fault."""
 STAGE, PROCESS = "stage", "process"
@@ -145,7 +146,8 @@ class Stage:
 class Input:
     """How records are offered.
 
-    ``rate`` is lines a second (stdin, http and topic only; by default 50). ``line`` has {id}, {key} and {position} in it.
+    ``rate`` is lines a second (stdin, http and topic only; by default 50, more where they are many). ``line`` has {id}, {key} and
+    {position} in it.
     ``url`` (http) is where the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
     """
 
@@ -174,11 +176,6 @@ class Input:
             raise DeclarationError(
                 "input: a line needs {id} or {position} in it, or nothing could be recognised, and no line break"
             )
-
-    @property
-    def pace(self) -> float:
-        """Lines a second."""
-        return DEFAULT_RATE if self.rate is None else self.rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +222,8 @@ class Pipeline:
     records: int = DECLARED_RECORDS
     partitions: int = 3
     drain_s: float = 90.0
+    patience_s: float = 30.0
+    """How long it may be silent and go on all the same, as long as nothing better is known of it."""
     expects: tuple[str, ...] = ()
     """What it shows by itself, without any fault: ``lost`` or ``duplicated``, as far as its claim permits that."""
     directory: Path = field(default_factory=Path.cwd)
@@ -287,6 +286,11 @@ class Pipeline:
             raise DeclarationError("input: kind file, and no command or environment has {input}: the producer has to be told it")
         if "{port}" in self.input.url and "port" not in named:
             raise DeclarationError("input: url has {port}, and no command or environment has: the producer has to be told it")
+
+    @property
+    def pace(self) -> float:
+        """Lines a second."""
+        return self.input.rate or max(DEFAULT_RATE, self.records / OFFERED_S)
 
     @property
     def topic(self) -> str:

@@ -56,7 +56,8 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
     read: dict[str, Callable[[Any], Any]] = {
         "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
         "stage": _stages, "input": _input, "output": _output, "id": _identity, "records": _whole("records"),
-        "partitions": _whole("partitions"), "drain_s": _number("drain_s"), "expects": _texts("expects"),
+        "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
+        "patience_s": _number("patience_s"), "expects": _texts("expects"),
     }  # fmt: skip
     values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
     values["stages"] = values.pop("stage")

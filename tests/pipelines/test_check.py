@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +49,8 @@ class Silent:
 
 
 def check(system: DeclaredSystem, reports: Path, file: Path, *only: str) -> dict[str, CellResult]:
-    """Run a pipeline dry, then at these failure points."""
-    asked = Check(read_pipeline(file), system, reports, "pytest")
+    """Run a pipeline dry, then at these failure points. Whose programs are never late need no long patience."""
+    asked = Check(dataclasses.replace(read_pipeline(file), patience_s=6.0), system, reports, "pytest")
     with make_progress(Silent()) as progress:  # type: ignore[arg-type]
         dry = asked.dry_run(progress)
         if not only:

@@ -190,6 +190,8 @@ def position_of(reader: str, still_s: float, *, offset: int = 4, size: int = 1, 
     run = run_of("orders", fault=fault or NoFault(), nodes={Role.CONSUMER: SimpleNamespace(stage=stage)},
                  results=SimpleNamespace(size=lambda: size), written=(1, time.monotonic() - still_s))  # fmt: skip
     run.deployed, run._events = deployed, lambda: (asked, given)  # type: ignore[assignment, method-assign]
+    seen = SimpleNamespace(last=at, groups=lambda _: set(), read_topics=set)
+    run.sighted = seen  # type: ignore[assignment]
     return run.position_trouble()
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Role
     from harness.pipelines.declaration import Pipeline
     from harness.runtimes.interface import Runtime
+    from harness.systems.declared.silence import Silences
     from harness.systems.declared.system import Fetched
     from harness.systems.kafka.ground import Ground
 
@@ -198,7 +199,7 @@ class AttachedSystem(DeclaredSystem):
         self._ground = _NoGround()  # type: ignore[assignment]  # of a ground, only the runtime is asked for
 
     def _deployment(self, ground: Ground, directory: Path) -> AttachedDeployed:
-        return AttachedDeployed(ground, directory, self._fetched, self._attachment)
+        return AttachedDeployed(ground, directory, self._fetched, self.silences, self._attachment)
 
 
 class AttachedDeployed(DeclaredDeployed):
@@ -207,8 +208,10 @@ class AttachedDeployed(DeclaredDeployed):
     size: ClassVar[int] = 0
     """None of them is ours."""
 
-    def __init__(self, ground: Ground, directory: Path, fetched: Fetched, attachment: Attachment) -> None:
-        super().__init__(ground, directory, fetched)
+    def __init__(
+        self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, attachment: Attachment
+    ) -> None:  # fmt: skip
+        super().__init__(ground, directory, fetched, silences)
         self._attachment = attachment
         self.observer = Observer(attachment.bootstrap, self.runtime.check)
         self._listeners: tuple[Listener, ...] = ()

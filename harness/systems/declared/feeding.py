@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event, HistoryWriter
     from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.sighted import Sighted
 
 
 WINDOW = 2
-"""Lines a program may have in hand before the next one waits."""
+"""Lines a program may have in hand before the next one waits; twice as many each time it shows that it collects more."""
 STARTS_S = 15.0
 """How long the next line waits where the program has sent nothing yet."""
 ANSWER_S = 90.0
@@ -38,6 +39,10 @@ COLLECTS_S = 0.5
 
 class Feeder(Protocol):
     """Offers the records."""
+
+    @property
+    def offered(self) -> int:
+        """How often a record was offered so far."""
 
     def start(self) -> None:
         """Begin."""
@@ -75,14 +80,17 @@ class StdinFeeder:
 
     def __init__(
         self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
-        seen: Callable[[], tuple[Event, ...]],
+        seen: Callable[[], tuple[Event, ...]], sighted: Sighted,
     ) -> None:  # fmt: skip
+        self.offered = 0
         self._node = node
         self._lines = dict(lines)
         self._pause_s = 1 / rate
         self._resend = resend
         self._history = history
         self._seen = seen
+        self._sighted = sighted
+        self._window = WINDOW
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._hurries = False
@@ -131,6 +139,7 @@ class StdinFeeder:
             if life != self._life:
                 self._life = life
                 self._since, self._now, self._last = time.monotonic_ns(), [], time.monotonic()
+                self._window = WINDOW
                 self._begin_again()
             if node is None or self._done_life == life:
                 continue
@@ -150,6 +159,7 @@ class StdinFeeder:
             self._given.append(record)
             self._now.append(record)
             self._last = time.monotonic()
+            self.offered += 1
             self._history.write(kinds.TAKEN, record=record)
 
     def _is_behind(self) -> bool:
@@ -157,11 +167,15 @@ class StdinFeeder:
 
         A program that collects lines before it sends any is given the next one all the same, only later.
         """
-        tried = {e["record"] for e in self._seen() if e["event"] in {kinds.SENT, kinds.UNSENT} and e["t"] > self._since}
+        tried = self._sighted.tried(since=self._since)
         in_hand = len([record for record in self._now if record not in tried])
-        if in_hand < WINDOW:
+        if in_hand < self._window:
             return False
-        return time.monotonic() - self._last < (COLLECTS_S if tried else STARTS_S)
+        collects = tried or self._window > WINDOW
+        if time.monotonic() - self._last < (COLLECTS_S if collects else STARTS_S):
+            return True
+        self._window *= 2
+        return False
 
     def _begin_again(self) -> None:
         if self._resend is Resend.UNACKNOWLEDGED:
@@ -172,6 +186,8 @@ class StdinFeeder:
 
 class FileFeeder:
     """A file of all lines, there before the producer starts; what it has read of it, it must know itself."""
+
+    offered = 0
 
     def __init__(self, file: Path, lines: Mapping[str, str]) -> None:
         file.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
@@ -193,6 +209,8 @@ class FileFeeder:
 
 class OwnFeeder:
     """Nothing is offered: the producer makes its records itself."""
+
+    offered = 0
 
     def start(self) -> None:
         """It has what it needs."""
@@ -223,6 +241,7 @@ class HttpFeeder:
         self._pause_s = 1 / rate
         self._resend = resend
         self._history = history
+        self.offered = 0
         self._stop = threading.Event()
         self._done = threading.Event()
         self._trouble: str | None = None
@@ -268,6 +287,7 @@ class HttpFeeder:
             return None
         try:
             self._history.write(kinds.TAKEN, record=record)
+            self.offered += 1
             connection.request("POST", self._path, line.encode(), {"Content-Type": "application/json"})
             return connection.getresponse().status
         except (OSError, http.client.HTTPException):
@@ -287,6 +307,7 @@ class TopicFeeder:
         self._lines = lines
         self._pause_s = 1 / rate
         self._history = history
+        self.offered = 0
         self._stop = threading.Event()
         self._done = threading.Event()
         self._trouble: str | None = None
@@ -318,6 +339,7 @@ class TopicFeeder:
                     return
                 producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=60)
                 self._history.write(kinds.TAKEN, record=record)
+                self.offered += 1
             self._done.set()
         except Exception as error:  # noqa: BLE001 - whatever it is, the run proves nothing and says so
             self._trouble = f"a record could not be put into {self._topic}: {type(error).__name__}: {error}"

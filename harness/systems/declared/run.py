@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import KafkaError
-
 from harness import failpoint
 from harness.bench import AtWrite, Fired, NotFiredError, OnWire
 from harness.core import events as kinds
@@ -32,9 +30,12 @@ from harness.runtimes.ports import PortLease
 from harness.runtimes.process.processes import command_of, is_alive, local_ports
 from harness.runtimes.process.scratch import NOTICE
 from harness.saved import HISTORY, LOGS
+from harness.systems.declared.draining import OUTPUT, REST, Drain
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.silence import Why
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.declared.workers import REPLACED_S, Workers
@@ -66,15 +67,11 @@ REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 IMAGES_PYTHON = "python3"
 """What ``{python}`` is in the command of a container."""
-UNREADABLE_S = 10.0
-"""How long an output must have been unreadable, with everything else at rest, to be given up."""
-OUTPUT = "output"
-"""The stage of the drain that comes last."""
 SASL_HANDSHAKE = "api-17"
 FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
 """Outputs that hold other lines than results: those without an id are none."""
-UNFINISHED_S = 3.0
-"""A producer that does not end is done when it has tried every record and the wire has been still for this long."""
+ASKS_NOBODY_S = 3.0
+"""How long a reader that has asked for no group may take to save a position all the same."""
 COMMITS_S = 35.0
 """Longer than the longest commit interval that clients have by themselves: Kafka Streams', 30 s."""
 IDLE_S = 8.0
@@ -301,6 +298,8 @@ class DeclaredRun:
         self._feeder: Feeder | None = None
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._watch: Watch | None = None
+        self.sighted = Sighted(self._wire_log)
+        self.silences = deployed.silences
         self._attributed = 0
         self._held_back: tuple[str | None, float] = None, time.monotonic()
         """The log whose readers an open transaction holds back, and since when."""
@@ -363,10 +362,13 @@ class DeclaredRun:
         """Wait until everything is at rest."""
         self.history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
         self._bench.disarm()
-        waiting = _Drain(self)
+        waiting = Drain(self)
         try:
-            wait_until(waiting.at_rest, within_s=self._pipeline.drain_s, because="the drain", poll_s=0.1)
+            self._await_rest(waiting)
         except WaitTimeoutError as error:
+            if waiting.stage == REST:  # it is still, but for less time than it is bounded by: that is all there is to know
+                self._drained(waiting)
+                return
             self._check_anything_sent(f"in {self._pipeline.drain_s:g} s")
             if waiting.stage == OUTPUT and isinstance(self._fault, NoFault):  # nothing has happened that it could come from
                 raise StageError(f"{waiting.because} for {self._pipeline.drain_s:g} s, without any fault") from error
@@ -374,8 +376,19 @@ class DeclaredRun:
         except StageError as error:
             self.history.write(kinds.DRAIN, phase="failed", stage=error.stage or waiting.stage, because=str(error), at_once=True)
         else:
-            self._check_anything_sent("before it ended")
-            self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None)
+            self._drained(waiting)
+
+    def _await_rest(self, waiting: Drain) -> None:
+        """Wait until everything is at rest. Raises WaitTimeoutError where that takes too long; to offer the records does not."""
+        while not waiting.over:
+            offered = self._offered_so_far()
+            wait_until(lambda: waiting.at_rest() or self._offered_so_far() > offered, within_s=self._pipeline.drain_s,  # noqa: B023
+                       because="the drain", poll_s=0.1)  # fmt: skip
+
+    def _drained(self, waiting: Drain) -> None:
+        self._check_anything_sent("before it ended")
+        self.silences.learn(self.cell, waiting.gap, patiently=waiting.why is Why.PATIENCE)
+        self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None, **waiting.told())
 
     def observe(self) -> None:
         """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded.
@@ -434,13 +447,26 @@ class DeclaredRun:
         producer = self._nodes.get(Role.PRODUCER)
         if producer is None or producer.ended() is not None:
             return None
-        tried = {e["record"] for e in self._events() if e["event"] in {kinds.SENT, kinds.UNSENT}}
-        missing = len(self._known.keys() - tried)
-        if missing and self._pipeline.input.kind is InputKind.HTTP and self._still(IDLE_S):
-            return None  # it has taken them over and does nothing more: they are lost, which the account will say
-        if missing:
-            return f"the producer has not ended, and {missing} records of {len(self._known)} were never sent"
-        return None if self._still() else "the producer is still at work"
+        missing = len(self.offered - self.sighted.tried())
+        if not missing or self._pipeline.input.kind is InputKind.HTTP or self.sighted.tried(since=producer.since):
+            return None  # one that has sent once and sends no more, or has taken records over, is at rest
+        return f"the producer has sent nothing since its start, and {missing} records of {len(self.offered)} were never sent"
+
+    def send_trouble(self) -> str | None:
+        """Which stage has sent something that is not answered yet, or ``None``."""
+        for role, node in self._nodes.items():
+            count = self.sighted.unanswered(role)
+            if count and node.ended() is None:
+                return f"{count} requests of the {role} are not answered yet"
+        return None
+
+    def unacknowledged(self) -> int:
+        """How many records were sent by stages that live, and not acknowledged to them: they may send them again."""
+        return sum(self.sighted.unacknowledged(role) for role, node in self._nodes.items() if node.ended() is None)
+
+    def all_ended(self) -> bool:
+        """Whether nobody is left who could do anything."""
+        return all(node.ended() is not None for node in self._nodes.values())
 
     def stage_trouble(self) -> str | None:
         """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain.
@@ -501,7 +527,7 @@ class DeclaredRun:
 
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, or ``None``; how long one has had it is written down where that is long."""
-        for topic in self._pipeline.topics:
+        for topic in sorted({*self._pipeline.topics, *self.sighted.topics()}):
             for partition, ends in self.deployed.observer.ends(topic).items():
                 if ends.stable != ends.end:
                     self._hold_back(f"{topic}/{partition}")
@@ -551,8 +577,9 @@ class DeclaredRun:
         if size != self._written[0]:
             self._written = size, time.monotonic()
         reader = next(role for role in self._nodes if role in CONSUMING)
-        patience_s = COMMITS_S if self._asked(reader, Api.FIND_COORDINATOR) else UNFINISHED_S
-        return self._still(patience_s) and time.monotonic() - self._written[1] > patience_s
+        patience_s = COMMITS_S if self._asked(reader, Api.FIND_COORDINATOR) else ASKS_NOBODY_S
+        still_s = time.monotonic() - self.sighted.last / 1e9
+        return still_s > patience_s and time.monotonic() - self._written[1] > patience_s
 
     def _reached(self) -> dict[int, int]:
         """Return the highest offset of each partition that a reader was given; -1 where it was given nothing."""
@@ -578,19 +605,46 @@ class DeclaredRun:
         at_work = reader.incarnation == 1 or any(e["t"] > reader.since for e in given)
         if not behind and at_work:
             return None
-        if time.monotonic_ns() - max(self._last_of_wire(), reader.since) > ELSEWHERE_S * 1e9:
+        if time.monotonic_ns() - max(self.sighted.last, reader.since) > ELSEWHERE_S * 1e9:
             return None
         return f"the {reader.name} has not read {f'partition {behind[0]} to its end' if behind else 'anything since its start'}"
 
     def position_trouble(self) -> str | None:
-        """Which partition has visible records at or above the position of its group, or ``None``."""
-        return self._position_trouble()
+        """Which partition of any topic that is read has visible records at or above the position of its group, or ``None``."""
+        return self._position_trouble() or self._lag_beside()
+
+    def _lag_beside(self) -> str | None:
+        """Which group is behind in another topic than the first, by which one program of a stage may feed the next, or ``None``.
+
+        A group that saves nothing there, or has no member any more, is not waited for.
+        """
+        observer = self.deployed.observer
+        for topic in sorted(self.sighted.read_topics() - {self._pipeline.topic}):
+            for group in self._groups():
+                saved = observer.positions(group, topic)
+                last = observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()}) if saved else {}
+                behind = [p for p, offset in last.items() if saved.get(p, -1) <= offset]
+                if behind and observer.members(group):
+                    at = saved.get(behind[0], -1)
+                    return f"{topic}/{behind[0]}: position {at} of {group}, last record at {last[behind[0]]}"
+        return None
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
         if self._results is not None:
             return self._results.size()
         return tuple(self.deployed.observer.ends(self._pipeline.output.topic).items())
+
+    def results(self) -> Sequence[str | None]:
+        """Return the id of every result that is in the output now. Raises OutputError."""
+        if self._results is None:
+            return [self._id_of(copy) for copy in self.deployed.observer.copies(self._pipeline.output.topic) if copy.visible]
+        return [self._id_in(row) for row in self._rows()]
+
+    @property
+    def offered(self) -> set[str]:
+        """The ids of all records."""
+        return set(self._known)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -623,18 +677,18 @@ class DeclaredRun:
         given, lines = self._pipeline.input, self.cell.lines()
         match given.kind:
             case InputKind.STDIN:
-                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=given.pace, resend=self._pipeline.resend,
-                                   history=self.history, seen=self._events)  # fmt: skip
+                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=self._pipeline.pace, resend=self._pipeline.resend,
+                                   history=self.history, seen=self._events, sighted=self.sighted)  # fmt: skip
             case InputKind.FILE:
                 return FileFeeder(self._work / "input.txt", lines)
             case InputKind.HTTP:
                 url = fill(given.url, self._values(Role.PRODUCER))
-                return HttpFeeder(url, lines, rate=given.pace, resend=self._pipeline.resend, history=self.history)
+                return HttpFeeder(url, lines, rate=self._pipeline.pace, resend=self._pipeline.resend, history=self.history)
             case InputKind.OWN:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
-                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=given.pace, history=self.history)
+                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=self._pipeline.pace, history=self.history)
 
     def _events(self) -> tuple[Event, ...]:
         """What the wire has seen so far."""
@@ -672,20 +726,14 @@ class DeclaredRun:
         if role not in CONSUMING:
             return
         alone = sum(each in CONSUMING for each in self._nodes) == 1
-        mine = self._committing(role)
+        mine = self.sighted.groups(role)
         for group in self.deployed.ours(mine) if alone else sorted(mine & set(self.deployed.ours(mine))):
             if count := self.deployed.observer.expel(group):
                 self.history.write(kinds.EXPELLED, group=group, members=count, role=role)
 
     def _groups(self) -> Sequence[str]:
         """Return the groups that are the pipeline's."""
-        return self.deployed.groups({group for role in self._nodes for group in self._committing(role)})
-
-    def _committing(self, role: Role) -> set[str]:
-        """Return the groups that a stage was seen to save positions of."""
-        events = self._events()
-        conns = {e["conn"] for e in events if e["event"] == kinds.FRAME and e["role"] == role}
-        return {e["group"] for e in events if e["event"] == kinds.COMMITTED and int(e["request"].split(":")[0]) in conns}
+        return self.deployed.groups({group for role in self._nodes for group in self.sighted.groups(role)})
 
     def _keeps_position(self) -> bool:
         reader = next((n.stage for r, n in self._nodes.items() if r in CONSUMING), None)
@@ -708,15 +756,10 @@ class DeclaredRun:
         return self._feeder is not None and self._feeder.exhausted()
 
     def _progress(self) -> Any:
-        return self._last_of_wire(), self._results.size() if self._results else None
+        return self.sighted.last, self._results.size() if self._results else None
 
-    def _last_of_wire(self) -> int:
-        """When the wire last saw something that is about records (monotonic ns); 0: never."""
-        about = {kinds.SENT, kinds.UNSENT, kinds.PRODUCE_ANSWER, kinds.FETCHED, kinds.COMMITTED, kinds.END_TXN}
-        return max((e["t"] for e in self._events() if e["event"] in about), default=0)
-
-    def _still(self, for_s: float = UNFINISHED_S) -> bool:
-        return time.monotonic_ns() - self._last_of_wire() > for_s * 1e9
+    def _offered_so_far(self) -> int:
+        return self._feeder.offered if self._feeder else 0
 
     # --- what the authorities say ------------------------------------------------------------------------------------
 
@@ -895,42 +938,3 @@ class DeclaredRun:
                 intact=True, attempt=None, partition=origin.partition if origin else -1,
                 epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1, **self._shown(result),
             )  # fmt: skip
-
-
-class _Drain:
-    """Goes through the conditions of the drain in order, and remembers the first that does not hold."""
-
-    def __init__(self, run: DeclaredRun) -> None:
-        self._run = run
-        self.stage = "source"
-        self.because = ""
-        self._size: Any = None
-        self._since = time.monotonic()
-
-    def at_rest(self) -> bool:
-        self._run.attribute()
-        checks = (
-            ("stage", self._run.stage_trouble), ("source", self._run.source_trouble), ("topic", self._run.log_trouble),
-            ("position", self._run.position_trouble),
-        )  # fmt: skip
-        for self.stage, check in checks:
-            try:
-                trouble = check()
-            except (KafkaError, WaitTimeoutError) as error:
-                trouble = f"the observer was not answered: {error}"
-            if trouble:
-                self.because, self._since = trouble, time.monotonic()
-                return False
-        output = self._run.cell.declared.output
-        self.stage, quiet_s = OUTPUT, output.quiet_s
-        self.because = (
-            f"the output ({output.kind}) is not quiet: what it gives changes, though nothing comes in (a time in it? an order "
-            "that is not fixed? who else writes there?)"
-        )
-        try:
-            size = self._run.size()
-        except OutputError as error:
-            size, quiet_s = str(error), max(quiet_s, UNREADABLE_S)  # who reads it in the end says so, if it stays like that
-        if size != self._size:
-            self._size, self._since = size, time.monotonic()
-        return time.monotonic() - self._since >= quiet_s

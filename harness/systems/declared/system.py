@@ -13,6 +13,7 @@ from harness.setup.cache import cache_root
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
 from harness.systems.declared.run import DeclaredRun
+from harness.systems.declared.silence import Silences
 from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class DeclaredSystem(KafkaSystem):
         self._keep = keep
         self._kept: KafkaDeployed | None = None
         self._fetched = Fetched()
+        self.silences = Silences()
+        """What the cells before have shown of how long a silence may last."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
@@ -92,7 +95,7 @@ class DeclaredSystem(KafkaSystem):
             self._kept = None
 
     def _deployment(self, ground: Ground, directory: Path) -> DeclaredDeployed:
-        return DeclaredDeployed(ground, directory, self._fetched)
+        return DeclaredDeployed(ground, directory, self._fetched, self.silences)
 
 
 class _Kept:
@@ -116,12 +119,13 @@ class _Kept:
 class DeclaredDeployed(KafkaDeployed):
     """A broker behind its wire, all of whose routes belong to the cell that is running.
 
-    ``fetched``: what stages may name.
+    ``fetched``: what stages may name; ``silences``: what is known of how long one may last.
     """
 
-    def __init__(self, ground: Ground, directory: Path, fetched: Fetched) -> None:
+    def __init__(self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences) -> None:
         super().__init__(ground, directory)
         self.fetched = fetched
+        self.silences = silences
         self._containers: DockerRuntime | None = None
 
     def runtime_of(self, stage: Stage) -> Runtime:

@@ -1,0 +1,177 @@
+"""What the wire's lines of a cell come to, kept up to date line by line: there may be many, and it is asked often."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.wire.codec import is_unresolved
+from harness.wire.rules import Api, Direction
+
+if TYPE_CHECKING:
+    from harness.core.history import Event
+    from harness.systems.declared.wirelog import WireLog
+
+SENDS = frozenset({Api.PRODUCE.label, Api.END_TXN.label})
+"""Requests whose answer tells what became of a record."""
+INTERNAL = "__"
+"""How the names of Kafka's own topics begin."""
+
+
+class Sighted:
+    """What was seen of records, topics, groups and answers so far. Safe to use from several threads."""
+
+    def __init__(self, log: WireLog) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._read = 0
+        self._moments: list[int] = []
+        self._tried: dict[str, int] = {}
+        self._role_of: dict[int, str] = {}
+        self._topics: set[str] = set()
+        self._given: set[str] = set()
+        self._groups: dict[str, set[str]] = defaultdict(set)
+        self._positions: set[tuple[object, ...]] = set()
+        self._topic_of: dict[tuple[str, str], str] = {}
+        self._open: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._waiting: dict[int, dict[int, None]] = defaultdict(dict)
+        self._answered: set[str] = set()
+
+    def moments(self, since: int = 0) -> list[int]:
+        """Return when something about a record was seen (monotonic ns), in order, but for the first ``since`` times.
+
+        A position that was saved before says nothing new: clients save it again and again.
+        """
+        with self._lock:
+            self._look()
+            return self._moments[since:]
+
+    @property
+    def last(self) -> int:
+        """When something about a record was seen last; 0: never."""
+        return max(self.moments()[-1:], default=0)
+
+    def tried(self, since: int = 0) -> set[str]:
+        """Return the records that were in a request since a time, whatever became of it."""
+        with self._lock:
+            self._look()
+            return {record for record, at in self._tried.items() if at > since}
+
+    def topics(self) -> set[str]:
+        """Return the topics that records were seen in, declared or not."""
+        with self._lock:
+            self._look()
+            return set(self._topics)
+
+    def read_topics(self) -> set[str]:
+        """Return those of them that a stage reads."""
+        with self._lock:
+            self._look()
+            return set(self._given)
+
+    def groups(self, role: str) -> set[str]:
+        """Return the groups that a stage was seen to save positions of."""
+        with self._lock:
+            self._look()
+            return set(self._groups[role])
+
+    def unacknowledged(self, role: str) -> int:
+        """Return how many records a stage has sent whose fate it was not told: it may send them again, or its successor."""
+        with self._lock:
+            self._look()
+            return len(self._open[role])
+
+    def unanswered(self, role: str) -> int:
+        """Return how many sends of a stage wait for their answer, on connections that are open.
+
+        Of a stage that was never answered nobody knows that it asks to be (acks=0).
+        """
+        with self._lock:
+            self._look()
+            if role not in self._answered:
+                return 0
+            return sum(len(corrs) for conn, corrs in self._waiting.items() if self._role_of.get(conn) == role)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        new = self._log.events()[self._read :]
+        self._read += len(new)
+        for event in new:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        take = {
+            kinds.CONN: self._take_connection, kinds.FRAME: self._take_frame, kinds.SENT: self._take_sent,
+            kinds.UNSENT: self._take_sent, kinds.PRODUCE_ANSWER: self._take_answer, kinds.ENDING: self._take_ending,
+            kinds.FETCHED: self._take_fetched, kinds.COMMITTED: self._take_position,
+        }.get(event["event"])  # fmt: skip
+        if take is not None:
+            take(event)
+
+    def _take_connection(self, event: Event) -> None:
+        if event["phase"] == "open":
+            self._role_of[event["conn"]] = event["role"]
+        elif event["phase"] == "close":
+            self._waiting.pop(event["conn"], None)
+
+    def _take_frame(self, event: Event) -> None:
+        conn = event["conn"]
+        self._role_of.setdefault(conn, event["role"])
+        if event["api"] not in SENDS:
+            return
+        if event["dir"] == Direction.REQUEST:
+            self._waiting[conn][event["corr"]] = None
+            return
+        self._answered.add(event["role"])
+        waiting = self._waiting[conn]
+        while waiting and event["corr"] in waiting:  # answers come in order: what was asked before gets none
+            del waiting[next(iter(waiting))]
+
+    def _take_sent(self, event: Event) -> None:
+        self._about(event)
+        self._tried[event["record"]] = event["t"]
+        self._topic_of[event["request"], event["record"]] = event["topic"]
+        self._open[self._role(event)].add((event["topic"], event["record"]))
+
+    def _take_answer(self, event: Event) -> None:
+        self._about(event)
+        topic = self._topic_of.pop((event["request"], event["record"]), None)
+        if topic is not None and event["error"] == 0 and event["reached"]:
+            self._open[self._role(event)].discard((topic, event["record"]))
+
+    def _take_ending(self, event: Event) -> None:
+        self._about(event)
+        ends = self._open[self._role(event)]
+        if event["outcome"] is None:
+            ends.add(("", event["record"]))
+        elif event["reached"]:
+            ends.discard(("", event["record"]))
+
+    def _take_fetched(self, event: Event) -> None:
+        self._about(event)
+        self._given.add(event["topic"])
+
+    def _take_position(self, event: Event) -> None:
+        self._groups[self._role(event)].add(event["group"])
+        position = (event["group"], event["topic"], event["partition"], event["offset"])
+        self._see(event["topic"])
+        if event["topic"] in self._topics:
+            self._given.add(event["topic"])
+        if position not in self._positions:
+            self._positions.add(position)
+            self._moments.append(event["t"])
+
+    def _about(self, event: Event) -> None:
+        self._moments.append(event["t"])
+        if "topic" in event:
+            self._see(event["topic"])
+
+    def _see(self, topic: str) -> None:
+        if not topic.startswith(INTERNAL) and not is_unresolved(topic):
+            self._topics.add(topic)
+
+    def _role(self, event: Event) -> str:
+        return self._role_of.get(int(event["request"].split(":")[0]), "")

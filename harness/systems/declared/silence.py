@@ -1,0 +1,107 @@
+"""How long everything must have been still to be over: what is learnt of it from one cell to the next.
+
+A program may go on after a silence: it waits before it sends again, it writes its results every few seconds. How long such a
+silence lasts nobody can know beforehand. So the first cell of its kind is patient, and the others rest twice as long as the
+longest silence after which something still came.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.pipelines.cells import DeclaredCell
+    from harness.pipelines.declaration import Pipeline
+
+Pair: TypeAlias = tuple[str, str]
+"""A stage, and what is done to it."""
+NOBODY: Pair = ("", "none")
+"""The pair of a run without a fault: what it shows holds for all others."""
+TWICE = 2
+PART = 3
+"""Without a fault, with everything there, a cell rests this part of the patience: it learns for all the others."""
+OFTEN = 10
+"""One in so many cells is patient again."""
+
+
+class Why(StrEnum):
+    """Why a rest is as long as it is, from what is known best to what is not known."""
+
+    ENDED = "ended"
+    """Nobody is left who could do anything."""
+    SETTLED = "settled"
+    """Everything is there, and nothing is known to be on its way."""
+    LEARNT = "learnt"
+    """How long such a silence may last is known from other cells."""
+    PATIENCE = "patience"
+    """Nothing is known of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long everything must have been still, and why so long."""
+
+    seconds: float
+    why: Why
+
+
+class Silences:
+    """The longest silences after which something still came, by pipeline and pair. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._longest: dict[tuple[str, Pair], float] = defaultdict(float)
+        self._patient: set[tuple[str, Pair]] = set()
+
+    def learn(self, cell: DeclaredCell, gap: float, *, patiently: bool) -> None:
+        """Take in the longest silence of a cell; ``patiently``: it has waited for a longer one in vain."""
+        key = (_name(cell.declared), pair_of(cell))
+        with self._lock:
+            self._longest[key] = max(gap, self._longest[key])
+            if patiently:
+                self._patient.add(key)
+
+    def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0) -> Rest:
+        """Return how long a cell has to rest.
+
+        ``settled``: everything is there, and nothing on its way is known of. ``gap``: its own longest silence so far.
+        """
+        pipeline, pair = cell.declared, pair_of(cell)
+        with self._lock:
+            known = max(gap, *(self._longest[_name(pipeline), each] for each in (NOBODY, pair)))
+            patient = (_name(pipeline), pair) in self._patient
+        least = max(pipeline.output.quiet_s, TWICE * known)
+        if settled:
+            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY else least, Why.SETTLED)
+        if patient and not _again(cell):
+            return Rest(least, Why.LEARNT)
+        return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
+
+
+def pair_of(cell: DeclaredCell) -> Pair:
+    """Return the stage and the act of a cell's fault: cells that are alike in both wait for the same things."""
+    fault: Any = cell.scenario.fault
+    at = getattr(fault, "at", None)
+    if at is None:
+        return NOBODY
+    return str(at.role), " ".join((fault.id, *(str(role) for role in fault.evidence().killed if role is not at.role)))
+
+
+def _again(cell: DeclaredCell) -> bool:
+    """Whether a cell is one of those that are patient though the silences of its pair are known: always the same ones."""
+    return int(cell.key, 16) % OFTEN == 0
+
+
+def _name(pipeline: Pipeline) -> str:
+    return f"{pipeline.directory}/{pipeline.file}/{pipeline.name}"
+
+
+def too_short(rested: float, gaps: Iterable[float]) -> bool:
+    """Whether a cell rested for less than a silence after which, in another cell of its pair, something still came."""
+    return rested < max(gaps, default=0.0)

@@ -1,0 +1,323 @@
+"""When a declared pipeline is at rest, and what is learnt of silences; without a broker, and with a clock of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.cells import DeclaredCell, cells_of
+from harness.systems.declared import draining, silence
+from harness.systems.declared.draining import Drain
+from harness.systems.declared.outputs import OutputError
+from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.silence import NOBODY, Silences, Why, pair_of, too_short
+from harness.systems.declared.wirelog import WireLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.core.history import Event
+
+ORDERS = read_pipeline(Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml")
+CELLS: dict[str, DeclaredCell] = {cell.scenario.id: cell for cell in cells_of(ORDERS, failure_points(ORDERS))}
+PATIENCE_S, QUIET_S = ORDERS.patience_s, ORDERS.output.quiet_s
+
+
+@pytest.fixture(autouse=True)
+def patient_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cell is patient for a second time but where a test wants it."""
+    monkeypatch.setattr(silence, "_again", lambda _: False)
+
+
+class Clock:
+    """The time, as a test has it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """Return it."""
+        return self.now
+
+
+class Pipe:
+    """A run of which a test says what is there, and what happens when."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cell: str = "request-lost", silences: Silences | None = None) -> None:
+        self.clock = Clock()
+        monkeypatch.setattr(draining, "time", self.clock)
+        self.cell, self.silences, self.offered = CELLS[cell], silences or Silences(), {"a", "b"}
+        self.rows: list[str] = ["a"]
+        self.noise = 0
+        self.seen: list[int] = []
+        self.trouble: str | None = None
+        self.open = 0
+        self.ended = False
+        self.broken = False
+        self.sighted: Any = SimpleNamespace(moments=lambda since=0: self.seen[since:])
+        self.stage_trouble = self.source_trouble = self.send_trouble = self.log_trouble = lambda: None
+        self.position_trouble = lambda: self.trouble
+        self.unacknowledged, self.all_ended, self.attribute = lambda: self.open, lambda: self.ended, lambda: None
+
+    def size(self) -> Any:
+        """What changes while results arrive, and perhaps at other times."""
+        return len(self.rows), self.noise
+
+    def results(self) -> list[str]:
+        """What is in the output."""
+        if self.broken:
+            raise OutputError("no such table")
+        return self.rows
+
+    def happens(self) -> None:
+        """The wire sees something about a record."""
+        self.seen.append(int(self.clock.now * 1e9))
+
+    def drained_after(self, within_s: float = 200.0, **acts: Callable[[], object]) -> tuple[float, Drain]:
+        """Return after how long it was at rest; ``acts``: what happens at which second, as ``at_7``."""
+        began, drain = self.clock.now, Drain(self)  # type: ignore[arg-type]  # it is all that a drain asks
+        due = {float(name.removeprefix("at_")): act for name, act in acts.items()}
+        while self.clock.now - began < within_s:
+            for at in [at for at in due if self.clock.now - began >= at]:
+                due.pop(at)()
+            if drain.at_rest():
+                return self.clock.now - began, drain
+            self.clock.now += 0.1
+        raise AssertionError(f"never at rest: {drain.stage}: {drain.because}")
+
+
+def test_what_is_whole_is_over_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything there, acknowledged, and read."""
+    pipe = Pipe(monkeypatch)
+    pipe.rows.append("b")
+    after, drain = pipe.drained_after()
+    assert after == pytest.approx(QUIET_S, abs=0.2)
+    assert drain.told()["why"] == "settled"
+
+
+def test_where_nobody_is_left_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for what is missing."""
+    pipe = Pipe(monkeypatch)
+    pipe.ended = True
+    after, drain = pipe.drained_after()
+    assert after < 0.2
+    assert (drain.told()["why"], drain.missing) == ("ended", 1)
+
+
+@pytest.mark.parametrize("how", ["missing", "not acknowledged"])
+def test_what_may_still_come_is_waited_for_with_patience(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """A record that is not there, or one that its sender may send again."""
+    pipe = Pipe(monkeypatch)
+    if how == "not acknowledged":
+        pipe.rows.append("b")
+        pipe.open = 1
+    after, drain = pipe.drained_after()
+    assert after == pytest.approx(PATIENCE_S, abs=0.3)
+    assert drain.told()["why"] == "patience"
+
+
+@pytest.mark.parametrize("what", ["wire", "output"])
+def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """The rest begins anew, the gap is told; the next cell of the pair rests twice as long as that, and no longer."""
+    pipe = Pipe(monkeypatch)
+    after, drain = pipe.drained_after(at_7=pipe.happens if what == "wire" else lambda: pipe.rows.append("a"))
+    assert after == pytest.approx(7 + PATIENCE_S, abs=0.3)
+    assert drain.gap == pytest.approx(7, abs=0.2)
+    pipe.silences.learn(pipe.cell, drain.gap, patiently=True)
+    again, drain = Pipe(monkeypatch, "ack-lost", pipe.silences).drained_after()
+    assert again == pytest.approx(14, abs=0.5)
+    assert drain.told()["why"] == "learnt"
+    other, _ = Pipe(monkeypatch, "delivery-lost", pipe.silences).drained_after()
+    assert other == pytest.approx(PATIENCE_S, abs=0.3), "another stage"
+
+
+def test_what_is_known_to_come_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that is behind is waited for, and teaches nothing."""
+    pipe = Pipe(monkeypatch)
+    pipe.rows.append("b")
+    pipe.trouble = "partition 0 is behind"
+    after, drain = pipe.drained_after(at_20=lambda: setattr(pipe, "trouble", None))
+    assert after == pytest.approx(20 + QUIET_S, abs=0.3)
+    assert drain.gap < 0.2
+
+
+def test_a_change_that_is_no_result_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that goes on, a journal that is put away."""
+    pipe = Pipe(monkeypatch)
+    after, drain = pipe.drained_after(at_20=lambda: setattr(pipe, "noise", 1))
+    assert after == pytest.approx(PATIENCE_S, abs=0.3)
+    assert drain.gap == 0
+
+
+def test_a_short_cut_is_never_shorter_than_what_was_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline that was seen to go on after five seconds may do so again, though everything is there."""
+    pipe = Pipe(monkeypatch)
+    pipe.rows.append("b")
+    pipe.silences.learn(CELLS["none"], 5.0, patiently=False)
+    after, drain = pipe.drained_after()
+    assert after == pytest.approx(10, abs=0.3)
+    assert drain.told()["why"] == "settled"
+
+
+def test_without_a_fault_a_part_of_the_patience_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all cells: what comes late then is seen, and known."""
+    pipe = Pipe(monkeypatch, "none")
+    pipe.rows.append("b")
+    after, drain = pipe.drained_after(at_3=lambda: pipe.rows.append("a"))
+    assert after == pytest.approx(3 + PATIENCE_S / 3, abs=0.3)
+    assert drain.gap == pytest.approx(3, abs=0.3)
+
+
+def test_what_cannot_be_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads it in the end says why."""
+    pipe = Pipe(monkeypatch)
+    pipe.broken = True
+    after, _ = pipe.drained_after()
+    assert after == pytest.approx(draining.UNREADABLE_S, abs=1.3)
+
+
+def test_no_rest_outlasts_the_drain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was learnt may be more than a drain may take."""
+    silences = Silences()
+    silences.learn(CELLS["request-lost"], 80.0, patiently=True)
+    after, drain = Pipe(monkeypatch, silences=silences).drained_after()
+    assert after == pytest.approx(ORDERS.drain_s, abs=0.3)
+    assert drain.rest.seconds == ORDERS.drain_s
+
+
+def test_one_in_ten_is_patient_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Always the same ones: a cell that is run again does as it did."""
+    monkeypatch.undo()
+    silences, why = Silences(), []
+    for seed in range(1, 101):
+        [cell] = cells_of(ORDERS, [CELLS["request-lost"].scenario], seed=seed)
+        silences.learn(cell, 0.0, patiently=True)
+        why.append(silences.rest(cell, settled=False).why)
+    assert 3 <= why.count(Why.PATIENCE) <= 20
+    assert why.count(Why.LEARNT) == 100 - why.count(Why.PATIENCE)
+
+
+def test_pairs() -> None:
+    """A stage, and what is done to it: the death of a broker is another act than the stage's own."""
+    pairs = {name: pair_of(cell) for name, cell in CELLS.items()}
+    assert pairs["none"] == NOBODY
+    assert pairs["request-lost"] == pairs["ack-lost"] == ("producer", "drop")
+    assert pairs["producer-crash-before-send"] == pairs["producer-crash-before-ack"] == ("producer", "kill")
+    assert pairs["broker-crash-before-ack"] == ("producer", "kill broker")
+    assert pairs["delivery-lost"] == ("consumer", "drop")
+    assert pairs["commit-lost"] == ("consumer", "kill")
+
+
+def test_a_rest_that_was_too_short() -> None:
+    """Something came after a longer silence, in a cell that is alike."""
+    assert too_short(2.0, [0.5, 3.0])
+    assert not too_short(6.0, [0.5, 3.0])
+    assert not too_short(0.0, [])
+
+
+# --- what the lines of the wire come to ------------------------------------------------------------------------------
+
+
+class Wire:
+    """A wire's history that grows."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._t = 0
+        self.sighted = Sighted(WireLog(file))
+
+    def says(self, event: str, **fields: Any) -> None:
+        """Write a line."""
+        self._t += 1
+        line: Event = {"event": event, "t": self._t, **fields}
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
+
+    def opens(self, conn: int, role: str) -> None:
+        """A connection."""
+        self.says("conn", phase="open", conn=conn, role=role)
+
+    def sends(self, request: str, record: str, *, topic: str = "orders") -> None:
+        """A request with a record, on its way."""
+        conn, corr = map(int, request.split(":"))
+        self.says("frame", conn=conn, corr=corr, role="producer", api="Produce", dir="request")
+        self.says("sent", record=record, topic=topic, request=request)
+
+    def answers(self, request: str, record: str, error: int = 0, *, reached: bool = True) -> None:
+        """Its answer."""
+        conn, corr = map(int, request.split(":"))
+        self.says("frame", conn=conn, corr=corr, role="producer", api="Produce", dir="response")
+        self.says("produce_answer", record=record, request=request, error=error, reached=reached)
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Wire:
+    """A wire with a connection of the producer's."""
+    found = Wire(tmp_path / "wire.jsonl")
+    found.opens(1, "producer")
+    return found
+
+
+def test_who_waits_for_an_answer(wire: Wire) -> None:
+    """On a connection that is open; where it is cut, it is known that none will come."""
+    wire.sends("1:1", "a")
+    assert wire.sighted.unanswered("producer") == 0, "nobody knows yet that it asks for answers"
+    wire.answers("1:1", "a")
+    wire.sends("1:2", "b")
+    assert (wire.sighted.unanswered("producer"), wire.sighted.unacknowledged("producer")) == (1, 1)
+    wire.says("conn", phase="close", conn=1, role="producer")
+    assert (wire.sighted.unanswered("producer"), wire.sighted.unacknowledged("producer")) == (0, 1)
+    assert wire.sighted.unacknowledged("consumer") == 0
+    wire.opens(2, "producer")
+    wire.sends("2:1", "b")
+    wire.answers("2:1", "b")
+    assert wire.sighted.unacknowledged("producer") == 0
+
+
+@pytest.mark.parametrize(("error", "reached"), [(0, False), (7, True)])
+def test_an_answer_that_tells_nothing_acknowledges_nothing(wire: Wire, error: int, reached: bool) -> None:
+    """One that never reached its client, or an error."""
+    wire.sends("1:1", "a")
+    wire.answers("1:1", "a", error, reached=reached)
+    assert wire.sighted.unacknowledged("producer") == 1
+
+
+def test_the_end_of_a_transaction_wants_its_answer_too(wire: Wire) -> None:
+    """Its records are the producer's until it is told that the end was taken."""
+    wire.sends("1:1", "a")
+    wire.answers("1:1", "a")
+    wire.says("ending", record="a", request="1:2", outcome=None, reached=True)
+    assert wire.sighted.unacknowledged("producer") == 1
+    wire.says("ending", record="a", request="1:2", outcome="taken", reached=False)
+    assert wire.sighted.unacknowledged("producer") == 1
+    wire.says("ending", record="a", request="1:3", outcome="taken", reached=True)
+    assert wire.sighted.unacknowledged("producer") == 0
+
+
+def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:
+    """Clients save it every few seconds, for ever."""
+    wire.opens(2, "consumer")
+    saved = {"group": "billing", "topic": "orders", "partition": 0, "request": "2:1"}
+    for offset in (4, 4, 5, 5):
+        wire.says("committed", offset=offset, **saved)
+    assert len(wire.sighted.moments()) == 2
+    assert wire.sighted.moments(1) == [wire.sighted.last] == [5]
+    assert wire.sighted.groups("consumer") == {"billing"}
+    assert wire.sighted.groups("producer") == set()
+
+
+def test_topics_that_records_were_seen_in(wire: Wire) -> None:
+    """Declared or not; what is only written is read by nobody. Kafka's own are nobody's business."""
+    wire.sends("1:1", "a", topic="orders")
+    wire.sends("1:2", "a", topic="priced")
+    wire.says("fetched", record="a", topic="orders", offset=1)
+    wire.says("fetched", record="a", topic="__transaction_state", offset=1)
+    assert wire.sighted.topics() == {"orders", "priced"}
+    assert "priced" not in wire.sighted.read_topics()
+    assert wire.sighted.tried() == {"a"}
+    assert wire.sighted.tried(since=10**9) == set()
