@@ -135,6 +135,16 @@ class Load:
         }
 
 
+def middle_of(count: int) -> tuple[int, int]:
+    """Return how many records come before the middle third, and how many with it.
+
+    >>> middle_of(24), middle_of(2)
+    ((8, 16), (1, 2))
+    """
+    third = max(count // 3, 1)
+    return third, max(2 * third, third + 1)
+
+
 def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     """Draw a load: keys, filler sizes, jitter and the target all depend on the seed.
 
@@ -145,8 +155,7 @@ def make_load(*, seed: int, salt: str, count: int, unit: int) -> Load:
     dice = random.Random(number)
     largest = dice.choice((16, 64, 256, 1024))
     records = make_records(count, keys=dice.randint(4, 9), filler_bytes=(0, largest), seed=number)
-    third = max(count // 3, 1)
-    end = max(2 * third, third + 1)
+    third, end = middle_of(count)
     drawn = dice.randrange(third, end)
     last = {record.key: at for at, record in enumerate(records)}
     middle = (*range(drawn, end), *range(third, drawn))

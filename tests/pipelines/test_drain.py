@@ -315,8 +315,8 @@ def test_topics_that_records_were_seen_in(wire: Wire) -> None:
     """Declared or not; what is only written is read by nobody. Kafka's own are nobody's business."""
     wire.sends("1:1", "a", topic="orders")
     wire.sends("1:2", "a", topic="priced")
-    wire.says("fetched", record="a", topic="orders", offset=1)
-    wire.says("fetched", record="a", topic="__transaction_state", offset=1)
+    wire.says("fetched", record="a", topic="orders", offset=1, conn=1)
+    wire.says("fetched", record="a", topic="__transaction_state", offset=1, conn=1)
     assert wire.sighted.topics() == {"orders", "priced"}
     assert "priced" not in wire.sighted.read_topics()
     assert wire.sighted.tried() == {"a"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from harness.core.history import HistoryWriter, read_history
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
 from harness.systems.declared.feeding import StdinFeeder
+from harness.systems.declared.waves import Waves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +55,10 @@ def history(tmp_path: Path) -> Iterator[HistoryWriter]:
 def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path: Path, refuses: int) -> None:
     """The end is told when it has been given, behind every line, and how many there were."""
     node: Any = Reading(history, refuses)
-    feeder = StdinFeeder(node, LINES, rate=1000 if refuses else 0.001, resend=Resend.NONE, history=history, seen=tuple)
+    sighted: Any = SimpleNamespace(tried=lambda _since=0: set(LINES))
+    waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
+    feeder = StdinFeeder(node, LINES, rate=1000 if refuses else 0.001, resend=Resend.NONE, history=history, seen=tuple,
+                         sighted=sighted, waves=waves)  # fmt: skip
     feeder.start()
     try:
         feeder.hurry()

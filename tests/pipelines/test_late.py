@@ -130,3 +130,12 @@ def test_who_has_really_lost_something_is_convicted_after_the_rest(system: Decla
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.judgement.account.lost == {found.plan.target}
     assert "rested 6" in found.verdict.reason
+
+
+def test_who_takes_all_there_is_has_something_before_and_behind(system: DeclaredSystem, tmp_path: Path) -> None:
+    """One that collects until nothing comes has three batches, not one: that of the target is done again, the others are not."""
+    pipeline = late("polls", consumer=program("polls.py", "{work}/orders.db"), records=24)
+    found = run(system, tmp_path, pipeline, "commit-lost")["commit-lost"]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.plan.target in found.judgement.account.duplicated
+    assert len(found.judgement.account.duplicated) <= 16

@@ -93,6 +93,7 @@ def test_who_holds_readers_back_for_long_is_written_down() -> None:
     """From when it was first seen until it is over; a transaction that is under way is nothing to tell."""
     ends = {0: LogEnds(0, 3, 4)}
     run = run_of("orders", held_back=(None, 0.0))
+    run.sighted = SimpleNamespace(topics=set)  # type: ignore[assignment]
     run.deployed = SimpleNamespace(observer=SimpleNamespace(ends=lambda _: ends))  # type: ignore[assignment]
     told: Any = run.history
     for began_s, lines in ((1, []), (61.5, [("orders/0", 61.5)])):

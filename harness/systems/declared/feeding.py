@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.core.history import Event, HistoryWriter
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.sighted import Sighted
+    from harness.systems.declared.waves import Waves
 
 
 WINDOW = 2
@@ -80,7 +81,7 @@ class StdinFeeder:
 
     def __init__(
         self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
-        seen: Callable[[], tuple[Event, ...]], sighted: Sighted,
+        seen: Callable[[], tuple[Event, ...]], sighted: Sighted, waves: Waves,
     ) -> None:  # fmt: skip
         self.offered = 0
         self._node = node
@@ -90,6 +91,8 @@ class StdinFeeder:
         self._history = history
         self._seen = seen
         self._sighted = sighted
+        self._waves = waves
+        self._position = {record: position for position, record in enumerate(lines, start=1)}
         self._window = WINDOW
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -127,6 +130,7 @@ class StdinFeeder:
     def hurry(self) -> None:
         """Give it all that is left at once, and the end of its input; return when it has both. Raises WaitTimeoutError."""
         self._hurries = True
+        self._waves.release()
         self._wake.set()
         wait_until(self.exhausted, within_s=STARTS_S, because="the producer to take the rest of its input")
 
@@ -148,9 +152,9 @@ class StdinFeeder:
                 self._history.write(kinds.INPUT_ENDED, role=self._node.name, incarnation=life, given=len(self._given))
                 self._done_life = life
                 continue
-            if not self._hurries and self._is_behind():
-                continue
             record = self._todo[0]
+            if not self._waves.lets(self._position[record]) or (not self._hurries and self._is_behind()):
+                continue
             try:
                 node.write_stdin(self._lines[record].encode() + b"\n")
             except NodeStateError:  # it is dead or does not read: its successor, or a later turn, gets the line
@@ -233,7 +237,9 @@ class HttpFeeder:
     While nobody listens a record waits: it has not been offered. An answer of 4xx is trouble: the producer will not have it.
     """
 
-    def __init__(self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter) -> None:
+    def __init__(
+        self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter, waves: Waves
+    ) -> None:
         at = urlsplit(url)
         self._host, self._port = at.hostname or "127.0.0.1", at.port
         self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
@@ -241,6 +247,7 @@ class HttpFeeder:
         self._pause_s = 1 / rate
         self._resend = resend
         self._history = history
+        self._waves = waves
         self.offered = 0
         self._stop = threading.Event()
         self._done = threading.Event()
@@ -266,8 +273,10 @@ class HttpFeeder:
             self._thread.join()
 
     def _run(self) -> None:
-        for record, line in self._lines.items():
+        for position, (record, line) in enumerate(self._lines.items(), start=1):
             while not self._stop.wait(self._pause_s):
+                if not self._waves.lets(position):
+                    continue
                 status = self._post(record, line)
                 if status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's own fault, in HTTP's words
                     self._trouble = f"the producer answered {status} to a POST of {line[:120]!r}"
@@ -300,13 +309,15 @@ class TopicFeeder:
     """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
 
     def __init__(
-        self, bootstrap: str, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter
-    ) -> None:
+        self, bootstrap: str, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
+        waves: Waves,
+    ) -> None:  # fmt: skip
         self._bootstrap = bootstrap
         self._topic = topic
         self._lines = lines
         self._pause_s = 1 / rate
         self._history = history
+        self._waves = waves
         self.offered = 0
         self._stop = threading.Event()
         self._done = threading.Event()
@@ -334,8 +345,10 @@ class TopicFeeder:
     def _run(self) -> None:
         producer = KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", metrics_enabled=False)
         try:
-            for record, (key, line) in self._lines.items():
-                if self._stop.wait(self._pause_s):
+            for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
+                while not self._stop.wait(self._pause_s) and not self._waves.lets(position):
+                    continue
+                if self._stop.is_set():
                     return
                 producer.send(self._topic, line.encode(), key=key.encode()).get(timeout=60)
                 self._history.write(kinds.TAKEN, record=record)

@@ -37,6 +37,7 @@ from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import Why
 from harness.systems.declared.watching import Watch
+from harness.systems.declared.waves import Waves
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.declared.workers import REPLACED_S, Workers
 from harness.systems.kafka.bench import KafkaBench
@@ -63,6 +64,13 @@ TELLING = (
     Api.HEARTBEAT, Api.CONSUMER_GROUP_HEARTBEAT, Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT, Api.JOIN_GROUP, Api.SYNC_GROUP,
 )  # fmt: skip
 """Whose answers tell a client whether it is a member of its group."""
+STEPS = {
+    Api.PRODUCE: kinds.PRODUCE_ANSWER,
+    Api.FETCH: kinds.FETCHED,
+    Api.OFFSET_COMMIT: kinds.COMMITTED,
+    Api.END_TXN: kinds.ENDING,
+}
+"""Which line of the wire says that a request of this kind, about a record, has come through."""
 REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 IMAGES_PYTHON = "python3"
@@ -296,6 +304,9 @@ class DeclaredRun:
         self._nodes = {stage.role: self._node(stage) for stage in cell.declared.stages}
         self._results = self._reader()
         self._feeder: Feeder | None = None
+        self._waves = Waves(len(self._load.records), seen=self._has_stepped, moves=self._moves, fired=self._has_fired)
+        if isinstance(self._fault, NoFault):
+            self._waves.release()
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._watch: Watch | None = None
         self.sighted = Sighted(self._wire_log)
@@ -355,8 +366,11 @@ class DeclaredRun:
 
     def inject(self) -> None:
         """Let the fault do its work."""
-        with contextlib.suppress(NotFiredError):
-            self._fault.inject(self._bench)
+        try:
+            with contextlib.suppress(NotFiredError):
+                self._fault.inject(self._bench)
+        finally:
+            self._waves.release()
 
     def drain(self) -> None:
         """Wait until everything is at rest."""
@@ -678,17 +692,19 @@ class DeclaredRun:
         match given.kind:
             case InputKind.STDIN:
                 return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=self._pipeline.pace, resend=self._pipeline.resend,
-                                   history=self.history, seen=self._events, sighted=self.sighted)  # fmt: skip
+                                   history=self.history, seen=self._events, sighted=self.sighted, waves=self._waves)  # fmt: skip
             case InputKind.FILE:
                 return FileFeeder(self._work / "input.txt", lines)
             case InputKind.HTTP:
                 url = fill(given.url, self._values(Role.PRODUCER))
-                return HttpFeeder(url, lines, rate=self._pipeline.pace, resend=self._pipeline.resend, history=self.history)
+                return HttpFeeder(url, lines, rate=self._pipeline.pace, resend=self._pipeline.resend, history=self.history,
+                                  waves=self._waves)  # fmt: skip
             case InputKind.OWN:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in self._load.records}
-                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=self._pipeline.pace, history=self.history)
+                return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=self._pipeline.pace, history=self.history,
+                                   waves=self._waves)  # fmt: skip
 
     def _events(self) -> tuple[Event, ...]:
         """What the wire has seen so far."""
@@ -753,7 +769,22 @@ class DeclaredRun:
         self._feeder.hurry()
 
     def _exhausted(self) -> bool:
-        return self._feeder is not None and self._feeder.exhausted()
+        """Whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
+        return self._feeder is not None and (self._feeder.exhausted() or self._waves.waiting)
+
+    def _has_fired(self) -> bool:
+        return self._bench.has_fired
+
+    def _has_stepped(self) -> bool:
+        """Whether the step that the fault is at was seen once."""
+        at = self._fault.at
+        if isinstance(at, OnWire) and at.api in STEPS:
+            return self.sighted.stepped(at.role, STEPS[at.api])
+        return self.sighted.stepped(at.role, kinds.FETCHED if at.role in CONSUMING else kinds.PRODUCE_ANSWER)
+
+    def _moves(self) -> object:
+        """What changes while anything moves."""
+        return self.sighted.last, self._offered_so_far()
 
     def _progress(self) -> Any:
         return self.sighted.last, self._results.size() if self._results else None

@@ -38,6 +38,7 @@ class Sighted:
         self._open: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._waiting: dict[int, dict[int, None]] = defaultdict(dict)
         self._answered: set[str] = set()
+        self._steps: set[tuple[str, str]] = set()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return when something about a record was seen (monotonic ns), in order, but for the first ``since`` times.
@@ -70,6 +71,12 @@ class Sighted:
         with self._lock:
             self._look()
             return set(self._given)
+
+    def stepped(self, role: str, step: str) -> bool:
+        """Whether a stage was seen to do something with a record: ``step`` is the kind of line that says so."""
+        with self._lock:
+            self._look()
+            return (role, step) in self._steps
 
     def groups(self, role: str) -> set[str]:
         """Return the groups that a stage was seen to save positions of."""
@@ -138,12 +145,14 @@ class Sighted:
 
     def _take_answer(self, event: Event) -> None:
         self._about(event)
+        self._steps.add((self._role(event), event["event"]))
         topic = self._topic_of.pop((event["request"], event["record"]), None)
         if topic is not None and event["error"] == 0 and event["reached"]:
             self._open[self._role(event)].discard((topic, event["record"]))
 
     def _take_ending(self, event: Event) -> None:
         self._about(event)
+        self._steps.add((self._role(event), event["event"]))
         ends = self._open[self._role(event)]
         if event["outcome"] is None:
             ends.add(("", event["record"]))
@@ -152,10 +161,12 @@ class Sighted:
 
     def _take_fetched(self, event: Event) -> None:
         self._about(event)
+        self._steps.add((self._role_of.get(event["conn"], ""), event["event"]))
         self._given.add(event["topic"])
 
     def _take_position(self, event: Event) -> None:
         self._groups[self._role(event)].add(event["group"])
+        self._steps.add((self._role(event), event["event"]))
         position = (event["group"], event["topic"], event["partition"], event["offset"])
         self._see(event["topic"])
         if event["topic"] in self._topics:

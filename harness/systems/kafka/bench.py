@@ -149,6 +149,11 @@ class KafkaBench:
         self._reached[trigger] = fired
         return fired
 
+    @property
+    def has_fired(self) -> bool:
+        """Whether any trigger has fired."""
+        return bool(self._reached)
+
     def _is_settled(self) -> bool:
         try:
             return self.settled()

@@ -1,0 +1,144 @@
+"""Load in three waves: what is offered when, by a feeder of lines and without a broker."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.cell import make_load
+from harness.core.waiting import wait_until
+from harness.pipelines.declaration import Resend
+from harness.systems.declared import feeding, waves
+from harness.systems.declared.feeding import StdinFeeder
+from harness.systems.declared.waves import Waves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOON_S = 5.0
+
+
+class Stage:
+    """A producer that reads lines. With ``deaf`` it sends nothing of what it has read."""
+
+    name = "producer"
+
+    def __init__(self) -> None:
+        self.incarnation = 1
+        self.node: Any = self
+        self.lines: list[str] = []
+        self.closed = 0
+        self.deaf = False
+
+    def write_stdin(self, line: bytes) -> None:
+        """Take a line."""
+        self.lines.append(line.decode().strip())
+
+    def close_stdin(self) -> None:
+        """That was the last."""
+        self.closed += 1
+
+    def tried(self, since: int = 0) -> set[str]:
+        """What the wire has seen of it."""
+        del since
+        return set() if self.deaf else set(self.lines)
+
+
+class Rig:
+    """A feeder of 24 lines, and what a test says of the fault."""
+
+    def __init__(self, count: int = 24, rate: float = 5000.0) -> None:
+        self.stage, self.seen, self.fired = Stage(), threading.Event(), threading.Event()
+        self.waves = Waves(count, seen=self.seen.is_set, moves=lambda: len(self.stage.lines), fired=self.fired.is_set)
+        self.feeder = StdinFeeder(
+            self.stage, {str(n): str(n) for n in range(1, count + 1)}, rate=rate, resend=Resend.NONE,  # type: ignore[arg-type]
+            history=SimpleNamespace(write=lambda *_, **__: None), seen=tuple, sighted=self.stage, waves=self.waves,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.feeder.start()
+
+    def has(self, count: int) -> None:
+        """Wait until it has so many lines, and asks for the next."""
+        wait_until(lambda: len(self.stage.lines) >= count, within_s=SOON_S, because=f"{count} lines")
+        turns = threading.Event()
+        for _ in range(20):
+            turns.wait(0.002)
+        assert len(self.stage.lines) == count
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    """A feeder."""
+    found = Rig()
+    yield found
+    found.feeder.close()
+
+
+def test_three_waves(rig: Rig) -> None:
+    """A third; the second when the step was seen; the last when the fault is healed, and then the end of the input."""
+    rig.has(8)
+    rig.seen.set()
+    rig.has(16)
+    rig.fired.set()
+    wait_until(lambda: rig.waves.waiting, within_s=SOON_S, because="it to wait for the fault")
+    assert not rig.feeder.exhausted()
+    rig.waves.release()
+    rig.has(24)
+    wait_until(rig.feeder.exhausted, within_s=SOON_S, because="the end of the input")
+    assert (rig.stage.closed, rig.waves.waiting) == (1, False)
+
+
+def test_the_second_wave_holds_every_target() -> None:
+    """It is drawn from it."""
+    for count in (12, 13, 24, 48, 100):
+        for seed in range(1, 20):
+            target = make_load(seed=seed, salt="x", count=count, unit=1).target
+            gate = Waves(count, seen=lambda: False, moves=lambda: 0, fired=lambda: False)
+            assert not gate.lets(target.position), "not with the first"
+            gate = Waves(count, seen=lambda: True, moves=lambda: 0, fired=lambda: False)
+            assert gate.lets(target.position), "nor only with the last"
+
+
+def test_where_nothing_moves_the_next_wave_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that is not to be seen, a fault that never fires: it goes on. One that has fired is waited for."""
+    monkeypatch.setattr(waves, "STILL_S", 0.05)
+    found = Rig()
+    try:
+        wait_until(lambda: found.stage.closed, within_s=SOON_S, because="the end of the input")
+    finally:
+        found.feeder.close()
+    struck = Rig()
+    try:
+        struck.seen.set()
+        struck.fired.set()
+        struck.has(16)
+        wait_until(lambda: struck.waves.waiting, within_s=SOON_S, because="it to wait for the fault")
+        threading.Event().wait(0.2)  # four times as long as a fault that has not fired is waited for
+        struck.has(16)
+    finally:
+        struck.feeder.close()
+
+
+def test_the_end_of_the_input_may_be_wanted_at_once(rig: Rig) -> None:
+    """With everything that is left, though the fault is not healed and the program has sent nothing."""
+    rig.has(8)
+    rig.fired.set()
+    rig.stage.deaf = True
+    rig.feeder.hurry()
+    assert (len(rig.stage.lines), rig.stage.closed) == (24, 1)
+
+
+def test_a_program_that_collects_is_given_more_and_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time it shows that it has not enough, twice as much: else a long input would never come to its end."""
+    monkeypatch.setattr(feeding, "STARTS_S", 0.2)
+    monkeypatch.setattr(feeding, "COLLECTS_S", 0.05)
+    found = Rig(count=600, rate=50_000.0)
+    found.stage.deaf = True
+    found.waves.release()
+    try:
+        wait_until(found.feeder.exhausted, within_s=20, because="the end of the input")
+    finally:
+        found.feeder.close()
+    assert len(found.stage.lines) == 600
