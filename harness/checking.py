@@ -123,6 +123,7 @@ class Check:
             systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
             reports=reports, jobs=1, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
             untried=tuple(untried),
+            again=lambda: self.system.silences.too_short(cells),
         )  # fmt: skip
         return run(plan, progress)
 

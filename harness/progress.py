@@ -48,7 +48,7 @@ class _Lines:
 
     def planned(self, cells: Sequence[Cell]) -> None:
         """Say how many."""
-        self._total = len(cells)
+        self._total, self._done = len(cells), 0
         self.say(f"{self._total} cells")
 
     def began(self, cell: Cell) -> None:

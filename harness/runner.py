@@ -26,10 +26,10 @@ from harness.core.waiting import WaitCancelledError, cancellable
 from harness.interfaces import CellFailure, EnvironmentFailure, PreparesForCells
 from harness.latest import point_latest
 from harness.room import behind, full_disk
-from harness.saved import CELLS, HISTORY, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
+from harness.saved import ASIDE, CELLS, HISTORY, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
@@ -94,6 +94,8 @@ class RunPlan:
     records: int
     untried: tuple[str, ...] = ()
     """Stages that none of these cells kills, a sentence each."""
+    again: Callable[[], Collection[str]] = tuple
+    """Asked when all cells have run: the ids of those that are to run once more, with what is known by then."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -146,7 +148,8 @@ class _Run:
             self._progress.planned(self.plan.cells)
             for system in self.plan.systems:
                 if not self._stop.is_set():
-                    self._run_lanes(system)
+                    self._run_lanes(system, self.plan.cells)
+            self._run_again()
         except KeyboardInterrupt:
             self._stop.set()
             self._info = replace(self._info, interrupted=True)
@@ -177,7 +180,21 @@ class _Run:
         except OSError as error:
             raise _cannot_write(self.directory, error) from error
 
-    def _run_lanes(self, system: System) -> None:
+    def _run_again(self) -> None:
+        """Run cells once more, where what was seen of them is not enough by what is known now; it is put aside."""
+        wanted = self.plan.again() if not self._stop.is_set() else ()
+        cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
+        if not cells:
+            return
+        self._progress.say("once more, for something came after a longer silence than they had rested:")
+        self._progress.planned(cells)
+        (self.directory / ASIDE).mkdir()
+        for cell in cells:
+            self._results.pop(cell.id).directory.rename(self.directory / ASIDE / cell.slug)
+        for system in self.plan.systems:
+            self._run_lanes(system, cells, turn="-once-more")
+
+    def _run_lanes(self, system: System, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
             ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), OWN_LANES, 1),
@@ -185,10 +202,12 @@ class _Run:
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip
         for needs, deployments, workers in lanes:
-            waiting = {need: self._waiting(system, need) for need in needs}
+            waiting = {need: self._waiting(system, need, cells) for need in needs}
             count = sum(groups.qsize() for groups in waiting.values())
             for number in range(1, min(deployments, count) + 1):
-                turns = [(need, f"{system.name}-{need}-{number}", left) for need, left in waiting.items() if not left.empty()]
+                turns = [
+                    (need, f"{system.name}-{need}-{number}{turn}", left) for need, left in waiting.items() if not left.empty()
+                ]
                 self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
         try:
             for lane in self._lanes:
@@ -200,10 +219,10 @@ class _Run:
             _join(self._started())
             raise
 
-    def _waiting(self, system: System, need: Deployment) -> queue.SimpleQueue[_Group]:
+    def _waiting(self, system: System, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
         """Return the cells of a system that need such a deployment, those together that share a death."""
         groups: dict[object, list[Cell]] = {}
-        for cell in self.plan.cells:
+        for cell in planned:
             if cell.scenario.deployment is need and self._belongs(cell, system):
                 # seeds are repetitions: one must not depend on another
                 alike = (cell.scenario.id, cell.pipeline, cell.client, cell.seed) if cell.scenario.together else cell.id

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 CELLS = "cells"
+ASIDE = "aside"
+"""What was seen of cells that were run once more; nothing is made of it."""
 HISTORY = "history"
 LOGS = "logs"
 INTERRUPTED = "the run was interrupted"

@@ -15,7 +15,7 @@ from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import Drain
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import NOBODY, Silences, Why, pair_of, too_short
+from harness.systems.declared.silence import NOBODY, Silences, Why, pair_of
 from harness.systems.declared.wirelog import WireLog
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_what_came_after_a_silence_is_learnt(monkeypatch: pytest.MonkeyPatch, wh
     after, drain = pipe.drained_after(at_7=pipe.happens if what == "wire" else lambda: pipe.rows.append("a"))
     assert after == pytest.approx(7 + PATIENCE_S, abs=0.3)
     assert drain.gap == pytest.approx(7, abs=0.2)
-    pipe.silences.learn(pipe.cell, drain.gap, patiently=True)
+    pipe.silences.learn(pipe.cell, drain.gap, rested=1.0, patiently=True)
     again, drain = Pipe(monkeypatch, "ack-lost", pipe.silences).drained_after()
     assert again == pytest.approx(14, abs=0.5)
     assert drain.told()["why"] == "learnt"
@@ -158,7 +158,7 @@ def test_a_short_cut_is_never_shorter_than_what_was_learnt(monkeypatch: pytest.M
     """A pipeline that was seen to go on after five seconds may do so again, though everything is there."""
     pipe = Pipe(monkeypatch)
     pipe.rows.append("b")
-    pipe.silences.learn(CELLS["none"], 5.0, patiently=False)
+    pipe.silences.learn(CELLS["none"], 5.0, rested=1.0, patiently=False)
     after, drain = pipe.drained_after()
     assert after == pytest.approx(10, abs=0.3)
     assert drain.told()["why"] == "settled"
@@ -171,6 +171,10 @@ def test_without_a_fault_a_part_of_the_patience_is_spent(monkeypatch: pytest.Mon
     after, drain = pipe.drained_after(at_3=lambda: pipe.rows.append("a"))
     assert after == pytest.approx(3 + PATIENCE_S / 3, abs=0.3)
     assert drain.gap == pytest.approx(3, abs=0.3)
+    pipe.silences.learn(pipe.cell, 0.0, rested=10.0, patiently=False)
+    again = Pipe(monkeypatch, "none", pipe.silences)
+    again.rows.append("b")
+    assert again.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3), "it is known by then"
 
 
 def test_what_cannot_be_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +188,7 @@ def test_what_cannot_be_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_no_rest_outlasts_the_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was learnt may be more than a drain may take."""
     silences = Silences()
-    silences.learn(CELLS["request-lost"], 80.0, patiently=True)
+    silences.learn(CELLS["request-lost"], 80.0, rested=1.0, patiently=True)
     after, drain = Pipe(monkeypatch, silences=silences).drained_after()
     assert after == pytest.approx(ORDERS.drain_s, abs=0.3)
     assert drain.rest.seconds == ORDERS.drain_s
@@ -196,7 +200,7 @@ def test_one_in_ten_is_patient_again(monkeypatch: pytest.MonkeyPatch) -> None:
     silences, why = Silences(), []
     for seed in range(1, 101):
         [cell] = cells_of(ORDERS, [CELLS["request-lost"].scenario], seed=seed)
-        silences.learn(cell, 0.0, patiently=True)
+        silences.learn(cell, 0.0, rested=1.0, patiently=True)
         why.append(silences.rest(cell, settled=False).why)
     assert 3 <= why.count(Why.PATIENCE) <= 20
     assert why.count(Why.LEARNT) == 100 - why.count(Why.PATIENCE)
@@ -214,10 +218,15 @@ def test_pairs() -> None:
 
 
 def test_a_rest_that_was_too_short() -> None:
-    """Something came after a longer silence, in a cell that is alike."""
-    assert too_short(2.0, [0.5, 3.0])
-    assert not too_short(6.0, [0.5, 3.0])
-    assert not too_short(0.0, [])
+    """Something came after a longer silence, in a cell that is alike: nobody knows what came after this one."""
+    silences, cells = Silences(), [CELLS["request-lost"], CELLS["ack-lost"], CELLS["commit-lost"]]
+    assert silences.too_short(cells) == set(), "nothing was run"
+    silences.learn(CELLS["request-lost"], 0.2, rested=1.0, patiently=False)
+    silences.learn(CELLS["commit-lost"], 0.2, rested=1.0, patiently=False)
+    silences.learn(CELLS["ack-lost"], 5.0, rested=30.0, patiently=True)
+    assert silences.too_short(cells) == {CELLS["request-lost"].id}
+    silences.learn(CELLS["request-lost"], 0.2, rested=10.0, patiently=False)
+    assert silences.too_short(cells) == set()
 
 
 # --- what the lines of the wire come to ------------------------------------------------------------------------------

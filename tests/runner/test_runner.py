@@ -391,3 +391,28 @@ def test_what_a_full_disk_leaves_is_half_judged_by_nobody(little_room: dict[Path
             saved = load_run(only_run(reports))
             assert not saved.whole
             assert verdicts(saved) == {"cell-1": Kind.VOID}, reports
+
+
+# --- once more -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_enough_is_run_once_more(tmp_path: Path) -> None:
+    """The second time counts; the first is put aside, and nothing is made of it."""
+    cells, ran, asked = named(3), list[str](), list[None]()
+
+    def note(at: str, scenario: str) -> None:
+        if at == "prepare":
+            ran.append(scenario)
+
+    def again() -> set[str]:
+        asked.append(None)
+        return {cells[1].id}
+
+    watched = Watched()
+    saved = run(replace(plan_for(cells, tmp_path, note), again=again), watched)
+    assert sorted(ran) == ["cell-1", "cell-2", "cell-2", "cell-3"]
+    assert len(asked) == 1
+    assert verdicts(saved) == dict.fromkeys(("cell-1", "cell-2", "cell-3"), Kind.KEPT)
+    assert saved.whole
+    assert [folder.name for folder in (saved.directory / "aside").iterdir()] == [cells[1].slug]
+    assert verdicts(load_run(saved.directory)) == verdicts(saved)

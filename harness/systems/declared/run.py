@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import sys
 import time
 from collections import Counter, defaultdict
@@ -401,7 +402,8 @@ class DeclaredRun:
 
     def _drained(self, waiting: Drain) -> None:
         self._check_anything_sent("before it ended")
-        self.silences.learn(self.cell, waiting.gap, patiently=waiting.why is Why.PATIENCE)
+        rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
+        self.silences.learn(self.cell, waiting.gap, rested=rested, patiently=waiting.why is Why.PATIENCE)
         self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None, **waiting.told())
 
     def observe(self) -> None:

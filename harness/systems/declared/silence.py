@@ -7,6 +7,7 @@ longest silence after which something still came.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ NOBODY: Pair = ("", "none")
 """The pair of a run without a fault: what it shows holds for all others."""
 TWICE = 2
 PART = 3
-"""Without a fault, with everything there, a cell rests this part of the patience: it learns for all the others."""
+"""The first cell without a fault, with everything there, rests this part of the patience: it learns for all the others."""
 OFTEN = 10
 """One in so many cells is patient again."""
 
@@ -57,15 +58,25 @@ class Silences:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._longest: dict[tuple[str, Pair], float] = defaultdict(float)
+        self._rested: dict[str, float] = {}
         self._patient: set[tuple[str, Pair]] = set()
 
-    def learn(self, cell: DeclaredCell, gap: float, *, patiently: bool) -> None:
-        """Take in the longest silence of a cell; ``patiently``: it has waited for a longer one in vain."""
+    def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
+        """Take in the longest silence of a cell, and how long it has ``rested`` in the end; ``patiently``: with patience."""
         key = (_name(cell.declared), pair_of(cell))
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
-            if patiently:
+            self._rested[cell.id] = rested
+            if patiently or key[1] == NOBODY:
                 self._patient.add(key)
+
+    def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
+        """Return the ids of cells that rested less long than another of their pair was silent before something still came."""
+        with self._lock:
+            return {
+                cell.id for cell in cells
+                if self._rested.get(cell.id, math.inf) < self._longest[_name(cell.declared), pair_of(cell)]
+            }  # fmt: skip
 
     def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0) -> Rest:
         """Return how long a cell has to rest.
@@ -78,7 +89,7 @@ class Silences:
             patient = (_name(pipeline), pair) in self._patient
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
-            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY else least, Why.SETTLED)
+            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY and not patient else least, Why.SETTLED)
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
@@ -100,8 +111,3 @@ def _again(cell: DeclaredCell) -> bool:
 
 def _name(pipeline: Pipeline) -> str:
     return f"{pipeline.directory}/{pipeline.file}/{pipeline.name}"
-
-
-def too_short(rested: float, gaps: Iterable[float]) -> bool:
-    """Whether a cell rested for less than a silence after which, in another cell of its pair, something still came."""
-    return rested < max(gaps, default=0.0)
