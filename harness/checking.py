@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from harness.core.scenario import NotApplicable
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.verdict import Kind
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
-from harness.pipelines.declaration import DeclarationError, nearest
+from harness.pipelines.declaration import DeclarationError, InputKind, nearest
 from harness.pipelines.fixes import fix_of
 from harness.pipelines.writes import UNWATCHED, Written
 from harness.report.page.evidence import told_write
@@ -23,7 +24,7 @@ from harness.selection import not_run
 from harness.systems.declared.nodes import last_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.core.history import Event
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 DRY_RUNS = "dry-runs"
 _PLUMBING = frozenset({"ApiVersions", "Metadata"})
+UNITS = 3
+"""So many times what one request takes are offered, for there to be something before the fault and behind it."""
+MOST, MOST_S = 2000, 20.0
+"""How many records, and how many seconds of them, a check makes of its own accord."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,10 @@ class Seen:
     requests: Mapping[str, int]
     processes: tuple[Owner, ...] = ()
     written: Written = UNWATCHED
+    unit: int = 0
+    """The most records that one request of it sent, or saved a position behind."""
+    seconds: float = 0.0
+    """How long it was from the first line of the wire about a record to the last."""
 
     @property
     def fetching(self) -> int:
@@ -103,7 +112,7 @@ class Check:
             if name not in names:
                 raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
         asked = [point for point in points if point.id in only or (not only and not left_over(self.pipeline, point))]
-        cells = cells_of(self.pipeline, asked, seed=self.seed)
+        cells = cells_of(self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0])
         for cell in cells:
             cell.load()
         rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
@@ -135,6 +144,10 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     except HistoryError:
         return {}
     frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
+    of = {str(e["conn"]): e["role"] for e in frames}
+    about = list(history.of(kinds.SENT, kinds.COMMITTED))
+    moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
+    seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     owners = list(history.of(kinds.OWNER))
     written = {e["role"]: Written(e["made"], e["records"], e["because"]) for e in history.of(kinds.WRITES)}
     return {
@@ -144,9 +157,42 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             _counted(e["api"] for e in frames if e["role"] == role),
             tuple(_processes([e for e in owners if e["role"] == role], frames)),
             written.get(role, UNWATCHED),
+            unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]), seconds,
         )
         for role in sorted({e["role"] for e in frames})
-    }
+    }  # fmt: skip
+
+
+def unit_of(events: Iterable[Event]) -> int:
+    """Return the most records that one request sent, or saved a position behind."""
+    units: Counter[str] = Counter()
+    saved: dict[tuple[str, str, int], int] = {}
+    for event in events:
+        if event["event"] == kinds.SENT:
+            units[event["request"]] += 1
+        else:
+            at = (event["group"], event["topic"], event["partition"])
+            units[event["request"]] += max(0, event["offset"] - saved.get(at, 0))
+            saved[at] = max(event["offset"], saved.get(at, 0))
+    return max(units.values(), default=0)
+
+
+def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
+    """Return how many records the cells have, and why that may not be enough, or ``None``.
+
+    Where lostack offers them, they come in waves. Where a producer has all from the start, it takes more of them.
+    """
+    need = UNITS * max((one.unit for one in seen.values()), default=0)
+    if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN} or need <= pipeline.records:
+        return pipeline.records, None
+    took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
+    role = max(seen, key=lambda each: seen[each].unit)
+    because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, and {need} are wanted"
+    if pipeline.input.kind is InputKind.OWN:
+        return pipeline.records, f"{because}: let the producer make so many (records = {need})"
+    if need > MOST or took_s > MOST_S:
+        return pipeline.records, f"{because}, which is more than {MOST}, or takes longer than {MOST_S:g} s: say records = {need}"
+    return need, None
 
 
 def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:
@@ -176,7 +222,8 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
 
 def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
     """Yield the plan as lines: what the stages were seen to do, what will be done to them, and what will not and why."""
-    load = f"{counted(pipeline.records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
+    records, short = enough(pipeline, seen)
+    load = f"{counted(records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
     yield f"{pipeline.name} claims {pipeline.claims}: {load}"
     for role, one in seen.items():
         yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
@@ -184,6 +231,8 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
             yield f"    {owner.pid} ({owner.command}): {counted(owner.connections, 'connection')}; {_asked(owner.requests)}"
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
+    if short:
+        yield f"  there may be nothing before a fault, or behind it, which is void: {short}"
     yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]

@@ -31,6 +31,7 @@ class PlayedDeclared:
 
     def __init__(self, *, keep: bool = False) -> None:
         """Nothing is kept."""
+        self.silences = Silences()
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Nothing to be had."""

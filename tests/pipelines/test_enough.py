@@ -1,0 +1,90 @@
+"""How many records the cells have where a producer has all of them from the start; without a broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.checking import Check, Seen, enough, explanation, unit_of
+from harness.pipelines import read_pipeline
+from harness.systems.declared.system import DeclaredSystem
+
+if TYPE_CHECKING:
+    from harness.core.history import Event
+    from harness.pipelines.declaration import Pipeline
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ASKED = {"Fetch": 9, "OffsetCommit": 9, "Produce": 9}
+
+
+def seen(unit: int, seconds: float = 1.0) -> dict[str, Seen]:
+    """Return what a dry run has shown."""
+    return {
+        "producer": Seen(("p",), 1, ASKED, unit=1, seconds=seconds),
+        "consumer": Seen(("c",), 1, ASKED, unit=unit, seconds=seconds),
+    }
+
+
+def pipeline(kind: str) -> Pipeline:
+    """Return a pipeline whose producer has its records from a file, makes them itself, or is given them."""
+    if kind == "own":
+        return read_pipeline(EXAMPLES / "readings" / "pipeline.toml")
+    orders = read_pipeline(EXAMPLES / "mistakes" / "no-cursor" / "pipeline.toml")
+    return orders if kind == "file" else read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+
+
+@pytest.mark.parametrize(("kind", "unit", "seconds", "records", "said"), [
+    ("file", 10, 1.0, 48, None),
+    ("file", 40, 1.0, 120, None),
+    ("file", 40, 9.0, 48, "one request of the consumer takes 40 records of 48, and 120 are wanted, which is more than 2000, or"),
+    ("file", 700, 0.1, 48, "say records = 2100"),
+    ("own", 40, 1.0, 48, "let the producer make so many (records = 120)"),
+    ("stdin", 40, 1.0, 48, None),
+])  # fmt: skip
+def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float, records: int, said: str | None) -> None:
+    """Up to 2000 records and 20 s; else it is told, in the plan too. What is offered in waves needs no more."""
+    declared = dataclasses.replace(pipeline(kind), records=48)
+    found, short = enough(declared, seen(unit, seconds))
+    assert found == records
+    told = "\n".join(explanation(declared, seen(unit, seconds), ()))
+    assert f"{records} records from" in told
+    assert (short is None) is (said is None)
+    if said is not None:
+        assert said in (short or "")
+        assert said in told
+
+
+def test_the_cells_have_as_many(tmp_path: Path) -> None:
+    """And the target is in the middle of those."""
+    declared = dataclasses.replace(pipeline("file"), records=48)
+    cells, _ = Check(declared, DeclaredSystem(), tmp_path, "test").plan(seen(40))
+    assert {cell.records for cell in cells} == {120}
+    assert all(40 < cell.load().target.position <= 80 for cell in cells)
+
+
+def sent(request: str, count: int) -> list[Event]:
+    """Return the lines of a request with so many records."""
+    return [{"event": "sent", "t": 1, "request": request} for _ in range(count)]
+
+
+def saved(request: str, partition: int, offset: int) -> dict[str, Any]:
+    """Return the line of a position that is saved."""
+    return {
+        "event": "committed",
+        "t": 1,
+        "request": request,
+        "group": "g",
+        "topic": "t",
+        "partition": partition,
+        "offset": offset,
+    }
+
+
+def test_what_one_request_takes() -> None:
+    """Of a commit, what it is past the one before, over all its partitions."""
+    assert unit_of([]) == 0
+    assert unit_of([*sent("1:1", 2), *sent("1:2", 5)]) == 5
+    assert unit_of([saved("2:1", 0, 4), saved("2:2", 0, 10), saved("2:2", 1, 3), saved("2:3", 0, 10)]) == 9
