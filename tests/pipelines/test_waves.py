@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from harness.core.cell import make_load
 from harness.core.waiting import wait_until
 from harness.pipelines.declaration import Resend
 from harness.systems.declared import feeding, waves
-from harness.systems.declared.feeding import StdinFeeder
+from harness.systems.declared.feeding import HttpFeeder, StdinFeeder
 from harness.systems.declared.waves import Waves
 
 if TYPE_CHECKING:
@@ -142,3 +143,35 @@ def test_a_program_that_collects_is_given_more_and_more(monkeypatch: pytest.Monk
     finally:
         found.feeder.close()
     assert len(found.stage.lines) == 600
+
+
+def test_who_refuses_a_record_again_and_again_makes_no_progress() -> None:
+    """The drain counts its seconds from the last progress: by such a program it must not be kept waiting for ever."""
+    status = [503]
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(status[0])
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    asked: list[str] = []
+    gate = Waves(1, seen=lambda: True, moves=lambda: 0, fired=lambda: False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        feeder = HttpFeeder(
+            f"http://127.0.0.1:{server.server_port}/", {"a": "{}"}, rate=1000.0, resend=Resend.UNACKNOWLEDGED, waves=gate,
+            history=SimpleNamespace(write=lambda *_, record: asked.append(record)),  # type: ignore[arg-type]
+        )  # fmt: skip
+        feeder.start()
+        try:
+            wait_until(lambda: len(asked) > 3, within_s=SOON_S, because="it to be asked again")
+            assert feeder.offered == 0
+            status[0] = 200
+            wait_until(feeder.exhausted, within_s=SOON_S, because="the end of the input")
+            assert feeder.offered == 1
+        finally:
+            feeder.close()
+            server.shutdown()

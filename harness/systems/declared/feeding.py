@@ -43,7 +43,7 @@ class Feeder(Protocol):
 
     @property
     def offered(self) -> int:
-        """How often a record was offered so far."""
+        """A number that grows as it gets on with offering them."""
 
     def start(self) -> None:
         """Begin."""
@@ -285,6 +285,7 @@ class HttpFeeder:
                     break
             if self._stop.is_set():
                 return
+            self.offered += 1  # answered: one that is refused again and again makes no progress
         self._done.set()
 
     def _post(self, record: str, line: str) -> int | None:
@@ -296,7 +297,6 @@ class HttpFeeder:
             return None
         try:
             self._history.write(kinds.TAKEN, record=record)
-            self.offered += 1
             connection.request("POST", self._path, line.encode(), {"Content-Type": "application/json"})
             return connection.getresponse().status
         except (OSError, http.client.HTTPException):

@@ -397,7 +397,8 @@ class DeclaredRun:
         """Wait until everything is at rest. Raises WaitTimeoutError where that takes too long; to offer the records does not."""
         while not waiting.over:
             offered = self._offered_so_far()
-            wait_until(lambda: waiting.at_rest() or self._offered_so_far() > offered, within_s=self._pipeline.drain_s,  # noqa: B023
+            wait_until(lambda: waiting.at_rest() or self._offered_so_far() > offered,   # noqa: B023
+                       within_s=self._pipeline.drain_s + 1 / self._pipeline.pace,
                        because="the drain", poll_s=0.1)  # fmt: skip
 
     def _drained(self, waiting: Drain) -> None:
