@@ -13,6 +13,7 @@ from harness import cli, room
 from harness.core.waiting import wait_until
 from harness.interfaces import CellFailure, EnvironmentFailure
 from harness.room import full_disk
+from harness.systems.declared.silence import Silences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ class PlayedDeclared:
     attached: ClassVar[bool] = False
     happens: ClassVar[Callable[[], object]]
 
-    def __init__(self, *, keep: bool = False) -> None:
+    def __init__(self, *, keep: bool = False) -> None:  # noqa: ARG002 - the stand-in takes what the real one takes
         """Nothing is kept."""
         self.silences = Silences()
 
