@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
@@ -11,6 +11,7 @@ from harness.core.history import HistoryError, read_history
 from harness.core.scenario import NotApplicable
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.verdict import Kind
+from harness.faults import NoFault
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import DeclarationError, InputKind, nearest
 from harness.pipelines.fixes import fix_of
@@ -89,7 +90,8 @@ class Check:
 
     def dry_run(self, progress: Progress) -> CellResult:
         """Run it without a fault. Raises like :func:`harness.runner.run`, and KeyboardInterrupt where Ctrl-C has cut it short."""
-        first = [scenario for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
+        watched = NoFault(watched=True)
+        first = [replace(scenario, fault=watched) for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
         saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)
         if saved.info.interrupted or not saved.results:
             raise KeyboardInterrupt

@@ -17,6 +17,9 @@ class NoFault:
 
     id: ClassVar[str] = "none"
 
+    watched: bool = False
+    """The kernel's tracer writes down what the reading stages write durably, as a dry run wants it; it slows them down."""
+
     def evidence(self) -> Evidence:
         """Nothing has to be shown."""
         return Evidence(trigger="none")

@@ -352,7 +352,7 @@ class DeclaredRun:
         for node in consuming:
             node.await_ready()
         self.attribute()
-        if isinstance(self._fault, NoFault):
+        if isinstance(self._fault, NoFault) and self._fault.watched:
             self._watch = Watch(consuming, self.directory / "writes")
         self._fault.arm(self._bench)
 
