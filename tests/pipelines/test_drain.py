@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.core.scenario import Role
+from harness.faults import CrashAtWrite
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.systems.declared import draining, silence
@@ -215,6 +218,21 @@ def test_pairs() -> None:
     assert pairs["broker-crash-before-ack"] == ("producer", "kill broker")
     assert pairs["delivery-lost"] == ("consumer", "drop")
     assert pairs["commit-lost"] == ("consumer", "kill")
+    assert pair_of(at_a_write()) == ("consumer", "crash-at-write"), "its place follows from a dry run"
+
+
+def at_a_write() -> DeclaredCell:
+    """Return a cell whose reader is killed at a durable write."""
+    scenario = dataclasses.replace(CELLS["commit-lost"].scenario, fault=CrashAtWrite(Role.CONSUMER))
+    return dataclasses.replace(CELLS["commit-lost"], scenario=scenario)
+
+
+def test_a_run_without_a_fault_has_not_been_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everything was there: if the next one lacks something, nothing is known of that."""
+    silences = Silences()
+    silences.learn(CELLS["none"], 0.0, rested=10.0, patiently=False)
+    after, _ = Pipe(monkeypatch, "none", silences).drained_after()
+    assert after == pytest.approx(PATIENCE_S, abs=0.3)
 
 
 def test_a_rest_that_was_too_short() -> None:

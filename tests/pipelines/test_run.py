@@ -13,7 +13,7 @@ from harness.bench import OnWire
 from harness.core.identity import Identity
 from harness.core.scenario import Role
 from harness.core.states import Hop
-from harness.faults import Kill, NoFault
+from harness.faults import CrashAtWrite, Kill, NoFault, Unanswered
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.systems.declared.nodes import StageError, last_lines
@@ -212,3 +212,17 @@ def test_what_a_log_says_again_and_again_is_shown_once() -> None:
     """And does not push out what it said before."""
     assert last_lines("Traceback\n" + "boom\n" * 40 + "\nbye\n") == ["Traceback", "boom (40 times)", "bye"]
     assert last_lines("") == []
+
+
+@pytest.mark.parametrize(("fault", "step"), [
+    (Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), (Role.CONSUMER,)), ("consumer", "committed")),
+    (Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.REQUEST), (Role.CONSUMER,)), ("consumer", "fetched")),
+    (CrashAtWrite(Role.CONSUMER), ("consumer", "fetched")),
+    (Unanswered(OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST), Api.INIT_PRODUCER_ID), ("producer", "produce_answer")),
+])  # fmt: skip
+def test_the_step_that_the_second_wave_waits_for(fault: Any, step: tuple[str, str]) -> None:
+    """The one that the fault is at, wherever that is."""
+    run, asked = run_of("orders", fault=fault), list[tuple[str, str]]()
+    run.sighted = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
+    run._has_stepped()
+    assert asked == [step]

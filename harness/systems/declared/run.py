@@ -36,7 +36,7 @@ from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, 
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import Why
+from harness.systems.declared.silence import Why, place_of
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.waves import Waves
 from harness.systems.declared.wirelog import WireLog
@@ -780,7 +780,7 @@ class DeclaredRun:
 
     def _has_stepped(self) -> bool:
         """Whether the step that the fault is at was seen once."""
-        at = self._fault.at
+        at = place_of(self._fault)
         if isinstance(at, OnWire) and at.api in STEPS:
             return self.sighted.stepped(at.role, STEPS[at.api])
         return self.sighted.stepped(at.role, kinds.FETCHED if at.role in CONSUMING else kinds.PRODUCE_ANSWER)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from harness.faults import NoFault
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -60,6 +62,7 @@ class Silences:
         self._longest: dict[tuple[str, Pair], float] = defaultdict(float)
         self._rested: dict[str, float] = {}
         self._patient: set[tuple[str, Pair]] = set()
+        self._run: set[tuple[str, Pair]] = set()
 
     def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
         """Take in the longest silence of a cell, and how long it has ``rested`` in the end; ``patiently``: with patience."""
@@ -67,8 +70,9 @@ class Silences:
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
             self._rested[cell.id] = rested
-            if patiently or key[1] == NOBODY:
+            if patiently:
                 self._patient.add(key)
+            self._run.add(key)
 
     def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
         """Return the ids of cells that rested less long than another of their pair was silent before something still came."""
@@ -84,12 +88,13 @@ class Silences:
         ``settled``: everything is there, and nothing on its way is known of. ``gap``: its own longest silence so far.
         """
         pipeline, pair = cell.declared, pair_of(cell)
+        key = (_name(pipeline), pair)
         with self._lock:
             known = max(gap, *(self._longest[_name(pipeline), each] for each in (NOBODY, pair)))
-            patient = (_name(pipeline), pair) in self._patient
+            patient, first = key in self._patient, key not in self._run
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
-            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY and not patient else least, Why.SETTLED)
+            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY and first else least, Why.SETTLED)
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
@@ -98,10 +103,15 @@ class Silences:
 def pair_of(cell: DeclaredCell) -> Pair:
     """Return the stage and the act of a cell's fault: cells that are alike in both wait for the same things."""
     fault: Any = cell.scenario.fault
-    at = getattr(fault, "at", None)
-    if at is None:
+    if isinstance(fault, NoFault):
         return NOBODY
-    return str(at.role), " ".join((fault.id, *(str(role) for role in fault.evidence().killed if role is not at.role)))
+    role = place_of(fault).role
+    return str(role), " ".join((fault.id, *(str(each) for each in fault.evidence().killed if each is not role)))
+
+
+def place_of(fault: Any) -> Any:
+    """Return what says at which stage a fault is: its trigger, or, where that follows from what a dry run shows, itself."""
+    return getattr(fault, "at", fault)
 
 
 def _again(cell: DeclaredCell) -> bool:
