@@ -275,7 +275,8 @@ BAD_RUNS = {
                       "encode()", 'encode() + b" " * 1_200_000'), Kind.STUCK, "is too large for orders: the broker refuses it"),
     "no group": ("orders", "consumer.py", 'group_id="billing",', "group_id=None,", Kind.STUCK,
                  "it cannot go on: position: no consumer group has ever saved a position in orders"),
-    "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.VOID, "is not quiet"),
+    "never settles": ("orders", "pipeline.toml", SQLITE, 'kind = "command"\ncommand = "date +%N"', Kind.VOID,
+                      "quiet_s asks for 1 s without a change, and 12 s (drain_s) had none, without any fault"),
 }  # fmt: skip
 
 
@@ -296,7 +297,7 @@ def test_a_run_that_is_no_good_says_so(
     (tmp_path / name / program).write_text(text, encoding="utf-8")
     file = tmp_path / name / "pipeline.toml"
     told = file.read_text(encoding="utf-8").replace('role = "consumer"', 'role = "consumer"\nready_within_s = 6')
-    short = "drain_s = 12\n" if name == "ingest" or "quiet" in said else ""
+    short = "drain_s = 12\n" if name == "ingest" or "quiet_s" in said else ""
     file.write_text(short + told, encoding="utf-8")
     found = check(system, tmp_path / "reports", file)["none"]
     assert found.verdict.kind is kind, found.verdict.reason

@@ -385,9 +385,13 @@ class DeclaredRun:
                 self._drained(waiting)
                 return
             self._check_anything_sent(f"in {self._pipeline.drain_s:g} s")
-            if waiting.stage == OUTPUT and isinstance(self._fault, NoFault):  # nothing has happened that it could come from
-                raise StageError(f"{waiting.because} for {self._pipeline.drain_s:g} s, without any fault") from error
-            self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=waiting.because)
+            because = waiting.because
+            if waiting.stage == OUTPUT:
+                wanted, within = self._pipeline.output.quiet_s, self._pipeline.drain_s
+                because += f"; quiet_s asks for {wanted:g} s without a change, and {within:g} s (drain_s) had none"
+                if isinstance(self._fault, NoFault):  # nothing has happened that it could come from
+                    raise StageError(f"{because}, without any fault") from error
+            self.history.write(kinds.DRAIN, phase="failed", stage=waiting.stage, because=because)
         except StageError as error:
             self.history.write(kinds.DRAIN, phase="failed", stage=error.stage or waiting.stage, because=str(error), at_once=True)
         else:
