@@ -71,7 +71,7 @@ class Verdict:
 
     ``stops``: what the control must be convicted of is that it is stuck, not that it is broken. ``by_fault``: false where a
     promise is broken in a run that proves nothing of its fault. ``effect``: false where a fault that anything was permitted of
-    left no trace on its target: the promise was kept, and nobody saw what it was kept against.
+    harmed no record and left no trace on its target: the promise was kept, and nobody saw what it was kept against.
     """
 
     kind: Kind
@@ -175,7 +175,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
                 reason = f"{reason}; {slow}"
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
-    effect = not _anything_goes(plan) or bool(_effects(plan, history, found))
+    effect = not _anything_goes(plan) or bool(found.lost or found.duplicated or _effects(plan, history, found))
     return Verdict(
         Kind.KEPT, _kept(plan, history, found, proof.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
     )
@@ -733,15 +733,17 @@ def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> 
         parts.append(f"{plan.target} was protected ({plan.sign})")
     elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:
         seen = _effects(plan, history, found)
-        parts.append(f"{plan.target}: {', '.join(seen)}" if seen else f"no effect was seen on {plan.target}")
+        if seen:
+            parts.append(f"{plan.target}: {', '.join(seen)}")
+        elif not (found.lost or found.duplicated):
+            parts.append(f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
     return "; ".join((*parts, *_rested(drain)))
 
 
 def _effects(plan: Plan, history: History, found: Account) -> list[str]:
     """Return what shows that the fault has met its target, where nothing was predicted of it."""
-    harm = [name for name, ids in (("lost", found.lost), ("duplicated", found.duplicated)) if plan.target in ids]
-    return sorted({*harm, *map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
+    return sorted({*map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:

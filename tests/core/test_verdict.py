@@ -217,6 +217,10 @@ def test_where_nothing_is_predicted_the_protection_is_told() -> None:
     assert found.kind is Kind.KEPT
     assert found.reason.endswith(f"; no effect was seen on {TARGET}")
     assert not found.effect
+    duplicate(story, RECORDS[4])
+    beside = judged(story, sign=None, **ANYTHING).verdict
+    assert beside.effect  # on another record than the target
+    assert "effect" not in beside.reason
     quiet = judged(story, sign=None, evidence=Evidence("none"), **ANYTHING).verdict
     assert quiet.effect
     assert "effect" not in quiet.reason
