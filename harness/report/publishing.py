@@ -38,7 +38,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
     if any(result.plan.system in SIMULATED for result in run.results):
         raise ReportError(f"{run.info.id} is simulated; only a run of real systems is published")
     with tempfile.TemporaryDirectory() as folder:
-        clean = load_run(_without_folders(run, Path(folder, run.info.id)))
+        clean = load_run(without_folders(run, Path(folder, run.info.id)))
         texts = (as_markdown.render(clean), json.dumps(report_of(clean), separators=(",", ":")) + "\n", as_html.render(clean))
     size = sum(len(text.encode()) for text in texts)
     if size > MOST_BYTES:
@@ -52,7 +52,7 @@ def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
     return tuple(to / name for name in FILES)
 
 
-def _without_folders(run: SavedRun, copy: Path) -> Path:
+def without_folders(run: SavedRun, copy: Path) -> Path:
     """Copy what the reports are made of, with names for folders; return the copy."""
     folders = sorted(_folders(run), key=lambda pair: -len(pair[0]))
     names = [(json.dumps(folder)[1:-1], name) for folder, name in folders]

@@ -16,7 +16,7 @@ import harness.report.publishing
 from harness.core.verdict import Kind
 from harness.report import ReportError, publish
 from harness.report.page.model import unfold
-from harness.report.publishing import FILES, MOST_BYTES, _without_folders
+from harness.report.publishing import FILES, MOST_BYTES, without_folders
 from harness.report.summary import SIGNS, Outcome
 from harness.saved import RunInfo, SavedRun, judge_cell, load_run
 from tests.report.hostile import run_of
@@ -97,7 +97,7 @@ def saved(folder: Path, *, complete: bool = True) -> SavedRun:
     return load_run(directory)
 
 
-def test_a_copy_without_folders_is_sealed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copywithout_folders_is_sealed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan names folders otherwise in the copy: it gets another seal, in the history, too; one that was changed gets none."""
     directory = tmp_path / "20261121-120000"
     monkeypatch.setattr(harness.report.publishing, "_folders", lambda _: [(str(tmp_path), "[reports]")])
@@ -108,7 +108,7 @@ def test_a_copy_without_folders_is_sealed_anew(tmp_path: Path, monkeypatch: pyte
     results = [judge_cell(directory / "cells" / f"s{seed}") for seed in (1, 2)]
     info = RunInfo(**vars_of(run_of(*results).info) | {"planned": tuple(result.plan.id for result in results)})
     info.save(directory)
-    for run in (load_run(directory), load_run(_without_folders(load_run(directory), tmp_path / "copy"))):
+    for run in (load_run(directory), load_run(without_folders(load_run(directory), tmp_path / "copy"))):
         kept, void = run.results
         assert (kept.verdict.kind, kept.plan.seal is not None) == (Kind.KEPT, True), kept.verdict.reason
         assert (void.verdict.kind, "was changed" in void.verdict.reason) == (Kind.VOID, True)
