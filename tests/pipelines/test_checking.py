@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from harness import cli, room
+from harness import checking, cli, room
 from harness.core.waiting import wait_until
 from harness.interfaces import CellFailure, EnvironmentFailure
+from harness.pipelines.cells import NO_FAULT
 from harness.room import full_disk
+from harness.saved import load_run
 from harness.systems.declared.silence import Silences
+from tests.gate.saved import HERE, SUFFIX, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.core.cell import Cell
+    from harness.core.scenario import Scenario
+    from harness.saved import SavedRun
 
+REQUESTS = {
+    "producer": checking.Seen(("orders-in",), 1, {"InitProducerId": 1, "Produce": 9}),
+    "consumer": checking.Seen(("orders-out",), 2, {"JoinGroup": 1, "OffsetFetch": 1, "Fetch": 9, "OffsetCommit": 9}),
+}
+"""What the dry run of the orders pipeline sees, in short."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -130,3 +141,72 @@ def test_a_disk_is_full_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, t
         said = SimpleNamespace(f_frsize=4096, f_bavail=blocks, f_bfree=blocks, f_files=10, f_favail=files)
         monkeypatch.setattr("harness.room.os.statvfs", lambda _, said=said: said)
         assert (full_disk(tmp_path) is not None) is full
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A real check of the orders pipeline, saved: 25 kept, three of them with no sign of their fault."""
+
+    run: SavedRun
+
+    def ends(self, monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+        """Let the command have these cells for its own; return its exit code."""
+        dry = next(result for result in self.run.results if result.plan.scenario == NO_FAULT)
+        monkeypatch.setattr(checking.Check, "dry_run", lambda *_: dry)
+        monkeypatch.setattr(checking, "seen_in", lambda _: dict(REQUESTS))  # the archive has none of a cell's requests
+
+        def faults(_: object, __: object, ___: object, ____: object, untried: Sequence[str] = ()) -> SavedRun:
+            return replace(self.run, info=replace(self.run.info, untried=tuple(untried)))
+
+        monkeypatch.setattr(checking.Check, "faults", faults)
+        asked = ["check", str(EXAMPLES / "orders" / "pipeline.toml"), "--reports", str(self.run.directory.parent)]
+        return cli.main([*asked, *options])
+
+    def seen_of_all(self) -> Checked:
+        """Return it without the cells that show no sign of their fault."""
+        results = tuple(result for result in self.run.results if result.verdict.effect)
+        return Checked(
+            replace(self.run, results=results, info=replace(self.run.info, planned=tuple(result.plan.id for result in results)))
+        )
+
+
+@pytest.fixture
+def checked(tmp_path: Path) -> Checked:
+    """Return the check that lies in the gate."""
+    cells = unpack(HERE / f"declared{SUFFIX}", tmp_path)
+    orders = next(cell for cell in cells if cell.name.startswith("declared.orders.orders."))
+    return Checked(load_run(orders.parents[1]))
+
+
+def test_a_fault_without_an_effect_fails_only_where_that_is_asked(
+    monkeypatch: pytest.MonkeyPatch, checked: Checked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With ``--strict`` the exit code is 4 and the failure points are named; where each shows an effect it is 0."""
+    assert checked.ends(monkeypatch) == 0
+    assert "--strict" not in capfd.readouterr().err
+    assert checked.ends(monkeypatch, "--strict") == 4
+    said = capfd.readouterr().err
+    assert "--strict: no effect was seen of " in said
+    named = [result.plan.scenario for result in checked.run.results if not result.verdict.effect]
+    assert len(named) > 1
+    assert all(name in said for name in named)
+    assert checked.seen_of_all().ends(monkeypatch, "--strict") == 0
+
+
+def test_a_stage_that_no_point_kills_is_not_passed(
+    monkeypatch: pytest.MonkeyPatch, checked: Checked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the faults are run or only explained, the exit code is 4; where single points are asked for, none is missed."""
+    assert checked.ends(monkeypatch, "--explain") == 0
+    every = checking.failure_points
+
+    def sparing(*given: object, **named: object) -> tuple[Scenario, ...]:
+        return tuple(each for each in every(*given, **named) if "consumer" not in each.fault.evidence().killed)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(checking, "failure_points", sparing)
+    capfd.readouterr()
+    assert checked.ends(monkeypatch, "--explain") == 4
+    assert "The consumer is not tried: no failure point kills it." in capfd.readouterr().out
+    assert checked.ends(monkeypatch) == 4
+    assert "The consumer is not tried: no failure point kills it." in capfd.readouterr().out
+    assert checked.ends(monkeypatch, "--explain", "--only", "ack-lost") == 0
