@@ -4,8 +4,8 @@ The rules are section 3 of the design. They read one cell, in one pass per quest
 events, and is judged while others run. Where many cells are accounted for, Spark gives whole cells to :func:`account`
 (:mod:`harness.audit.accounts`).
 
-Ids, never offsets, are the key of every comparison: offsets are reused after a truncation and have gaps where
-transaction markers stand. A log copy is (partition, leader epoch, offset).
+Ids, never places, are the key of every comparison: a log reuses its offsets after a truncation. Copies are told apart by their
+places (:mod:`harness.core.places`), and what a copy waits for its observer has decided: the rules know neither logs nor queues.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from harness.core import events as kinds
+from harness.core.places import MOVABLE, UNDECIDED, Removal, placed
 from harness.core.scenario import BROKERS
 from harness.core.sign import Sign
-from harness.core.states import LastHop, State
+from harness.core.states import Hop, LastHop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from harness.core.history import Event
 
@@ -31,6 +32,7 @@ FIELDS: dict[str, type] = {
     "t": int, "event": str, "record": str, "key": str, "position": int, "hop": str, "topic": str, "partition": int, "epoch": int,
     "offset": int, "attempt": str, "intact": bool, "visible": bool, "stable": int, "order": int, "reached": bool, "outcome": str,
     "transaction": str, "request": str, "where": str, "by": str, "phase": str, "role": str, "api": str, "foreign": bool,
+    "place": str, "waiting": str, "why": str, "to": str, "told_by": str, "version": int, "times": int,
 }  # fmt: skip
 """The fields that the rules read. A missing number is -1, a missing flag false, a missing text null."""
 _MISSING: dict[type, Any] = {int: -1, bool: False, str: None}
@@ -39,13 +41,15 @@ _EMPTY = {name: _MISSING[kind] for name, kind in FIELDS.items()}
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED,
     kinds.TAKEN, kinds.ACKED, kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT,
-    kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.DELETED, kinds.ENDING, kinds.ASKED_AGAIN,
-    kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED, kinds.NODE, kinds.RULE,
+    kinds.FETCHED, kinds.FLUSHED, kinds.ALONE, kinds.REPLICATED, kinds.BATCH, kinds.REMOVED, kinds.MOVED, kinds.FOLDED,
+    kinds.ENDING, kinds.ASKED_AGAIN, kinds.MARKED_AGAIN, kinds.DATABASE_COMMIT, kinds.ADDED, kinds.UNGOVERNED,
+    kinds.NODE, kinds.RULE,
 })  # fmt: skip
 """The kinds of events that the rules of counting read (of the wire's rules: their hits); a history has many more."""
 
 
-COPY = ("partition", "epoch", "offset")
+LIBRARY = "library"
+"""Who has told a program of a transaction, where it was not the broker."""
 _FLAG = "shows "
 _Row: TypeAlias = "dict[str, Any]"
 
@@ -56,7 +60,7 @@ class Account:
 
     ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
     ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
-    unknown`` and one :func:`flag` per :class:`~harness.core.sign.Sign`).
+    unknown, aside`` (copies that were set aside) and one :func:`flag` per :class:`~harness.core.sign.Sign`).
     """
 
     counts: dict[str, int]
@@ -66,6 +70,11 @@ class Account:
     def lost(self) -> frozenset[str]:
         """Ids of lost records."""
         return frozenset(self.records.loc[self.records["state"] == State.LOST, "record"])
+
+    @property
+    def set_aside(self) -> frozenset[str]:
+        """Ids of records of which nothing is left but dead letters."""
+        return frozenset(self.records.loc[self.records["state"] == State.SET_ASIDE, "record"])
 
     @property
     def left(self) -> frozenset[str]:
@@ -94,7 +103,7 @@ def flag(sign: Sign) -> str:
 
 def account(events: Iterable[Event]) -> Account:
     """Account for one cell's events. Raises ``TypeError`` where a field holds what it cannot."""
-    cell = _Cell(rows_of(events))
+    cell = _Cell(rows_of(placed(events)))
     return Account(cell.counts(), cell.records)
 
 
@@ -141,10 +150,6 @@ def _transaction(row: _Row) -> str | None:
     return row["transaction"] or transaction_of(row["attempt"])
 
 
-def _copy(row: _Row) -> tuple[int, int, int]:
-    return row["partition"], row["epoch"], row["offset"]
-
-
 def _ids(rows: Iterable[_Row]) -> set[str]:
     return {row["record"] for row in rows}
 
@@ -173,13 +178,15 @@ class _Cell:
         for row in self._of[kinds.OFFERED]:
             if row["record"] is not None:
                 self.offered.setdefault(row["record"], row)
-        self._stable = {self._log(row): row["stable"] for row in self._of[kinds.LOG]}
         self._sinks = {row["topic"] for row in self._of[kinds.LOG] if row["hop"] == "sink"}
         self.stored = [row for row in self._of[kinds.STORED] if self._known(row)]
-        """Every log copy of an offered record."""
+        """Every copy of an offered record that a broker has, or is known to have had."""
         self.rows = [row for row in self._of[kinds.RECORDED] if self._known(row)]
         """Every row of the sink that is of an offered record."""
-        self.in_topic = [row for row in self.stored if row["hop"] == "topic"]
+        self.in_topic = [row for row in self.stored if row["hop"] == Hop.TOPIC]
+        self.aside = _counted(row for row in self.stored if row["hop"] == Hop.ASIDE)
+        """How many copies of each record are dead letters."""
+        self._from = {row["to"]: row["place"] for row in self._of[kinds.MOVED]}
 
     def of(self, *names: str) -> Iterator[_Row]:
         """The rows of these kinds."""
@@ -193,19 +200,20 @@ class _Cell:
         """Whether it is intact and of a record that was offered."""
         return bool(row["intact"]) and row["record"] in self.offered
 
-    def _log(self, row: _Row) -> Hashable:
-        return row["hop"], row["topic"], row["partition"]
-
-    def _stalled(self, copy: _Row) -> bool:
-        stable = self._stable.get(self._log(copy))
-        return not copy["visible"] and stable is not None and copy["offset"] >= stable
+    def _copy(self, row: _Row) -> str | None:
+        """Where the copy first stood: one that a broker has moved is no second one."""
+        place, seen = row["place"], set()
+        while place in self._from and place not in seen:
+            seen.add(place)
+            place = self._from[place]
+        return str(place) if place is not None else None
 
     # --- one row per record ------------------------------------------------------------------------------------------
 
     @cached_property
     def records(self) -> pd.DataFrame:
         """One row per offered record: state, last hop, copies and signs."""
-        recordings = _counted(self.rows)
+        recordings = _counted(self.rows) + self._contributions()
         absorbed = _counted(self.of(kinds.ABSORBED))
         twice = self._stored_twice()
         facts = {
@@ -223,6 +231,7 @@ class _Cell:
             **{name: [record in ids for record in self.offered] for name, ids in facts.items()},
             "recordings": [recordings[record] for record in self.offered],
             "absorbed": [absorbed[record] for record in self.offered],
+            "aside": [self.aside[record] for record in self.offered],
             "duplicated": list(extra.values()),
             "stored_twice": [twice[record] for record in self.offered],
             "delivered_twice": [count - twice[record] for record, count in extra.items()],
@@ -241,20 +250,33 @@ class _Cell:
             if (_attempt(row) not in attempts if row["attempt"] is not None else row["record"] not in records)
         }  # fmt: skip
 
+    def _contributions(self) -> Counter[str]:
+        """How often each record is folded into the last version of a value; the versions before it are no results."""
+        last: dict[str | None, int] = {}
+        folded = self._of[kinds.FOLDED]
+        for row in folded:
+            last[row["key"]] = max(row["version"], last.get(row["key"], row["version"]))
+        found: Counter[str] = Counter()
+        for row in folded:
+            if row["version"] == last[row["key"]] and row["record"] in self.offered:
+                found[row["record"]] += max(row["times"], 0)
+        return found
+
     def _stored_twice(self) -> Counter[str]:
         """For each record, how many of its rows are of one more copy, or tell of one attempt and copy again."""
-        found = Counter({record: count - 1 for record, count in _distinct(self.rows, *COPY).items()})
+        places = {(row["record"], self._copy(row)) for row in self.rows}
+        found = Counter({record: count - 1 for record, count in Counter(record for record, _ in places).items()})
         named = [row for row in self.rows if row["attempt"] is not None]
         again = _counted(named)
-        again.subtract(_distinct(named, "attempt", *COPY))
+        again.subtract(record for record, _, _ in {(row["record"], row["attempt"], self._copy(row)) for row in named})
         found.update(again)
         return found
 
     def _states(self, recordings: Counter[str]) -> dict[str, State]:
-        saved = {row["partition"]: row["offset"] for row in self._of[kinds.POSITION]}
+        """Where each record is at rest: what can still move comes before what cannot."""
         cursor = next((row["position"] for row in reversed(self._of[kinds.CURSOR])), None)
-        stalled = _ids(row for row in self.stored if self._stalled(row))
-        left = _ids(row for row in self.in_topic if row["visible"] and row["offset"] >= saved.get(row["partition"], -1))
+        stalled = _ids(row for row in self.stored if _undecided(row))
+        left = _ids(row for row in self.in_topic if row["waiting"] in MOVABLE)
 
         def state(record: str, position: int) -> State:
             if recordings[record]:
@@ -263,24 +285,32 @@ class _Cell:
                 return State.STALLED
             if record in left:
                 return State.LEFT_IN_TOPIC
-            return State.LEFT_IN_SOURCE if cursor is not None and position >= cursor else State.LOST
+            if cursor is not None and position >= cursor:
+                return State.LEFT_IN_SOURCE
+            return State.SET_ASIDE if self.aside[record] else State.LOST
 
         return {record: state(record, row["position"]) for record, row in self.offered.items()}
 
     def _last_hops(self, acked: Collection[str]) -> Callable[[str], LastHop]:
-        copied, deleted = _ids(self.in_topic), _ids(self.of(kinds.DELETED))
+        removed: dict[str, set[str]] = defaultdict(set)
+        gone = set()
+        for row in self.of(kinds.REMOVED):
+            removed[row["record"]].add(row["why"])
+            gone.add(row["place"])
+        copied = _ids(self.in_topic)
         visible = _ids(row for row in self.in_topic if row["visible"])
+        there = _ids(row for row in self.in_topic if row["visible"] and row["place"] not in gone)
         taken = _ids(self.of(kinds.DELIVERED))  # what a dead client had fetched beforehand is not delivered
         delivered = taken | _ids(row for row in self.of(kinds.FETCHED) if row["reached"])
         sent = _ids(self.near(kinds.SENT, kinds.UNKNOWN))
 
         def hop(record: str) -> LastHop:
-            if record in copied:
-                if record not in visible:
-                    return LastHop.ABORTED
+            if record in there:
                 return LastHop.DELIVERED if record in delivered else LastHop.SKIPPED
-            if record in deleted:
-                return LastHop.DELIVERED if record in taken else LastHop.DELETED
+            if record in copied and record not in visible:
+                return LastHop.ABORTED
+            if record in removed:
+                return _removed(removed[record], delivered=record in taken)
             if record in acked:
                 return LastHop.ACKED
             return LastHop.SENT if record in sent else LastHop.NEVER_SENT
@@ -340,7 +370,7 @@ class _Cell:
 
     def _aborted(self, asked: Iterable[_Row]) -> set[str]:
         bad = {name for name, outcome in self._outcomes.items() if outcome in {"aborted", "fenced"}}
-        dead = _ids(row for row in self.stored if not row["visible"] and not self._stalled(row))
+        dead = _ids(row for row in self.stored if not row["visible"] and not _undecided(row))
         return dead | _ids(row for rows in (self.stored, asked) for row in rows if _transaction(row) in bad)
 
     def _resumed_past(self) -> set[str]:
@@ -404,9 +434,18 @@ class _Cell:
         rest = (row for row in told if row["outcome"] != "begun")
         return {row["transaction"]: row["outcome"] for row in (*begun, *rest) if row["transaction"] is not None}
 
+    @cached_property
+    def _in_doubt(self) -> set[str]:
+        """The transactions of whose end the broker has told the program nothing: its library may have said what it liked."""
+        by = {row["transaction"]: row["told_by"] for row in self.of(kinds.TRANSACTION) if row["outcome"] != "begun"}
+        return {
+            name for name, outcome in self._outcomes.items()
+            if outcome == "unknown" or (outcome != "begun" and by.get(name) == LIBRARY)
+        }  # fmt: skip
+
     def _resurrected(self) -> int:
         """Copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
-        undone = {name for name, outcome in self._outcomes.items() if outcome == "aborted"}
+        undone = {name for name, outcome in self._outcomes.items() if outcome == "aborted"} - self._in_doubt
         doubts: dict[str, int] = {}
         for row in self.of(kinds.UNKNOWN):
             doubts.setdefault(row["record"], row["t"])
@@ -418,8 +457,8 @@ class _Cell:
         """Transactions of which some attempts are visible and some are not."""
         if not self._outcomes:
             return 0
-        logged = [row for row in self.stored if not self._stalled(row)]
-        waiting = _attempts(row for row in self.stored if self._stalled(row)) - _attempts(logged)
+        logged = [row for row in self.stored if not _undecided(row)]
+        waiting = _attempts(row for row in self.stored if _undecided(row)) - _attempts(logged)
         # what was never offered is a phantom, and part of nothing
         told = [row for row in self.of(kinds.ACKED) if row["record"] in self.offered and _attempt(row) not in waiting]
         seen: dict[tuple[str, str], bool] = {}
@@ -440,9 +479,9 @@ class _Cell:
         What programs write beside their records (``foreign``) is no record at all.
         """
         in_sink = [row for row in self.of(kinds.RECORDED) if not self._known(row)]
-        gone_on = {_copy(row) for row in in_sink}
-        in_topic = (row for row in self.of(kinds.STORED) if not self._known(row) and row["hop"] == "topic" and not row["foreign"])
-        return len(in_sink) + sum(_copy(row) not in gone_on for row in in_topic)
+        gone_on = {row["place"] for row in in_sink}
+        strange = (row for row in self.of(kinds.STORED) if not self._known(row) and not row["foreign"])
+        return len(in_sink) + len([row for row in strange if row["hop"] == Hop.TOPIC and row["place"] not in gone_on])
 
     def _reordered(self) -> int:
         """Records first recorded after a record of their key that stands later in the source."""
@@ -467,17 +506,38 @@ class _Cell:
             **{name: int(sums[name]) for name in ("acked", "refused", "unknown", "stored")},
             "recorded": states[State.RECORDED],
             "lost": states[State.LOST],
+            "set_aside": states[State.SET_ASIDE],
             **{name: int(sums[name]) for name in ("duplicated", "stored_twice", "delivered_twice", "absorbed")},
-            "aborted": sum(not row["visible"] and not self._stalled(row) for row in self.stored),
+            "aborted": sum(not row["visible"] and not _undecided(row) for row in self.stored),
             "phantom": self._phantoms(),
             "resurrected": self._resurrected(),
             "torn": self._torn(),
+            "in_doubt": len(self._in_doubt),
             "reordered": self._reordered(),
             "left": states[State.LEFT_IN_SOURCE] + states[State.LEFT_IN_TOPIC],
             "left_in_source": states[State.LEFT_IN_SOURCE],
             "left_in_topic": states[State.LEFT_IN_TOPIC],
             "stalled": states[State.STALLED],
         }
+
+
+def _undecided(copy: _Row) -> bool:
+    """Whether the end of a transaction is all that a copy waits for."""
+    return copy["waiting"] in UNDECIDED
+
+
+_HOPS = (
+    (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
+    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (Removal.ACK, LastHop.GIVEN_UP),
+)  # fmt: skip
+"""What a removal says of the last hop of a record that was never delivered, the farthest first."""
+
+
+def _removed(why: set[str], *, delivered: bool) -> LastHop:
+    """The last hop of a record whose every copy was removed, for these reasons."""
+    if delivered and why & {Removal.ACK, Removal.RETENTION, Removal.COMPACTION, Removal.PURGE}:
+        return LastHop.DELIVERED
+    return next((hop for reason, hop in _HOPS if reason in why), LastHop.DELETED)
 
 
 def _dtype(column: str) -> str:

@@ -22,8 +22,8 @@ def batch_selections(history: History, target: str) -> dict[Select, frozenset[st
     """
     places = {
         (event["partition"], event["offset"]): event["record"]
-        for event in history.of(kinds.STORED, kinds.DELETED)
-        if event.get("hop") != "sink" and event.get("visible") and event.get("record")
+        for event in history.of(kinds.STORED, kinds.REMOVED)
+        if event.get("partition") is not None and event.get("hop") != "sink" and event.get("visible") and event.get("record")
     }
     at = next((place for place, record in places.items() if record == target), None)
     ranges = _ranges_with(history, at) if at else {}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
+from harness.core.places import in_log, waits_in_log
 from harness.core.scenario import Role
 from harness.core.states import Hop
 
@@ -54,7 +55,9 @@ class _Told:
         """By partition and offset: what stands in the topic between producer and consumer, or stood there until retention."""
         self.known: set[str] = set()
         """The records of which that topic has, or had, a copy."""
-        for copy in history.of(kinds.DELETED, kinds.STORED):
+        for copy in history.of(kinds.REMOVED, kinds.STORED):
+            if copy.get("partition") is None:
+                continue  # it stands in a queue, of which these checks know nothing
             if copy["event"] == kinds.STORED:
                 self.stored[copy["hop"], copy["topic"], copy["partition"]].append(copy)
             if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
@@ -106,6 +109,31 @@ def _copied_twice(told: _Told) -> str | None:
         at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
         if count > 1:
             return f"{topic}/{partition} is said to hold {count} copies at offset {at}"
+    return None
+
+
+def _misplaced(told: _Told) -> str | None:
+    """A line that names two places for one copy: by its place, and by its offset."""
+    for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
+        offset = event.get("offset")
+        if offset is not None and event.get("place") != (at := in_log(event.get("partition"), event.get("epoch"), offset)):
+            return f"a line says of {event['record']} that it is {event['event']} at {event.get('place')}, and at {at}"
+    return None
+
+
+def _waits_otherwise(told: _Told) -> str | None:
+    """A copy in a log that is said to wait for something else than its log and the saved position say."""
+    saved = {e["partition"]: e["offset"] for e in told.history.of(kinds.POSITION)}
+    for (hop, topic, partition), copies in told.stored.items():
+        log = told.logs.get((hop, topic, partition))
+        read = saved.get(partition, -1) if hop == Hop.TOPIC else None
+        for copy in copies:
+            waits = waits_in_log(
+                visible=copy["visible"], offset=copy["offset"], stable=log["stable"] if log else None, saved=read
+            )
+            if copy.get("waiting") != waits:
+                at = f"{topic}/{partition} at {copy['offset']}"
+                return f"the copy of {copy['record']} in {at} is said to wait for {copy.get('waiting')}; by its log, for {waits}"
     return None
 
 
@@ -370,7 +398,7 @@ def _producers(history: History) -> dict[str, _Producer]:
 
 
 _CHECKS: tuple[Callable[[_Told], str | None], ...] = (
-    _stranger, _other_plan, _no_source, _copied_twice, _homeless, _nowhere, _ahead,
+    _stranger, _other_plan, _no_source, _copied_twice, _misplaced, _waits_otherwise, _homeless, _nowhere, _ahead,
 )  # fmt: skip
 _SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
     _kept_back, _both_ways, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,

@@ -13,15 +13,25 @@ from typing import Final
 # --- the authorities, written by the observer when the system is at rest ------------------------------------------
 OFFERED: Final = "offered"
 """``record, key, position``: one line per record of the source."""
-DELETED: Final = "deleted"
-"""``topic, partition, epoch, offset, record, visible``: one line per copy that retention took from the topic, read before."""
+REMOVED: Final = "removed"
+"""``place, record, why``: one line per copy that the broker has taken away; ``why`` is a :class:`~harness.core.places.Removal`.
+
+Of a log also ``topic, partition, epoch, offset, visible``: what stood there, read before.
+
+Earlier histories say ``deleted``, for retention.
+"""
+MOVED: Final = "moved"
+"""``place, to, record``: the broker, or a client's library, has moved a copy to another place (dead letters, a topic for later
+attempts, another server): one copy, not two."""
 CURSOR: Final = "cursor"
 """``position, where``: the next position the source would be asked for; records at or above it are left in source."""
 STORED: Final = "stored"
-"""``hop, topic, partition, epoch, offset, record, key, intact, visible, attempt, producer_id, foreign``: one line per copy in a
-log, whatever it is: where copies are missing, their log was not read whole.
+"""``hop, place, waiting, record, key, intact, visible, attempt, foreign``: one line per copy that a broker has, or is known to
+have had, whatever it is. Of a log also ``topic, partition, epoch, offset, producer_id``: where copies are missing, it was not
+read whole.
 
-``hop`` is ``topic`` (between producer and consumer) or ``sink`` (a log that is the sink). ``visible``: a read-committed
+``hop`` is ``topic`` (a topic or queue between producer and consumer), ``sink`` (a log that is the sink) or ``aside`` (dead
+letters). ``place`` and ``waiting``: see :mod:`harness.core.places`. ``visible``: it is committed; in a log, a read-committed
 reader sees it. ``record`` is null where the payload is none of ours; ``foreign`` is true where that is nobody's fault, for
 programs may write other things beside their records. ``text`` is the beginning of what was never offered to a declared pipeline.
 """
@@ -36,13 +46,16 @@ SETTLED: Final = "settled"
 POSITION: Final = "position"
 """``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
 RECORDED: Final = "recorded"
-"""``record, key, intact, order, partition, epoch, offset, attempt``: one line per row of the sink, and its log copy. ``text`` as
-of what is stored."""
+"""``record, key, intact, order, place, attempt``: one line per row of the sink, and the copy that it was made of; of a log also
+``partition, epoch, offset``. ``text`` as of what is stored."""
+FOLDED: Final = "folded"
+"""``key, version, record, times``: how often a record is folded into one version of the value of a key, where the sink holds
+values and not records. The last version of a value counts."""
 UNNAMED: Final = "unnamed"
 """``count, text``: so many rows of a declared pipeline's output have no id, and are no results; how the first of them begins."""
 ABSORBED: Final = "absorbed"
-"""``record, partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
-AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED)
+"""``record, place``, of a log ``partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
+AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED, FOLDED)
 """What is true only of a system at rest: after the drain. (What was absorbed stays absorbed, whenever it was seen.)"""
 
 # --- the ledgers, written by the programs ----------------------------------------------------------------------
@@ -59,9 +72,10 @@ REFUSED: Final = "refused"
 UNKNOWN: Final = "unknown"
 """``record, attempt, error``: anything that is not certain."""
 DELIVERED: Final = "delivered"
-"""``record, partition, epoch, offset``."""
+"""``record, redelivered``, of a log ``partition, epoch, offset``; ``redelivered``: what the broker says of it, where it does."""
 TRANSACTION: Final = "transaction"
-"""``transaction, outcome, error``: what the program was told; outcome is begun, committed, aborted, unknown or fenced.
+"""``transaction, outcome, error, told_by``: what the program was told; outcome is begun, committed, aborted, unknown or fenced.
+``told_by`` is ``library`` where the client's library says so of its own accord: what the broker did is then in doubt.
 
 ``transaction`` is ``<incarnation>.<number>``, the first two words of every attempt made in it.
 """

@@ -20,6 +20,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from harness.core.places import placed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -151,7 +153,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
                 events.append(event)
         damage += _unended(name, lines)
     events.sort(key=lambda event: event["t"])
-    return History(tuple(events), tuple(cut), tuple(damage))
+    return History(tuple(placed(events)), tuple(cut), tuple(damage))
 
 
 def _decoded(line: bytes) -> Event | None:

@@ -72,6 +72,8 @@ def _reads(history: History) -> Iterator[_Read]:
             for key in [key for key in under_way if key[0] == event["by"]]:
                 yield under_way.pop(key)
             continue
+        if event.get("partition") is None:
+            continue  # a queue has no order to go back in
         key = (event["by"], event["partition"])
         read = under_way.setdefault(key, _Read())
         read.partition = event["partition"]
@@ -90,7 +92,7 @@ def _visible(history: History) -> dict[int, set[int]]:
     """The offsets of visible records per partition of the topic, at the end."""
     found: dict[int, set[int]] = {}
     for event in history.of(kinds.STORED):
-        if event["hop"] == "topic" and event["visible"]:
+        if event["hop"] == "topic" and event["visible"] and event.get("partition") is not None:
             found.setdefault(event["partition"], set()).add(event["offset"])
     return found
 
@@ -100,15 +102,15 @@ def _inconsistent(history: History) -> int:
     seen: dict[tuple[str, int, int], set[str]] = {}
 
     def note(log: str, event: Event) -> None:
-        if event.get("record") is not None:
+        if event.get("record") is not None and event.get("partition") is not None:
             seen.setdefault((log, event["partition"], event["offset"]), set()).add(event["record"])
 
-    topic = next((e["topic"] for e in history.of(kinds.STORED) if e["hop"] == "topic"), "")
+    topic = next((e.get("topic", "") for e in history.of(kinds.STORED) if e["hop"] == "topic"), "")
     for event in history.of(kinds.STORED, kinds.DELIVERED, kinds.REPLICA):
         if event["event"] == kinds.DELIVERED:
             note(topic, event)
         else:
-            note(event["topic"], event)
+            note(event.get("topic", ""), event)
     return sum(len(records) > 1 for records in seen.values())
 
 

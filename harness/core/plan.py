@@ -78,6 +78,8 @@ class Plan:
     pace_ms: int = 0
     logs: dict[str, int] = field(default_factory=dict)
     """How many partitions each log had that is read at the end, by its :class:`~harness.core.states.Hop`."""
+    dead_letters: bool = False
+    """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
     """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
@@ -254,4 +256,5 @@ def plan_of(cell: Cell) -> Plan:
         left=predicted.left,
         pace_ms=cell.scenario.pace_ms,
         logs=cell.logs(),
+        dead_letters=cell.scenario.dead_letters,
     )

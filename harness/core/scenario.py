@@ -212,6 +212,8 @@ class Scenario:
     """Its semantics may share one death of the broker: each is held at its own failure point until all of them are."""
     pace_ms: int = 0
     """The source gives one record every so many ms, whatever the seed; 0: as fast as it goes, but for the seed's jitter."""
+    dead_letters: bool = False
+    """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
     only_in_containers: str | None = None
     """Why it does not apply to processes; null where it does."""
     by_client: Mapping[str, Mapping[Semantic, Expectation]] = field(default_factory=dict)

@@ -14,6 +14,8 @@ class Hop(StrEnum):
     """A log that is the sink."""
     CURSOR = "cursor"
     """A topic that keeps the source's cursor."""
+    ASIDE = "aside"
+    """Where a broker, or a client's library, puts what it has given up: dead letters."""
 
 
 class State(StrEnum):
@@ -23,6 +25,8 @@ class State(StrEnum):
     STALLED = "stalled"
     LEFT_IN_TOPIC = "left in topic"
     LEFT_IN_SOURCE = "left in source"
+    SET_ASIDE = "set aside"
+    """Nothing is left of it but dead letters."""
     LOST = "lost"
 
 
@@ -33,6 +37,12 @@ class LastHop(StrEnum):
     SENT = "sent, not stored"
     ACKED = "acked, not stored"
     DELETED = "stored, deleted by retention"
+    GIVEN_UP = "acknowledged before delivery, never delivered"
+    EXPIRED = "stored, expired"
+    LIMIT = "stored, removed at a limit"
+    """It was delivered too often, or its queue was full."""
+    REJECTED = "delivered, rejected"
+    DEAD_LETTER = "taken to the dead letters, not there"
     ABORTED = "only in aborted transactions"
     SKIPPED = "stored, skipped"
     DELIVERED = "delivered, not recorded"

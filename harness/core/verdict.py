@@ -175,7 +175,7 @@ def verdict_of(plan: Plan, history: History, found: Account) -> Verdict:
                 reason = f"{reason}; {slow}"
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
-    effect = not _anything_goes(plan) or bool(found.lost or found.duplicated or _effects(plan, history, found))
+    effect = not _anything_goes(plan) or bool(_missing(plan, found) or found.duplicated or _effects(plan, history, found))
     return Verdict(
         Kind.KEPT, _kept(plan, history, found, proof.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
     )
@@ -285,6 +285,8 @@ class Proof:
             if log["stable"] < log["end"]:
                 return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
         for copy in self.history.of(kinds.STORED):
+            if copy.get("offset") is None:
+                continue  # it stands in a queue: what it waits for is counted
             name, offset = _log_of(copy), copy["offset"]
             if name not in logs:
                 return f"{name} holds copies, and its ends were not asked for"
@@ -629,8 +631,13 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
     return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
+def _missing(plan: Plan, found: Account) -> frozenset[str]:
+    """The records that are lost, and those that were set aside, where dead letters are no part of the pipeline."""
+    return found.lost if plan.dead_letters else found.lost | found.set_aside
+
+
 def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
-    if found.lost and Anomaly.LOST in PROMISES[plan.semantic]:
+    if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
         return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain)))
     return None
 
@@ -676,7 +683,7 @@ def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[st
 
 def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
     """What was predicted, and what was seen. What is left counts where something must be: else a drain has to end first."""
-    yield "lost", plan.lost, found.lost
+    yield "lost", plan.lost, _missing(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated
     if plan.left.must_show():
         yield "left", plan.left, found.left
@@ -693,7 +700,10 @@ def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, 
 def _losses(found: Account) -> str:
     lost = found.records[found.records["state"] == State.LOST]
     hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
-    return f"{len(lost)} lost ({'; '.join(hops)})"
+    said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
+    if found.set_aside:
+        said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: nothing is left but dead letters)")
+    return "; ".join(said)
 
 
 def _duplicates(found: Account) -> str:
@@ -724,18 +734,21 @@ def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> 
         return "the client refused these settings; nothing was sent"
     counts = found.counts
     parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
-    if found.lost:
+    if found.lost or found.set_aside:
         parts.append(_losses(found))
+    beside = frozenset(found.records.loc[(found.records["recordings"] > 0) & (found.records["aside"] > 0), "record"])
+    if beside:
+        parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
     if found.duplicated:
         parts.append(_duplicates(found))
     parts += _unnamed(history)
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
-    elif _anything_goes(plan) and plan.target not in found.lost | found.duplicated:
+    elif _anything_goes(plan) and plan.target not in _missing(plan, found) | found.duplicated:
         seen = _effects(plan, history, found)
         if seen:
             parts.append(f"{plan.target}: {', '.join(seen)}")
-        elif not (found.lost or found.duplicated):
+        elif not (_missing(plan, found) or found.duplicated):
             parts.append(f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
     return "; ".join((*parts, *_rested(drain)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from harness.core import events as kinds
 from harness.core.history import SUFFIX, HistoryWriter
 from harness.core.network import Effect
+from harness.core.places import Removal, log_fields, waits_in_log
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from harness.core.record import Record
     from harness.core.scenario import Deployment
 
+_REMOVED = {
+    LastHop.GIVEN_UP: Removal.ACK, LastHop.EXPIRED: Removal.EXPIRY, LastHop.LIMIT: Removal.LIMIT,
+    LastHop.REJECTED: Removal.REJECT, LastHop.DEAD_LETTER: Removal.DEAD_LETTER,
+}  # fmt: skip
+"""Where a record was last seen of which a broker says that it has removed it, and why."""
 TOPIC = "topic"
 OUTBOX = "outbox"
 
@@ -222,8 +228,14 @@ class MemoryCellRun:
             self._tear(record)
         attempt = self._attempt()
         self._sent(record, attempt)
-        if part is LastHop.DELETED:
-            self._history.write(kinds.DELETED, topic=TOPIC, partition=0, epoch=0, offset=0, record=record.id, visible=True)
+        if part in _REMOVED:
+            if part is LastHop.REJECTED:
+                self._tell(self._reading, kinds.DELIVERED, record=record.id)
+            self._history.write(kinds.REMOVED, why=_REMOVED[part], record=record.id, place=f"message {record.position}")
+        elif part is LastHop.DELETED:
+            self._history.write(
+                kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0)
+            )
         elif part not in (LastHop.SENT, LastHop.ACKED):
             for _ in range(self._cast.stored_twice.get(record.id, 1)):
                 self._store(record, attempt, visible=record.id not in self._cast.stalled)
@@ -365,19 +377,22 @@ class MemoryCellRun:
 
     def _observe_log(self) -> None:
         last: Counter[int] = Counter()
+        partitions = range(self._cell.settings.topic.partitions)
+        stable = {partition: self._log.first(partition, self._cast.stalled) for partition in partitions}
+        saved = {partition: self._log.first(partition, self._cast.stalled | self._cast.unread) for partition in partitions}
         for copy in self._log.copies:
             if copy.visible:
                 last[copy.partition] = copy.offset + 1
+            waiting = waits_in_log(visible=copy.visible, offset=copy.offset, stable=stable[copy.partition],
+                                   saved=saved[copy.partition])  # fmt: skip
             self._observed(
-                kinds.STORED, hop="topic", topic=TOPIC, partition=copy.partition, epoch=0, offset=copy.offset,
-                record=copy.record, key=None, intact=True, visible=copy.visible, attempt=copy.attempt, producer_id=-1,
+                kinds.STORED, hop="topic", topic=TOPIC, key=None, intact=True, visible=copy.visible, waiting=waiting,
+                attempt=copy.attempt, producer_id=-1, **_place_of(copy),
             )  # fmt: skip
-        for partition in range(self._cell.settings.topic.partitions):
-            stable = self._log.first(partition, self._cast.stalled)
-            self._observed(kinds.LOG, hop="topic", topic=TOPIC, partition=partition, start=0, stable=stable,
+        for partition in partitions:
+            self._observed(kinds.LOG, hop="topic", topic=TOPIC, partition=partition, start=0, stable=stable[partition],
                            end=self._log.ends[partition], last_data=last[partition] - 1)  # fmt: skip
-            saved = self._log.first(partition, self._cast.stalled | self._cast.unread)
-            self._observed(kinds.POSITION, partition=partition, offset=saved, where="group")
+            self._observed(kinds.POSITION, partition=partition, offset=saved[partition], where="group")
 
     def _observe_sink(self) -> None:
         for copy in self._absorbed_copies:
@@ -401,12 +416,12 @@ class MemoryCellRun:
                                last_data=end - 1)  # fmt: skip
 
     def _recorded(self, order: int, record: str | None, *, partition: int = -1, offset: int = -1, intact: bool = True) -> None:
-        self._observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, partition=partition,
-                       epoch=0, offset=offset, attempt=None)  # fmt: skip
+        self._observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, attempt=None,
+                       **log_fields(partition, 0, offset))  # fmt: skip
         if Hop.SINK in self._plan.logs:
             self._observed(
-                kinds.STORED, hop=Hop.SINK, topic=Hop.SINK, partition=0, epoch=0, offset=order, record=record, key=None,
-                intact=intact, visible=True, attempt=None, producer_id=-1,
+                kinds.STORED, hop=Hop.SINK, topic=Hop.SINK, record=record, key=None, intact=intact, visible=True, waiting=None,
+                attempt=None, producer_id=-1, **log_fields(0, 0, order),
             )  # fmt: skip
 
     def _observed(self, event: str, **fields: object) -> None:
@@ -436,4 +451,4 @@ class MemoryCellRun:
 
 
 def _place_of(copy: _Copy) -> dict[str, object]:
-    return {"record": copy.record, "partition": copy.partition, "epoch": 0, "offset": copy.offset}
+    return {"record": copy.record, **log_fields(copy.partition, 0, copy.offset)}

@@ -249,7 +249,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
     attempt = f"{transaction}.{pick((1, 2))}" if dice.random() < 0.85 else None
     place = {"partition": pick((0, 1)), "epoch": pick((0, 0, 0, 1)), "offset": pick((0, 1, 2, 3, 4))}
     nowhere = {"partition": None, "epoch": None, "offset": None}
-    hop = pick(("topic", "topic", "topic", "sink"))
+    hop = pick(("topic", "topic", "topic", "sink", "aside"))
     log = {"hop": hop, "topic": pick((RESULTS,) * 9 + (TOPIC,)) if hop == "sink" else pick((TOPIC, TOPIC, TOPIC, "t2"))}
     flag = dice.random() < 0.5
     fields: dict[str, dict[str, Any]] = {

@@ -29,6 +29,7 @@ RECORDED = "recorded"
 STALLED = "stalled"
 LEFT_IN_TOPIC = "left in topic"
 LEFT_IN_SOURCE = "left in source"
+SET_ASIDE = "set aside"
 LOST = "lost"
 
 NEVER_SENT = "never sent"
@@ -57,6 +58,8 @@ def oracle(events: list[Row]) -> Row:
         "stored": sum(1 for record in offered if topic_copies(record, rows)),
         "recorded": sum(1 for record in offered if recordings(record, rows)),
         "lost": {record for record in offered if states[record] == LOST},
+        "set_aside": {record for record in offered if states[record] == SET_ASIDE},
+        "in_doubt": sum(1 for outcome in outcomes(rows).values() if outcome == "unknown"),
         "stalled": {record for record in offered if states[record] == STALLED},
         "left_in_topic": {record for record in offered if states[record] == LEFT_IN_TOPIC},
         "left_in_source": {record for record in offered if states[record] == LEFT_IN_SOURCE},
@@ -222,6 +225,9 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     cursor = saved_cursor(rows)
     if cursor is not None and offer["position"] >= cursor:
         return LEFT_IN_SOURCE
+    for copy in copies(record, rows):
+        if copy["hop"] == "aside":
+            return SET_ASIDE
     return LOST
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.core.history import History
+from harness.core.places import placed
 from harness.core.plan import Plan
 from harness.core.prediction import Select, Zero
 from harness.core.scenario import Evidence, Role
@@ -210,7 +211,7 @@ def look_again(story: Story) -> None:
 
 def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
     """Return the story as it would be read back."""
-    return History(tuple(sorted(story.events, key=lambda row: row["t"])), damage=damage)
+    return History(tuple(sorted(placed(story.events), key=lambda row: row["t"])), damage=damage)
 
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:

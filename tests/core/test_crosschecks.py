@@ -193,6 +193,11 @@ WRONG: dict[str, tuple[str, str, Callable[[Story], object], str]] = {
     "a cursor past the end": ("_no_source", "a crash", change("cursor", {"position": COUNT + 2}),
                               "cursor is said to be at 8, and its last record is 6"),
     "a copy told twice": ("_copied_twice", "a transaction", lambda s: s.stored(TARGET, *AT), "to hold 2 copies at offset 1"),
+    "a copy at two places": ("_misplaced", "a crash", change("stored", {"place": "1:0:9"}, record=TARGET),
+                             "says of k1-3 that it is stored at 1:0:9, and at 1:0:1"),
+    "a copy that waits, and was read": (
+        "_waits_otherwise", "a crash", change("stored", {"place": "1:0:1", "waiting": "ready"}, record=TARGET),
+        "the copy of k1-3 in t/1 at 1 is said to wait for ready; by its log, for None"),
     "a result without its copy": (
         "_homeless", "a transaction", drop("stored", record=TARGET), "k1-3 is recorded from partition 1 offset 1, where the log"),
     "a result of nowhere": ("_homeless", "a crash", change("recorded", {"offset": 1000}, record=TARGET),

@@ -20,6 +20,7 @@ from harness import failpoint
 from harness.bench import AtWrite, Fired, NotFiredError, OnWire
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
+from harness.core.places import Removal, log_fields
 from harness.core.scenario import Deployment, Role
 from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
@@ -418,7 +419,7 @@ class DeclaredRun:
         position is found behind it, and what is in the output is in the log.
         """
         self._hold_back(None)
-        self._observe_positions()
+        saved = self._observe_positions()
         output = self._pipeline.output
         results = self.deployed.observer.log(output.topic) if output.kind is OutputKind.TOPIC else None
         rows = self._rows() if results is None else ()
@@ -427,7 +428,7 @@ class DeclaredRun:
             self.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
         self.history.write(kinds.CURSOR, position=len(self._load.records) + 1, where=str(self._pipeline.input.kind))
         self._observe_acks()
-        copies = self._observe_log(Hop.TOPIC, self._pipeline.topic, log)
+        copies = self._observe_log(Hop.TOPIC, self._pipeline.topic, log, saved)
         if results is not None:
             self._observe_log(Hop.SINK, output.topic, results)
             found = [Result(self._ids_of(copy), copy.offset, _text_of(copy)) for copy in self._sorted(results.copies)]
@@ -902,7 +903,7 @@ class DeclaredRun:
                     partition=of["partition"], offset=event["offset"],
                 )  # fmt: skip
 
-    def _observe_log(self, hop: Hop, topic: str, log: WholeLog) -> Sequence[LogCopy]:
+    def _observe_log(self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None) -> Sequence[LogCopy]:
         copies = log.copies
         results = [Result(self._ids_of(copy), copy.offset, _text_of(copy)) for copy in copies]
         self._check_ids(f"record of topic {topic}", results)
@@ -912,9 +913,9 @@ class DeclaredRun:
             # without an id it is something else that its programs write; where that was a record's, the record is missing
             foreign = result.record is None and (hop is Hop.SINK or self._pipeline.id is None)
             self.history.write(
-                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
+                kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
                 record=result.record, key=(copy.key or b"").decode("utf-8", "replace"), intact=result.record is not None,
-                visible=copy.visible, attempt=None, foreign=foreign, **self._shown(result),
+                attempt=None, foreign=foreign, **self._shown(result),
             )  # fmt: skip
         for partition, ends in log.ends.items():
             if ends.start and topic == self._pipeline.topic:
@@ -934,10 +935,10 @@ class DeclaredRun:
                    and e["partition"] == partition}  # fmt: skip
         for record, offset in sorted(answers | fetched, key=lambda seen: seen[1]):
             if 0 <= offset < start:
-                self.history.write(kinds.DELETED, topic=topic, partition=partition, epoch=-1, offset=offset, record=record,
-                                   visible=True)  # fmt: skip
+                self.history.write(kinds.REMOVED, why=Removal.RETENTION, topic=topic, record=record, visible=True,
+                                   **log_fields(partition, -1, offset))  # fmt: skip
 
-    def _observe_positions(self) -> None:
+    def _observe_positions(self) -> Mapping[int, int]:
         if self._keeps_position():
             saved, where = self._positions(), "group"
         else:  # nobody can ask: the declaration says that it keeps it elsewhere, and the drain that it is quiet
@@ -945,6 +946,7 @@ class DeclaredRun:
             saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
         for partition, offset in saved.items():
             self.history.write(kinds.POSITION, partition=partition, offset=offset, where=where)
+        return saved
 
     def _sorted(self, copies: Sequence[LogCopy]) -> list[LogCopy]:
         return sorted((copy for copy in copies if copy.visible), key=lambda copy: (copy.offset, copy.partition))
@@ -973,6 +975,6 @@ class DeclaredRun:
             seen[record] += 1
             self.history.write(
                 kinds.RECORDED, record=record, key=self._known[record].key if record in self._known else None, order=result.order,
-                intact=True, attempt=None, partition=origin.partition if origin else -1,
-                epoch=origin.epoch if origin else -1, offset=origin.offset if origin else -1, **self._shown(result),
+                intact=True, attempt=None, **self._shown(result),
+                **(log_fields(origin.partition, origin.epoch, origin.offset) if origin else log_fields(-1, -1, -1)),
             )  # fmt: skip

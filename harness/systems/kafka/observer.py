@@ -29,6 +29,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
+from harness.core.places import log_fields, waits_in_log
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.core.waiting import wait_until
 
@@ -94,6 +95,18 @@ class WholeLog:
     def last_visible(self, partition: int) -> int:
         """Return the offset of the last copy of a partition that a read-committed reader sees; -1 where there is none."""
         return max((copy.offset for copy in self.copies if copy.partition == partition and copy.visible), default=-1)
+
+    def said_of(self, copy: LogCopy, saved: Mapping[int, int] | None = None) -> dict[str, Any]:
+        """Return what a history says of where a copy stands, whether it is seen, and what it waits for.
+
+        ``saved``: the positions of the log's reader by partition, ``None`` where the log has none that counts.
+        """
+        ends = self.ends.get(copy.partition)
+        waiting = waits_in_log(
+            visible=copy.visible, offset=copy.offset, stable=ends.stable if ends else None,
+            saved=None if saved is None else saved.get(copy.partition, -1),
+        )  # fmt: skip
+        return {**log_fields(copy.partition, copy.epoch, copy.offset), "visible": copy.visible, "waiting": waiting}
 
 
 PUT_OUT = (MetadataEmptyBrokerList, InvalidReplicationFactorError, InvalidReplicationAssignmentError)

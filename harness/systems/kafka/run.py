@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 
 from harness.bench import NotFiredError
 from harness.core import events as kinds
+from harness.core.places import log_fields
 from harness.core.record import decode
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
 from harness.core.settings import SaveCursor, SavePosition
@@ -161,10 +162,11 @@ class KafkaCellRun:
         Where something still moves, what is past a cursor or a position is found behind it, and what is in the sink in the log.
         """
         self._observe_source()
-        for partition, offset in self.saved_positions().items():
+        saved = self.saved_positions()
+        for partition, offset in saved.items():
             self.history.write(kinds.POSITION, partition=partition, offset=offset, where=self.cell.settings.consumer.position)
         self._observe_sink()
-        self._observe_log(Hop.TOPIC, self._topics.source)
+        self._observe_log(Hop.TOPIC, self._topics.source, saved)
 
     def close(self) -> None:
         """End the processes, leave the wire."""
@@ -369,15 +371,15 @@ class KafkaCellRun:
             outbox.close()
         self.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
 
-    def _observe_log(self, hop: Hop, topic: str) -> tuple[LogCopy, ...]:
+    def _observe_log(self, hop: Hop, topic: str, saved: Mapping[int, int] | None = None) -> tuple[LogCopy, ...]:
         log = self.deployed.observer.log(topic)
         for copy in log.copies:
             payload = decode(copy.value)
             ours = payload is not None and payload.cell_key == self.cell.key
             self.history.write(
-                kinds.STORED, hop=hop, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
+                kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
                 record=payload.record if payload and ours else None, key=_text(copy.key),
-                intact=bool(payload and ours and payload.intact), visible=copy.visible, attempt=copy.attempt,
+                intact=bool(payload and ours and payload.intact), attempt=copy.attempt,
             )  # fmt: skip
         self._tell_ends(hop, topic, log)
         return log.copies
@@ -404,7 +406,7 @@ class KafkaCellRun:
         for order, value, key, copy in self._database().results():
             self._recorded(value, key, order, [copy.partition, copy.epoch, copy.offset], None)
         for record, copy in self._database().absorbed():
-            self.history.write(kinds.ABSORBED, record=record, partition=copy.partition, epoch=copy.epoch, offset=copy.offset)
+            self.history.write(kinds.ABSORBED, record=record, **log_fields(copy.partition, copy.epoch, copy.offset))
         self._observe_settled()
 
     def _observe_settled(self) -> None:
@@ -416,8 +418,8 @@ class KafkaCellRun:
         ours = payload is not None and payload.cell_key == self.cell.key
         self.history.write(
             kinds.RECORDED, record=payload.record if payload and ours else None, key=key, order=order,
-            intact=bool(payload and ours and payload.intact), partition=origin[0], epoch=origin[1], offset=origin[2],
-            attempt=attempt,
+            intact=bool(payload and ours and payload.intact), attempt=attempt,
+            **log_fields(origin[0], origin[1], origin[2]),
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from harness import failpoint
 from harness.core import events as kinds
+from harness.core.places import Removal, log_fields
 from harness.core.record import decode_id
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind, SavePosition
@@ -78,8 +79,8 @@ class SparkBench(KafkaBench):
         topic, before = self.topics[0], self._checkpoint().planned()
         gone = [copy for copy in self.deployed.observer.copies(topic) if copy.offset < before.get(copy.partition, 0)]
         for copy in gone:
-            self.history.write(kinds.DELETED, topic=topic, partition=copy.partition, epoch=copy.epoch, offset=copy.offset,
-                               record=decode_id(copy.value), visible=copy.visible)  # fmt: skip
+            self.history.write(kinds.REMOVED, why=Removal.RETENTION, topic=topic, record=decode_id(copy.value),
+                               visible=copy.visible, **log_fields(copy.partition, copy.epoch, copy.offset))  # fmt: skip
         self.deployed.observer.delete(topic, before)
         self.say("forgot", file=topic, records=len(gone))
 
