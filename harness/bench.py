@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from harness.core.scenario import Role
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Load
     from harness.core.writes import Point
-    from harness.faults.strike import Blow
     from harness.toxiproxy import Toxic
     from harness.wire.messages import Traffic
     from harness.wire.rules import Api, Direction, How, Rule
@@ -62,6 +62,21 @@ class Fired:
     record: str | None
     node: str | None
     hold: str | None
+
+
+class Blow(StrEnum):
+    """What happens to a container, of all that only a container can suffer."""
+
+    MEMORY = "memory"
+    """It hits a limit of its memory; the kernel ends it. It is started again, with more."""
+    CONTAINER = "container"
+    """SIGKILL; another container takes its place on the same volume."""
+    VOLUME = "volume"
+    """SIGKILL; its volume is lost; another container begins with an empty one, and an operator makes the topics again."""
+    NETWORK = "network"
+    """It is taken from the network, until it has given up its connections; then it is given back."""
+    DISK = "disk"
+    """Its disk is full: it ends by itself, and is started again when there is room. (``Deployment.SMALL``)"""
 
 
 class NotFiredError(Exception):
@@ -247,4 +262,4 @@ class Bench(Protocol):
         """Wait until a program was told that the fate of the target is not known."""
 
 
-__all__ = ["AtWrite", "Bench", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]
+__all__ = ["AtWrite", "Bench", "Blow", "Fired", "InProgram", "OnWire", "Role", "Target", "Trigger"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import OnWire
+from harness.bench import Blow, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings
 from harness.core.sign import Sign
-from harness.faults import Blow, Strike
+from harness.faults import Strike
 from harness.wire.rules import Api
 from scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from scenarios.power_loss import NEXT

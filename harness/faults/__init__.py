@@ -17,7 +17,7 @@ from harness.faults.outlive import Outlive
 from harness.faults.overtake import Overtake
 from harness.faults.pause import Pause
 from harness.faults.roll import Roll
-from harness.faults.strike import Blow, Strike
+from harness.faults.strike import Strike
 from harness.faults.terminate import Terminate
 from harness.faults.unanswered import Unanswered
 from harness.faults.usurp import Usurp
@@ -47,6 +47,6 @@ FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: every fault by its name."""
 
 __all__ = [
-    "FAULTS", "Absent", "Blow", "CrashAtWrite", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network",
+    "FAULTS", "Absent", "CrashAtWrite", "Drop", "EndInput", "Expire", "Forget", "Grow", "Kill", "Late", "Move", "Network",
     "NoFault", "Outlive", "Overtake", "Pause", "Roll", "Strike", "Terminate", "Unanswered", "Until", "Usurp",
 ]  # fmt: skip

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import OnWire  # noqa: TC001 - a saved plan is checked against it
+from harness.bench import Blow, OnWire
 from harness.core.engine import Said
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault, rule_at
@@ -14,21 +13,6 @@ from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.bench import Bench
-
-
-class Blow(StrEnum):
-    """What happens to the container."""
-
-    MEMORY = "memory"
-    """It hits a limit of its memory; the kernel ends it. It is started again, with more."""
-    CONTAINER = "container"
-    """SIGKILL; another container takes its place on the same volume."""
-    VOLUME = "volume"
-    """SIGKILL; its volume is lost; another container begins with an empty one, and an operator makes the topics again."""
-    NETWORK = "network"
-    """It is taken from the network, until it has given up its connections; then it is given back."""
-    DISK = "disk"
-    """Its disk is full: it ends by itself, and is started again when there is room. (``Deployment.SMALL``)"""
 
 
 _SAID = {

@@ -10,13 +10,12 @@ from kafka.errors import KafkaError
 from kafka.partitioner.default import murmur2
 
 from harness import failpoint
-from harness.bench import AtWrite, Fired, InProgram, NotFiredError, OnWire, Trigger
+from harness.bench import AtWrite, Blow, Fired, InProgram, NotFiredError, OnWire, Trigger
 from harness.core import events as kinds
 from harness.core.history import SUFFIX, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults.firing import rule_at
-from harness.faults.strike import Blow
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS
 from harness.systems.kafka.containers import Containers
 from harness.systems.kafka.nodes import ServerNode, StageNode

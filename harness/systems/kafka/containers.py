@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.bench import Blow
 from harness.core import events as kinds
 from harness.core.engine import Said
 from harness.core.waiting import wait_until
-from harness.faults.strike import Blow
 from harness.runtimes.interface import Contained
 from harness.systems.kafka.nodes import StageNode
 
