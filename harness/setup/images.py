@@ -19,7 +19,6 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +26,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runtimes.docker.engine import HARNESS, me
+from harness.runtimes.docker.engine import HARNESS, Image, me
 from harness.setup.cache import cache_root, locked, need_space
 from harness.setup.failpoints import ensure_failpoints
 from harness.setup.jars import ensure_jars, read_jar_set
@@ -83,20 +82,6 @@ NO_POSTGRES: Final = ("bitcode", "llvmjit*", "pgxs", "man", "locale", "*.a")
 UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
 """The one time zone of a database cluster in a container."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """An image that is there: its name, its id, and what it stands in for."""
-
-    name: str
-    reference: str
-    id: str
-    stands_for: str | None = None
-
-    def __str__(self) -> str:
-        short = self.id.removeprefix("sha256:")[:12]
-        return f"{self.reference} ({short}" + (f"; a STAND-IN for {self.stands_for})" if self.stands_for else ")")
 
 
 def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:

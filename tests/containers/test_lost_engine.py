@@ -21,10 +21,9 @@ import pytest
 
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
-from harness.runtimes.docker.engine import HARNESS
+from harness.runtimes.docker.engine import HARNESS, Image
 from harness.runtimes.docker.runtime import DockerRuntime
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.setup.images import Image
 from harness.setup.rootfs import Rootfs
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from harness.setup.images import ensure_image
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.setup.images import Image
+    from harness.runtimes.docker.engine import Image
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(180)]
 
@@ -247,7 +247,7 @@ import sys
 from pathlib import Path
 from harness.runtimes.docker.runtime import DockerRuntime
 from harness.runtimes.interface import NodeSpec
-from harness.setup.images import Image
+from harness.runtimes.docker.engine import Image
 runtime = DockerRuntime(directory=Path(sys.argv[1]), images={"lostack": Image("lostack", sys.argv[2], "")})
 runtime.start(NodeSpec("a", "consumer", ("sleep", "600")))
 print(runtime.run, runtime.guardian_pid, flush=True)

@@ -12,8 +12,9 @@ import pytest
 
 from harness import cli, registry
 from harness.interfaces import EnvironmentFailure
+from harness.runtimes.docker.engine import Image
 from harness.setup import images, postgres
-from harness.setup.images import NAMES, OFFICIAL, Image, stand_in_reference, wanted
+from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted
 from harness.setup.postgres import PostgresInstall
 from harness.setup.rootfs import Rootfs
 from harness.systems.kafka.ground import DockerGround

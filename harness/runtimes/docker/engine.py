@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,20 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 class EngineError(EnvironmentFailure):
     """The engine cannot be reached, refuses, or is gone; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that is there: its name, its id, and what it stands in for."""
+
+    name: str
+    reference: str
+    id: str
+    stands_for: str | None = None
+
+    def __str__(self) -> str:
+        short = self.id.removeprefix("sha256:")[:12]
+        return f"{self.reference} ({short}" + (f"; a STAND-IN for {self.stands_for})" if self.stands_for else ")")
 
 
 @contextlib.contextmanager

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from harness.runtimes.docker.engine import Image
     from harness.runtimes.interface import EventKind, NodeSpec, OnEvent, Room
-    from harness.setup.images import Image
 
 GONE_WITHIN_S: Final = 30.0
 READY_WITHIN_S: Final = 20.0

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from harness.core.history import HistoryWriter
     from harness.interfaces import CellRun
     from harness.pipelines.declaration import Stage
+    from harness.runtimes.docker.engine import Image
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
-    from harness.setup.images import Image
     from harness.systems.kafka.ground import Ground
 
 

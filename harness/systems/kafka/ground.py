@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.postgres.program import PostgresProgram
+    from harness.runtimes.docker.engine import Image
     from harness.runtimes.interface import Runtime
-    from harness.setup.images import Image
     from harness.setup.kafka import KafkaInstall
 
 HEAP = "-Xmx256m"
