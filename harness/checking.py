@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from harness import registry
 from harness.core import events as kinds
 from harness.core.history import HistoryError, read_history
 from harness.core.scenario import NotApplicable
@@ -279,5 +280,5 @@ def advice(result: CellResult) -> Iterator[str]:
         yield f"the path of {first}:"
         yield from record_text([result], first).splitlines()[1:]
     yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
-    if fix := fix_of(result):
+    if fix := fix_of(result.judgement, registry.scenarios()):
         yield f"what would mend it: {fix}"

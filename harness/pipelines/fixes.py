@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness import registry
 from harness.core.scenario import Predicted, Role
 from harness.core.semantics import Anomaly, Semantic, forbids
 from harness.core.settings import PipelineKind
@@ -14,9 +13,10 @@ from harness.pipelines.declaration import OutputKind
 from harness.pipelines.writes import AT_WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
-    from harness.saved import CellResult
+    from harness.core.scenario import Scenario
+    from harness.core.verdict import Judgement
 
 _PRODUCER_LOSES = (
     "send with acks=all and retries, save the source's cursor only behind the acknowledgement, and look at what a send "
@@ -69,20 +69,20 @@ _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
 
-def _shown(row: str, semantic: Semantic, roles: Collection[str]) -> str | None:
+def _shown(row: str, semantic: Semantic, roles: Collection[str], scenarios: Iterable[Scenario]) -> str | None:
     """Return the words that run a cell of our own at this point, of the pipeline that is most like the user's; or ``None``."""
     alike = (PipelineKind.TOPIC_TO_TOPIC, PipelineKind.PLAIN) if Role.PROCESSOR in roles else (PipelineKind.PLAIN,)
-    ours = {scenario.pipeline: scenario.expect.get(semantic) for scenario in registry.scenarios() if scenario.id == row}
+    ours = {scenario.pipeline: scenario.expect.get(semantic) for scenario in scenarios if scenario.id == row}
     kept = (name for name in alike if isinstance(one := ours.get(name), Predicted) and not one.control)
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
 
 
-def fix_of(result: CellResult) -> str | None:
-    """Say what would keep the promise; ``None`` where none was broken by loss or duplicates.
+def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
+    """Say what would keep the promise; ``None`` where none was broken by loss or duplicates. ``scenarios``: lostack's own.
 
     Whose part it is, the records say: where they were last seen, and whether they were stored or delivered twice.
     """
-    plan, account = result.plan, result.judgement.account
+    plan, account = judgement.plan, judgement.account
     kind, roles = OutputKind(plan.settings["output"]["kind"]), [stage["role"] for stage in plan.settings["stages"]]
     at_most, parts = plan.semantic is Semantic.AT_MOST_ONCE, []
     at_write = plan.failure_point == AT_WRITE and _RECORDED_ONCE[kind] is _IN_DATABASE
@@ -111,7 +111,7 @@ def fix_of(result: CellResult) -> str | None:
         told += f"; or let the output absorb it, wherever it was doubled: {_KEY}"
     row = _ROWS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
-    ours = result.verdict.by_fault and row != NO_FAULT and _DELETED not in parts
-    shown = _shown(row, plan.semantic, roles) if ours else None
+    ours = judgement.verdict.by_fault and row != NO_FAULT and _DELETED not in parts
+    shown = _shown(row, plan.semantic, roles, scenarios) if ours else None
     whose = f". That it works is shown by lostack's own programs at this point, not by yours: lostack run --only {shown}"
     return f"{told}{whose if shown else ''}"

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness import registry
 from harness.cli import main
 from harness.core.scenario import Role
 from harness.core.semantics import Semantic
@@ -31,9 +32,9 @@ def advised(
     lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
     settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}]}
     plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings)
-    judgement = SimpleNamespace(account=SimpleNamespace(lost=lost, duplicated=duplicated, records=records))
-    result: Any = SimpleNamespace(plan=plan, judgement=judgement, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
-    told = fix_of(result)
+    account = SimpleNamespace(lost=lost, duplicated=duplicated, records=records)
+    judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
+    told = fix_of(judgement, registry.scenarios())
     assert told is not None
     return told
 
