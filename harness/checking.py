@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.core import events as kinds
-from harness.core.history import HistoryError, read_history
+from harness.core.history import HISTORY, LOGS, HistoryError, read_history
 from harness.core.scenario import NotApplicable
 from harness.core.semantics import PROMISES, Anomaly
 from harness.core.verdict import Kind
@@ -21,7 +21,6 @@ from harness.report.page.evidence import told_write
 from harness.report.record import record_text
 from harness.report.summary import counted
 from harness.runner import RunPlan, run
-from harness.saved import HISTORY, LOGS
 from harness.selection import not_run
 from harness.systems.declared.nodes import last_lines
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.core.history import History, HistoryError, read_history
+from harness.core.history import HISTORY, History, HistoryError, read_history
 from harness.core.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.core.semantics import Semantic
 from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
@@ -32,8 +32,6 @@ RUN_FILE = "run.json"
 CELLS = "cells"
 ASIDE = "aside"
 """What was seen of cells that were run once more; nothing is made of it."""
-HISTORY = "history"
-LOGS = "logs"
 INTERRUPTED = "the run was interrupted"
 """Of a cell that was under way."""
 SCHEMA = 1

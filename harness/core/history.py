@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 SUFFIX = ".jsonl"
+HISTORY = "history"
+"""The folder of a history, in the folder of its cell."""
+LOGS = "logs"
+"""Beside it: what the processes of the cell printed."""
 LASTING = frozenset({"runner", "wire"})
 """Writers that live until a cell has ended: a file of theirs that ends inside a line was cut later, or its disk was full."""
 CLOSED = -1

@@ -8,12 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.core.history import HISTORY
 from harness.core.plan import PLAN_FILE, Plan, PlanError, sealed_anew
 from harness.report import as_html, as_markdown
 from harness.report.as_json import report_of
 from harness.report.summary import SIMULATED
 from harness.report.writing import ReportError
-from harness.saved import CELLS, HISTORY, RUN_FILE, load_run, write_whole
+from harness.saved import CELLS, RUN_FILE, load_run, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
-from harness.core.history import SUFFIX, HistoryWriter
+from harness.core.history import HISTORY, SUFFIX, HistoryWriter
 from harness.core.network import Effect
 from harness.core.places import Removal, log_fields, waits_in_log
 from harness.core.plan import plan_of
@@ -23,7 +23,6 @@ from harness.core.settings import PipelineKind
 from harness.core.sign import Sign
 from harness.core.states import Hop, LastHop
 from harness.core.verdict import SIGKILL
-from harness.saved import HISTORY
 from harness.systems.planting import Cast, Plant, cast_of
 
 if TYPE_CHECKING:

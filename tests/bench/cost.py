@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.cell import Cell
-from harness.core.history import read_history
+from harness.core.history import HISTORY, read_history
 from harness.core.scenario import Predicted, Scenario
 from harness.core.settings import Settings, recipe
 from harness.programs.clients import ADAPTERS
 from harness.runner import RunPlan, run
-from harness.saved import HISTORY
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import NONE
 from tests.bench.cells import _Silent

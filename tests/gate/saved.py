@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.core import events as kinds
+from harness.core.history import HISTORY
 from harness.report.publishing import without_folders
-from harness.saved import CELLS, HISTORY, judge_cell, load_run
+from harness.saved import CELLS, judge_cell, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

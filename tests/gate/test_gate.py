@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.saved import HISTORY, judge_cell
+from harness.core.history import HISTORY
+from harness.saved import judge_cell
 from tests.gate.saved import EXPECTED, archives, said_of, unpack
 
 if TYPE_CHECKING:

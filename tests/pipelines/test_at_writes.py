@@ -9,14 +9,13 @@ import pytest
 
 from harness.checking import Check, advice, seen_in
 from harness.core import events as kinds
-from harness.core.history import read_history
+from harness.core.history import HISTORY, read_history
 from harness.core.scenario import Role
 from harness.core.verdict import Kind
 from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
-from harness.saved import HISTORY
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 

@@ -15,14 +15,13 @@ from typer.testing import CliRunner
 
 from harness.checking import Check, seen_in
 from harness.cli import app
-from harness.core.history import read_history
+from harness.core.history import HISTORY, read_history
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
 from harness.runtimes.ports import PortLease
-from harness.saved import HISTORY
 from harness.setup.kafka import ensure_kafka
 from harness.systems.declared.attached import AttachedSystem, Attachment, addresses, listeners_of
 from harness.systems.kafka.ground import new_cluster_id

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.checking import Check, seen_in
-from harness.core.history import read_history
+from harness.core.history import HISTORY, read_history
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
-from harness.saved import HISTORY
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import Silent
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.history import read_history
+from harness.core.history import HISTORY, read_history
 from harness.core.plan import PLAN_FILE, Plan
 from harness.core.prediction import Permitted
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
-from harness.saved import CELLS, HISTORY, RUN_FILE, SavedRunError, judge_cell, load_run
+from harness.saved import CELLS, RUN_FILE, SavedRunError, judge_cell, load_run
 from harness.systems.memory import MemorySystem
 from harness.systems.planting import Plant
 from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE

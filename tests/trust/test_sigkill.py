@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.history import HistoryError, read_history
+from harness.core.history import HISTORY, HistoryError, read_history
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.saved import CELLS, HISTORY, load_run
+from harness.saved import CELLS, load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.core.history import HistoryError, read_history
+from harness.core.history import HISTORY, HistoryError, read_history
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.report.summary import rerun_line
-from harness.saved import HISTORY
 
 if TYPE_CHECKING:
     from harness.core.history import History

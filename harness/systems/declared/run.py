@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from harness import failpoint
 from harness.bench import AtWrite, Fired, NotFiredError, OnWire
 from harness.core import events as kinds
-from harness.core.history import SUFFIX
+from harness.core.history import HISTORY, LOGS, SUFFIX
 from harness.core.places import Removal, log_fields
 from harness.core.scenario import Deployment, Role
 from harness.core.states import Hop
@@ -31,7 +31,6 @@ from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputK
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.processes import command_of, is_alive, local_ports
 from harness.runtimes.process.scratch import NOTICE
-from harness.saved import HISTORY, LOGS
 from harness.systems.declared.draining import OUTPUT, REST, Drain
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.nodes import CommandNode, StageError

@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 
 from harness.bench import NotFiredError
 from harness.core import events as kinds
+from harness.core.history import HISTORY, LOGS
 from harness.core.places import log_fields
 from harness.core.record import decode
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
@@ -19,7 +20,6 @@ from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.postgres.program import NODE as DATABASE
 from harness.programs.stage import SETTINGS_REFUSED, Stage
-from harness.saved import HISTORY, LOGS
 from harness.sinks.opening import create_sink, open_sink
 from harness.sources.outbox import Outbox
 from harness.systems.kafka.bench import Idle, KafkaBench
