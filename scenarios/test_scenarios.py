@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.core.cell import Cell
-    from harness.saved import CellResult
 
 
-def test_cell(lostack_cell: Cell, lostack_check: Callable[[Cell], CellResult]) -> None:
+def test_cell(lostack_cell: Cell, lostack_check: Callable[[Cell], object]) -> None:
     """The promise is kept, or the control convicted, as theory predicts."""
     lostack_check(lostack_cell)
