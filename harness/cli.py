@@ -20,7 +20,7 @@ from harness.core.history import HistoryError
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Suite
 from harness.core.semantics import Semantic
 from harness.core.verdict import UNCLEAN, Kind
-from harness.interfaces import EnvironmentFailure
+from harness.interfaces import EnvironmentFailure, UsageError
 from harness.pipelines.declaration import EXPECTABLE, DeclarationError, RepeatedIdError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError
@@ -513,7 +513,7 @@ def _complain(text: str) -> None:
 _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
 _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
-    (SelectionError, ExitCode.USAGE),
+    (UsageError, ExitCode.USAGE),
     (BaselineError, ExitCode.USAGE),
     (RepeatedIdError, ExitCode.VOID),
     (DeclarationError, ExitCode.USAGE),

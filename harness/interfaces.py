@@ -78,6 +78,10 @@ class PreparesForCells(Protocol):
         """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
 
 
+class UsageError(Exception):
+    """What was asked for cannot be; the message, one line, says why and what can."""
+
+
 class CellFailure(Exception):  # noqa: N818 - like the word below
     """A cell proves nothing, for a reason that its user can mend; the message, one line, says which and how."""
 

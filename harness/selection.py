@@ -10,6 +10,7 @@ from harness import registry
 from harness.core.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS, Cell, expand
 from harness.core.scenario import Suite
 from harness.core.semantics import Semantic
+from harness.interfaces import UsageError
 from harness.saved import NotRun
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MOST_SEEDS = 1000
 
 
-class SelectionError(Exception):
+class SelectionError(UsageError):
     """What was asked for selects nothing, or lies outside the limits; one line, with what to do."""
 
 

@@ -42,7 +42,7 @@ from urllib.parse import parse_qsl
 
 from harness.audit.findings import Span
 from harness.audit.pages import NUMBERS
-from harness.selection import SelectionError
+from harness.interfaces import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ RANGE: Final = re.compile(r"(?:([^=,]+)=)?([0-9]+)-([0-9]+)")
 SECRETS: Final = re.compile(r"(?i)((?:password|secret|jaas\.config)=)[^&;#]*|(//[^/:@]+:)[^@/]+(?=@)")
 
 
-class SpecError(SelectionError):
+class SpecError(UsageError):
     """A SPEC is none; the message says why, and what one looks like."""
 
 
