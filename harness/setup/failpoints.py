@@ -10,7 +10,7 @@ from harness.setup.janino import SOURCES, ensure_compiled
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.setup.spark import SparkInstall
+    from harness.setup.spark_install import SparkInstall
 
 CHECKPOINT: Final = SOURCES / "CheckpointFailpoints.java"
 CHECKPOINT_CLASS: Final = "lostack.CheckpointFailpoints"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.runtimes.interface import Node, Runtime
-    from harness.setup.spark import SparkInstall
+    from harness.setup.spark_install import SparkInstall
 
 UP_WITHIN_S: Final = 60.0
 QUIET_LOGS: Final = Path(__file__).with_name("spark-log4j2.properties")

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from harness.setup.cache import cache_root
 from harness.setup.gateway import start_gateway
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
+from harness.setup.spark_install import SCALA, SparkInstall
 from harness.setup.spark_release import ensure_connector, ensure_pyspark
 
 if TYPE_CHECKING:
@@ -33,45 +34,8 @@ EXERCISE_WITHIN_S: Final = 600.0
 """Twelve seconds on an idle machine; a loaded one has taken minutes."""
 DUMPED_WITHIN_S: Final = 300.0
 OPTIONS_WITHIN_S: Final = 30.0
-SCALA: Final = "2.13"
 DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
 """JDBC subprotocol → the set of jars with its driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkInstall:
-    """How to run Spark: ``java *jvm_flags -Xmx… -cp classpath <a main class of Spark> …``.
-
-    ``home`` is PySpark's folder (SPARK_HOME). ``connector`` are the jars of the Kafka connector, part of the class path
-    and to be sent to executors elsewhere (``spark.jars``). ``jvm_flags`` are the options Spark's own launcher gives, and
-    the class-data archive, which fits only where the class path begins with exactly ``classpath``.
-    """
-
-    java: Path
-    home: Path
-    classpath: str
-    connector: tuple[Path, ...]
-    jvm_flags: tuple[str, ...]
-    version: str
-    java_version: str
-    site: Path | None = None
-    """Where PySpark is, if not in the environment that runs lostack."""
-
-    @property
-    def env(self) -> dict[str, str]:
-        """What every process of Spark needs in its environment: nothing but loopback, this Java and this Python."""
-        mine = os.environ.get("PYTHONPATH", "")
-        path = {"PYTHONPATH": f"{self.site}{os.pathsep}{mine}".rstrip(os.pathsep)} if self.site else {}
-        return {
-            **path,
-            "SPARK_HOME": str(self.home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_HOSTNAME": "localhost",
-            "SPARK_SCALA_VERSION": SCALA,
-            "SPARK_CONNECT_MODE": "0",
-            "JAVA_HOME": str(self.java.parent.parent),
-            "PYSPARK_PYTHON": sys.executable,
-        }
 
 
 def pyspark_home() -> Path:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from harness.setup.gateway import start_gateway
-from harness.setup.spark import SparkInstall
+from harness.setup.spark_install import SparkInstall
 
 if TYPE_CHECKING:
     import pytest

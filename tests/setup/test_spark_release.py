@@ -13,7 +13,7 @@ import pytest
 from harness.interfaces import EnvironmentFailure
 from harness.setup.cache import cache_root
 from harness.setup.java import find_java
-from harness.setup.spark import SCALA, SparkInstall
+from harness.setup.spark_install import SCALA, SparkInstall
 from harness.setup.spark_release import connector_parts, ensure_connector, ensure_pyspark, wanted_release
 
 if TYPE_CHECKING:

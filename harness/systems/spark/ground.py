@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.runtimes.interface import Exit, Node, Runtime
-    from harness.setup.spark import SparkInstall
+    from harness.setup.spark_install import SparkInstall
 
 MEMORY_MB = 512
 FLAGS = ("-XX:TieredStopAtLevel=1",)

@@ -1,0 +1,49 @@
+"""What is known of a Spark that can be started: its folder, its class path, and what its processes need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCALA: Final = "2.13"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkInstall:
+    """How to run Spark: ``java *jvm_flags -Xmx… -cp classpath <a main class of Spark> …``.
+
+    ``home`` is PySpark's folder (SPARK_HOME). ``connector`` are the jars of the Kafka connector, part of the class path
+    and to be sent to executors elsewhere (``spark.jars``). ``jvm_flags`` are the options Spark's own launcher gives, and
+    the class-data archive, which fits only where the class path begins with exactly ``classpath``.
+    """
+
+    java: Path
+    home: Path
+    classpath: str
+    connector: tuple[Path, ...]
+    jvm_flags: tuple[str, ...]
+    version: str
+    java_version: str
+    site: Path | None = None
+    """Where PySpark is, if not in the environment that runs lostack."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What every process of Spark needs in its environment: nothing but loopback, this Java and this Python."""
+        mine = os.environ.get("PYTHONPATH", "")
+        path = {"PYTHONPATH": f"{self.site}{os.pathsep}{mine}".rstrip(os.pathsep)} if self.site else {}
+        return {
+            **path,
+            "SPARK_HOME": str(self.home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_HOSTNAME": "localhost",
+            "SPARK_SCALA_VERSION": SCALA,
+            "SPARK_CONNECT_MODE": "0",
+            "JAVA_HOME": str(self.java.parent.parent),
+            "PYSPARK_PYTHON": sys.executable,
+        }
