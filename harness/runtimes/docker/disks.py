@@ -4,25 +4,52 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from harness.core.waiting import wait_until
 from harness.runtimes.docker.engine import EngineError, telling
 from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, Room
 
 if TYPE_CHECKING:
-    from harness.runtimes.docker.runtime import DockerNode, DockerRuntime
+    from collections.abc import Mapping
+
+    from harness.runtimes.interface import Node
 
 ENDED_WITHIN_S = 60.0
 """How long a program may live on a full disk. One that writes nothing never learns that it is full."""
 
 
+class Holder(Protocol):
+    """A container that keeps a disk mounted."""
+
+    @property
+    def container(self) -> Any:
+        """The engine's own."""
+
+
+class Host(Protocol):
+    """What a runtime of containers does for its disks."""
+
+    @property
+    def python(self) -> str:
+        """The Python in its containers."""
+
+    def named(self, name: str) -> str:
+        """Return what something of this run is called in the engine."""
+
+    def make_volume(self, name: str, options: Mapping[str, str]) -> None:
+        """Make a volume of this run."""
+
+    def start(self, spec: NodeSpec) -> Holder:
+        """Start a container."""
+
+
 class Disks:
     """The small disks of one runtime, by the names of the nodes that have them."""
 
-    def __init__(self, runtime: DockerRuntime) -> None:
+    def __init__(self, runtime: Host) -> None:
         self._runtime = runtime
-        self._holders: dict[str, DockerNode] = {}
+        self._holders: dict[str, Holder] = {}
 
     def volume(self, spec: NodeSpec) -> str | None:
         """Return the name of the volume that a node's disk is, made and held at its first start; ``None`` where it has none."""
@@ -39,7 +66,7 @@ class Disks:
             )
         return name
 
-    def fill(self, node: DockerNode) -> Room:
+    def fill(self, node: Node) -> Room:
         """Fill a node's disk, and go on taking what becomes free, until the node has ended by itself."""
         full = self.act(node, "fill")
 
@@ -52,7 +79,7 @@ class Disks:
                    because=f"node {node.name} to end by itself, with {full.free} bytes of its disk free")  # fmt: skip
         return full
 
-    def act(self, node: DockerNode, verb: Literal["fill", "empty"]) -> Room:
+    def act(self, node: Node, verb: Literal["fill", "empty"]) -> Room:
         """Fill a node's disk or make room again, from beside it; return what the disk says then."""
         disk = node.spec.container.disk
         if disk is None:
