@@ -1,1 +1,1 @@
-"""The import directions of the package: a contract of their own kind, and tests that the contracts can fail."""
+"""Proves that imports point one way: the contracts hold, and each would break where one points the other way."""
