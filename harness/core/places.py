@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.history import Event
+    Event = dict[str, Any]
 
 NOWHERE: Final = -1
 """An offset that is none."""
