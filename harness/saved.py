@@ -22,6 +22,7 @@ from harness.core.history import HISTORY, History, HistoryError, read_history
 from harness.core.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.core.semantics import Semantic
 from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
+from harness.knowledge import KNOWLEDGE
 from harness.shapes import misfit
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def judge_cell(directory: Path) -> CellResult:
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
-        return CellResult(judge(plan, history), directory, seconds, phases, _ended(history))
+        return CellResult(judge(plan, history, KNOWLEDGE), directory, seconds, phases, _ended(history))
     except HistoryError as error:
         return CellResult(unjudged(plan, str(error)), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.bench import OnWire
-from harness.core.network import Effect
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Members, Settings
 from harness.core.sign import Sign
 from harness.faults import Network, Until
+from harness.proofs.network import Effect
 from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
 from harness.wire.rules import Api
 from scenarios.plain import ALO, AMO, EOS, REQUEST

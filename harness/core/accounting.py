@@ -1,7 +1,7 @@
 """The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
 
 The rules are section 3 of the design. They read one cell, in one pass per question, over plain rows: a cell has some hundreds of
-events, and is judged while others run. Where many cells are accounted for, Spark gives whole cells to :func:`account`
+events, and is judged while others run. Where there are many, whole cells are given to :func:`account`
 (:mod:`harness.audit.accounts`).
 
 Ids, never places, are the key of every comparison: a log reuses its offsets after a truncation. Copies are told apart by their

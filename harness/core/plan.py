@@ -13,22 +13,24 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.core.engine import Said
-from harness.core.network import Effect, NetworkEvidence
+from harness.core.older import plan_of_before
 from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.core.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.core.semantics import Anomaly, Semantic
 from harness.core.sign import Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from harness.core.cell import Cell
 
 PLAN_FILE = "cell.json"
-SCHEMA = 2
-"""Version of ``cell.json``. Since 2 it is sealed, and says how many partitions each log has; what says no version is of 1."""
+SCHEMA = 3
+"""Version of ``cell.json``; what says no version is of 1.
+
+Since 2 it is sealed, and says how many partitions each log has. Since 3 it says by their names what its fault must prove.
+"""
 SEALED = 2
 """The first version that is sealed. Whoever wrote such a plan also wrote down all that the cross-checks need."""
 SEAL = "seal"
@@ -72,6 +74,8 @@ class Plan:
     evidence: Evidence
     because: str
     settings: dict[str, Any]
+    proofs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The fields of each :class:`~harness.core.proof.Proof` that the fault declares, by its name."""
     stops: str | None = None
     left: Prediction = field(default_factory=Zero)
     also: tuple[Anomaly, ...] = ()
@@ -102,7 +106,7 @@ class Plan:
         """
         topic = self.settings.get("topic")
         unclean = isinstance(topic, dict) and topic.get("unclean") is True
-        return self.evidence.forgotten or unclean or Said.VOLUME_EMPTIED in self.evidence.engine
+        return self.evidence.forgotten or unclean
 
     @property
     def seal(self) -> str | None:
@@ -116,7 +120,7 @@ class Plan:
 
     def _plain(self) -> dict[str, Any]:
         plain = dataclasses.asdict(self)
-        del plain["read_seal"]
+        del plain["read_seal"], plain["evidence"]["proofs"]
         return plain | {
             "select": {name: sorted(ids) for name, ids in self.select.items()},
             "lost": _prediction_to_json(self.lost),
@@ -142,6 +146,7 @@ class Plan:
 
     @staticmethod
     def _from_plain(data: dict[str, Any]) -> Plan:
+        data = plan_of_before(data)
         evidence = data["evidence"]
         return Plan(**data | {
             "semantic": Semantic(data["semantic"]),
@@ -156,8 +161,6 @@ class Plan:
                 "paused": tuple(Role(role) for role in evidence["paused"]),
                 "ended": tuple(Role(role) for role in evidence.get("ended", ())),
                 "told": tuple(Role(role) for role in evidence.get("told", ())),
-                "network": _network_from_json(evidence.get("network")),
-                "engine": tuple(evidence.get("engine", ())),
             }),
         })  # fmt: skip
 
@@ -200,12 +203,6 @@ def sealed_anew(text: str) -> str:
 _PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
 
 
-def _network_from_json(data: dict[str, Any] | None) -> NetworkEvidence | None:
-    if data is None:
-        return None
-    return NetworkEvidence(**data | {"roles": tuple(data["roles"]), "effect": Effect(data["effect"])})
-
-
 def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:
     return {"kind": type(prediction).__name__, **dataclasses.asdict(prediction)}
 
@@ -228,6 +225,7 @@ def plan_of(cell: Cell) -> Plan:
         predicted = Predicted()
     else:
         raise ValueError(f"{cell.id} does not apply: {expectation.because}")  # noqa: TRY004 - not a wrong type, a wrong cell
+    evidence = cell.scenario.fault.evidence()
     return Plan(
         id=cell.id,
         key=cell.key,
@@ -249,7 +247,8 @@ def plan_of(cell: Cell) -> Plan:
         control=predicted.control,
         also=predicted.also,
         refused_by_client=isinstance(expectation, RefusedByClient),
-        evidence=cell.scenario.fault.evidence(),
+        evidence=dataclasses.replace(evidence, proofs=()),
+        proofs=proofs_to_json(evidence.proofs),
         because=cell.scenario.because,
         settings=cell.saved_settings(),
         stops=predicted.stops,
@@ -258,3 +257,14 @@ def plan_of(cell: Cell) -> Plan:
         logs=cell.logs(),
         dead_letters=cell.scenario.dead_letters,
     )
+
+
+def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return what a plan saves of proofs: by their names, their fields as plain JSON. Raises ``ValueError`` for two of a name."""
+    found: dict[str, dict[str, Any]] = {}
+    for proof in proofs:
+        if proof.name in found:
+            raise ValueError(f"a fault declares the proof {proof.name} twice")
+        fields = {each.name: getattr(proof, each.name) for each in dataclasses.fields(proof)}
+        found[proof.name] = json.loads(json.dumps(fields))
+    return found

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from packaging.requirements import Requirement
 
-from harness.core.network import NetworkEvidence  # noqa: TC001 - a saved plan is checked against these types
 from harness.core.prediction import Prediction, Zero
 from harness.core.semantics import Anomaly  # noqa: TC001 - see above
 from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
     from harness.core.semantics import Semantic
     from harness.core.sign import Sign
+
+
+T = TypeVar("T")
 
 
 class Role(StrEnum):
@@ -55,7 +57,7 @@ class Evidence:
 
     ``trigger``: ``rule`` (the wire), ``failpoint`` (a program), ``durable`` (the kernel's tracer) or ``none`` (no fault).
     ``killed`` and ``paused`` name the roles whose processes must have died by SIGKILL or been stopped after it. ``at_target`` is
-    false for faults that are not placed at the target record. ``network`` says what the network must have done, and to whom.
+    false for faults that are not placed at the target record. ``proofs`` say what else the history must show.
     """
 
     trigger: str
@@ -66,24 +68,18 @@ class Evidence:
     told: tuple[Role, ...] = ()
     """The roles whose processes must have been told to end (SIGTERM) after it."""
     forgotten: bool = False
+    """Something that was stored may be gone: a power loss, a lost volume, retention."""
     at_target: bool = True
-    network: NetworkEvidence | None = None
     approached: bool = False
     """The trigger names no record: it counts from when a program had the target in hand at a failpoint, or was given it."""
     write: str = ""
     """The :class:`~harness.core.writes.Point` at which a thread must have been held, as text."""
-    moved: bool = False
-    """The target's partition has another leader at the end than when the fault was applied."""
-    elected: bool = False
-    """That leader was the preferred replica all along, and was elected: the order of the replicas has not changed."""
-    restarted: int = 0
-    """How many brokers were ended in order and started again, one at a time, beginning with the target's leader."""
-    grown: bool = False
-    """The topic got partitions while it was read, and the target stands in one of those."""
-    input_ended: bool = False
-    """A stage's standard input was closed behind the last record, after the fault fired and before it was healed."""
-    engine: tuple[str, ...] = ()
-    """What the container engine itself must have said after the fault fired: values of :class:`harness.core.engine.Said`."""
+    proofs: tuple[Any, ...] = ()
+    """Each a :class:`~harness.core.proof.Proof`, of a kind of its own. A plan saves them by their names."""
+
+    def proof(self, kind: type[T]) -> T | None:
+        """Return the proof of a kind, where it is declared."""
+        return next((proof for proof in self.proofs if isinstance(proof, kind)), None)
 
 
 class Fault(Protocol):

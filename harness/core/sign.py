@@ -30,7 +30,7 @@ class Sign(StrEnum):
     """The client asked for the end of the target's transaction again."""
     ASKED_AGAIN = "asked-again"
     """The client asked more than once that a partition, a group or a position be part of the target's transaction (whichever of
-    them the fault was about: kafka-python asks for a partition twice on its own account), and the broker had not refused it."""
+    them the fault was about: a client may ask for another twice on its own account), and the broker had not refused it."""
     MARKED_AGAIN = "marked-again"
     """The coordinator asked more than once that the end of the target's transaction be written into a log."""
     END_REFUSED = "end-refused"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, stop_at
+from harness.proofs.input import InputEnded
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class EndInput:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died."""
-        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, input_ended=True)
+        return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),))
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""

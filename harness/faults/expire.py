@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
+from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Expire:
 
     def evidence(self) -> Evidence:
         """The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted."""
-        return Evidence("failpoint", killed=(self.at.role,), forgotten=True)
+        return Evidence("failpoint", killed=(self.at.role,), forgotten=True, proofs=(Forgot(),))
 
     def arm(self, bench: Bench) -> None:
         """Arm the failpoint and the rule."""

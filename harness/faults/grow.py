@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault
+from harness.proofs.growth import Grown
 
 if TYPE_CHECKING:
     from harness.bench import Bench, InProgram
@@ -35,7 +36,7 @@ class Grow:
 
     def evidence(self) -> Evidence:
         """The failpoint was hit at the target, nobody died, and the target stands in a partition that was added."""
-        return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), grown=True)
+        return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),))
 
     def arm(self, bench: Bench) -> None:
         """Arm the failpoint: only the program stands still there, its client goes on asking for metadata."""

@@ -7,8 +7,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import InProgram, OnWire, Trigger
-from harness.core.scenario import Evidence, Role
+from harness.core.scenario import PARTS, Evidence, Role
 from harness.faults.firing import await_fault, rule_at
+from harness.proofs.forgotten import Forgot
+from harness.proofs.leadership import PartHad
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ class Kill:
         exact = not (isinstance(self.at, OnWire) and self.at.offset)
         kind = "rule" if isinstance(self.at, OnWire) else "failpoint"
         approached = isinstance(self.at, OnWire) and self.at.since is not None
-        return Evidence(kind, killed=self.victims, forgotten=self.forget is not None, at_target=exact, approached=approached)
+        forgets = self.forget is not None
+        proofs = (*((PartHad(),) if PARTS & set(self.victims) else ()), *((Forgot(),) if forgets else ()))
+        return Evidence(kind, killed=self.victims, forgotten=forgets, at_target=exact, approached=approached, proofs=proofs)
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
+from harness.proofs.leadership import LeaderMoved, PreferredElected
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ class Move:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, nobody died, and the partition has another leader than before."""
-        return Evidence("rule", at_target=not self.at.offset, moved=True, elected=self.preferred)
+        return Evidence(
+            "rule", at_target=not self.at.offset, proofs=(LeaderMoved(), *((PreferredElected(),) if self.preferred else ()))
+        )
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule; before that, let another replica than the leader be the preferred one."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core.network import Effect, NetworkEvidence
 from harness.core.scenario import Evidence
 from harness.faults.firing import rule_at
+from harness.proofs.network import Effect, NetworkBad
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Until(StrEnum):
 class Network:
     """At ``at`` the wire holds the frame, the toxics are put on, and the frame goes into them; ``until`` says how long.
 
-    ``effect`` and ``limit`` are the proof that they were there (see :class:`~harness.core.network.Effect`). ``times``:
+    ``effect`` and ``limit`` are the proof that they were there (see :class:`~harness.proofs.network.Effect`). ``times``:
     so often in all, each time at the next frame that ``at`` describes (flapping).
     """
 
@@ -69,8 +69,8 @@ class Network:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, nobody died, and the network did what it was made to do."""
-        need = NetworkEvidence(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
-        return Evidence("rule", at_target=not self.at.offset, network=need)
+        need = NetworkBad(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
+        return Evidence("rule", at_target=not self.at.offset, proofs=(need,))
 
     def arm(self, bench: Bench) -> None:
         """Arm the rule."""

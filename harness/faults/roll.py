@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
+from harness.proofs.leadership import Rolled
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Roll:
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, nobody died, and every broker was restarted once, in order."""
-        return Evidence("rule", at_target=not self.at.offset, restarted=self.brokers)
+        return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
 
     def arm(self, bench: Bench) -> None:
         """Arm a rule per broker."""

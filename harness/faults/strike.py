@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.bench import Blow, OnWire
-from harness.core.engine import Said
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault, rule_at
+from harness.proofs.engine import EngineSaid, Said
+from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ class Strike:
         """The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did."""
         dies = () if self.blow in _NOT_KILLED else (self.role,)
         ended = (self.role,) if self.blow is Blow.DISK else ()
-        return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=self.blow is Blow.VOLUME,
-                        at_target=not self.at.offset, engine=tuple(map(str, _SAID[self.blow])))  # fmt: skip
+        forgets = self.blow is Blow.VOLUME
+        said = EngineSaid(tuple(map(str, _SAID[self.blow])))
+        return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=forgets, at_target=not self.at.offset,
+                        proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
 
     def arm(self, bench: Bench) -> None:
         """Arm the trigger: what dies stands still from then on."""

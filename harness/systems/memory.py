@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
+from harness.core.course import SIGKILL
 from harness.core.history import HISTORY, SUFFIX, HistoryWriter
-from harness.core.network import Effect
 from harness.core.places import Removal, log_fields, waits_in_log
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
 from harness.core.sign import Sign
 from harness.core.states import Hop, LastHop
-from harness.core.verdict import SIGKILL
+from harness.proofs.network import Effect, NetworkBad
 from harness.systems.planting import Cast, Plant, cast_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.core.cell import Cell
-    from harness.core.network import NetworkEvidence
     from harness.core.record import Record
     from harness.core.scenario import Deployment
 
@@ -313,20 +312,20 @@ class MemoryCellRun:
             self._node(role, "paused")
         if evidence.forgotten:
             self._forget()
-        if evidence.network is not None:
-            self._bad_network(evidence.network)
+        if (network := self._cell.scenario.fault.evidence().proof(NetworkBad)) is not None:
+            self._bad_network(network)
         for role in killed:
             self._start(role)
         for role in evidence.paused:
             self._node(role, "resumed")
         self._fault("healed")
 
-    def _bad_network(self, need: NetworkEvidence) -> None:
+    def _bad_network(self, need: NetworkBad) -> None:
         """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
         shown = 0.0 if self._plant.network_idle else need.limit
         counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self._plant.network_idle else 10,
                   "reads": 10 * shown, "lost": shown, "longest_s": shown, "rate": shown or 10 * need.limit}  # fmt: skip
-        for role in need.roles * need.times:
+        for role in [*need.roles] * need.times:
             self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
             self._history.write(kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts)
 

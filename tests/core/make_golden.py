@@ -410,7 +410,8 @@ GOLDEN: dict[str, Golden] = {
     "void-not-paused": Golden(nothing, "void", "the consumer was not paused",
                               plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}),
     "void-nothing-forgotten": Golden(nothing, "void", "no file was reverted",
-                                     plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)}),
+                                     plan={"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True),
+                                           "proofs": {"forgot": {}}}),
     "void-ill-before": Golden(ill, "void", "consumer was not healthy before the fault"),
     "void-no-load-before": Golden(lambda s: no_load(s, after=False), "void", "no load before the fault"),
     "void-no-load-after": Golden(lambda s: no_load(s, after=True), "void", "no load after the fault"),
@@ -441,7 +442,7 @@ GOLDEN |= {
         powerless, "kept", "5 of 6 recorded; 1 lost (k0-4 stored, skipped)", {"stored": -1, **ONE_LOST},
         {RECORDS[3]: "stored, skipped"}, green=True,
         plan={"semantic": AMO, "sign": None, "lost": Permitted(),
-              "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True)},
+              "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True), "proofs": {"forgot": {}}},
     ),
     "sealed-kept-though-one-is-refused": Golden(
         refuse, "kept", "1 lost (k1-3 never sent)", {**NEVER_SENT, "refused": 1}, {TARGET: "never sent"}, green=True,

@@ -18,6 +18,7 @@ from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.states import Hop
 from harness.core.verdict import Judgement, judge
+from harness.knowledge import KNOWLEDGE
 from tests.core.histories import Row, Story
 
 if TYPE_CHECKING:
@@ -216,4 +217,4 @@ def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:
     """Judge the story by the plan, with changes to the plan."""
-    return judge(plan(**changes), history_of(story, damage))
+    return judge(plan(**changes), history_of(story, damage), KNOWLEDGE)

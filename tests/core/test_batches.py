@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.core.batches import batch_selections
 from harness.core.history import History
 from harness.core.prediction import Select
+from harness.systems.spark.batches import batch_selections
 from tests.core.histories import Story
 
 PLACES = {"a-1": (0, 0), "b-2": (1, 0), "a-3": (0, 2), "b-4": (1, 2), "a-5": (0, 4), "b-6": (1, 4)}

@@ -18,6 +18,7 @@ from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
 from harness.core.sign import Sign
 from harness.core.verdict import Kind, judge
+from harness.knowledge import KNOWLEDGE
 from tests.core.histories import RESULTS, TOPIC, Story
 from tests.core.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.core.runs import (
@@ -48,7 +49,7 @@ EOS = Semantic.EXACTLY_ONCE
 TO_TOPIC: Changes = {"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": PARTITIONS, "sink": 1}}
 BY_POWER: Changes = {
     "semantic": Semantic.AT_MOST_ONCE, "sign": None, "lost": Permitted(),
-    "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True),
+    "evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER), forgotten=True), "proofs": {"forgot": {}},
 }  # fmt: skip
 LAST = RECORDS[5]
 SECOND_MS = 1000
@@ -475,7 +476,7 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
             excused = excuse(asked, event, what)
             if crosschecks.contradiction(asked, changed) or excused in _used | {"logs of version 1"}:
                 continue  # it is void, or one of those that need not be
-            if judge(asked, changed).verdict.green:
+            if judge(asked, changed, KNOWLEDGE).verdict.green:
                 assert excused, (what, event)
                 _used.add(excused)
     assert tried

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.bench import OnWire
 from harness.core.scenario import Evidence, Role
 from harness.faults import EndInput, Terminate
+from harness.proofs.input import InputEnded
 from harness.wire.rules import Api, Direction
 from tests.core.recording import steps
 
@@ -33,4 +34,4 @@ def test_where_nothing_was_hit_nobody_is_told() -> None:
 def test_the_history_must_show_what_was_done() -> None:
     """Who was told, and that the input ended."""
     assert Terminate(SENDS).evidence() == Evidence("rule", told=(Role.PRODUCER,))
-    assert EndInput(SENDS).evidence() == Evidence("rule", paused=(Role.PRODUCER,), input_ended=True)
+    assert EndInput(SENDS).evidence() == Evidence("rule", paused=(Role.PRODUCER,), proofs=(InputEnded(),))

@@ -12,6 +12,7 @@ from harness.core.history import read_history
 from harness.core.plan import Plan
 from harness.core.states import State
 from harness.core.verdict import Judgement, Kind, judge
+from harness.knowledge import KNOWLEDGE
 from tests.core.test_accounting_oracle import OF_LOGS
 
 FOLDERS = sorted(file.parent for file in (Path(__file__).parent / "golden").glob("*/expected.json"))
@@ -26,7 +27,7 @@ def expected(folder: Path) -> dict[str, Any]:
 def judged(folder: Path) -> Judgement:
     """Judge a saved history."""
     plan = Plan.load(folder)
-    return judge(plan, read_history(folder / "history", plan.id))
+    return judge(plan, read_history(folder / "history", plan.id), KNOWLEDGE)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

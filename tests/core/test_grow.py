@@ -19,7 +19,9 @@ from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place
 AT = InProgram(Role.PRODUCER, "before-send")
 NEW = place(TARGET)[0]
 """The partition of the target, which is the one that was added here."""
-GROWS: dict[str, Any] = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), grown=True), "logs": {"topic": 1}}
+GROWS: dict[str, Any] = {
+    "evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"grown": {}}, "logs": {"topic": 1},
+}  # fmt: skip
 STANDS: dict[str, Any] = GROWS | {"control": True, "sign": None, "left": Exactly(Select.ADDED)}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.network import Effect, NetworkEvidence, trouble
+from harness.proofs.network import Effect, NetworkBad, trouble
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ def window(role: str = "producer", **counts: object) -> list[Row]:
 def test_an_effect_shows_or_does_not(effect: Effect) -> None:
     """Just enough is enough; a little less changed nothing, and the reason has the number."""
     limit, enough, short, reason = ENOUGH[effect]
-    need = NetworkEvidence(("producer",), effect, limit)
+    need = NetworkBad(("producer",), effect, limit)
     assert trouble(need, window(**enough)) is None
     said = trouble(need, window(**short))
     assert said is not None
@@ -44,12 +44,12 @@ def test_an_effect_shows_or_does_not(effect: Effect) -> None:
 @pytest.mark.parametrize("effect", NOTHING)
 def test_where_nothing_passes_nothing_shows(effect: Effect) -> None:
     """An idle line is neither silent nor slow nor sliced."""
-    assert NOTHING[effect] in str(trouble(NetworkEvidence(("producer",), effect, 2), window()))
+    assert NOTHING[effect] in str(trouble(NetworkBad(("producer",), effect, 2), window()))
 
 
 def test_it_must_have_been_put_on_and_taken_off_as_often_as_declared() -> None:
     """Once too few, or never mended, is no proof; every single time must show the effect."""
-    need = NetworkEvidence(("producer",), Effect.CUT, 1, times=2)
+    need = NetworkBad(("producer",), Effect.CUT, 1, times=2)
     once = window(lost=1)
     assert trouble(need, once) == "the network was made cut for the producer 1 times, not 2"
     assert trouble(need, [*once, *window(lost=1)]) is None
@@ -59,6 +59,6 @@ def test_it_must_have_been_put_on_and_taken_off_as_often_as_declared() -> None:
 
 def test_every_role_must_have_felt_it() -> None:
     """What the producer felt proves nothing about the consumer."""
-    need = NetworkEvidence(("producer", "consumer"), Effect.CUT, 1)
+    need = NetworkBad(("producer", "consumer"), Effect.CUT, 1)
     assert "for the consumer 0 times" in str(trouble(need, window(lost=1)))
     assert trouble(need, [*window(lost=1), *window("consumer", lost=1)]) is None

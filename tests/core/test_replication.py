@@ -9,8 +9,9 @@ import pytest
 from harness.core import events as kinds
 from harness.core.history import History
 from harness.core.prediction import Select
-from harness.core.replication import TRANSACTION_LOG, not_elected, not_rolled, replication_selections, unmoved, wrong_part
 from harness.core.scenario import Role
+from harness.proofs.leadership import TRANSACTION_LOG, not_elected, not_rolled, unmoved, wrong_part
+from harness.systems.kafka.selections import replication_selections
 
 if TYPE_CHECKING:
     from harness.core.history import Event

@@ -422,7 +422,8 @@ def test_of_two_brokers_without_power_each_must_have_forgotten() -> None:
     """What both have reverted is no reason for a void run."""
     story = run()
     powerless(story, forgets=("broker-1", "broker-2"))
-    found = judged(story, evidence=Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True))
+    found = judged(story, evidence=Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True),
+                   proofs={"forgot": {}})  # fmt: skip
     assert "reverted" not in found.verdict.reason
 
 
@@ -436,11 +437,14 @@ def only_the_target_after(story: Story) -> None:
 PAUSED = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), paused=(Role.CONSUMER,))}
 BY_FAILPOINT = {"evidence": Evidence("failpoint", killed=(Role.PRODUCER,))}
 TOLD: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), told=(Role.CONSUMER,))}
-INPUT_ENDS: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), input_ended=True)}
+FORGOT: Changes = {"proofs": {"forgot": {}}}
+INPUT_ENDS: Changes = {"evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"input-ended": {}}}
 BY_RULE = {"evidence": Evidence("rule", killed=(Role.PRODUCER,))}
 AT_WRITE: Changes = {"evidence": Evidence("durable", killed=(Role.PRODUCER,), approached=True, write="after unlink 2")}
-STRUCK = {"evidence": Evidence("rule", killed=(Role.PRODUCER,), engine=("new-container",))}
-FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,), engine=("disk-full",))}
+STRUCK: Changes = {
+    "evidence": Evidence("rule", killed=(Role.PRODUCER,)), "proofs": {"engine-said": {"words": ["new-container"]}},
+}  # fmt: skip
+FILLED: Changes = {"evidence": Evidence("rule", ended=(Role.PRODUCER,)), "proofs": {"engine-said": {"words": ["disk-full"]}}}
 
 
 def at_write(story: Story, **other: object) -> Row:
@@ -543,7 +547,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
                    "the consumer was not paused"),
     "one of two brokers forgot": (
         lambda s: powerless(s, forgets=("broker-1",)),
-        {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True)},
+        {"evidence": Evidence("rule", killed=(Role.PRODUCER, Role.BROKER, Role.BROKER), forgotten=True), **FORGOT},
         "no file of broker-2 was reverted",
     ),
     "nobody told": (nothing, TOLD, "the fault fired, but the consumer was not told to end"),
@@ -567,7 +571,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "no word of a full disk": (lambda s: by_itself(s, said="disk-emptied"), FILLED, "engine did not say: disk-full"),
     "ended again by itself": (twice_by_itself, FILLED, "producer was not healthy after the fault"),
     "the engine spoke before the fault": (lambda s: same_container(s, early=True), STRUCK, "the container engine did not say"),
-    "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)},
+    "nothing forgotten": (nothing, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True), **FORGOT},
                           "no file was reverted"),
     "unhealthy before, status": (lambda s: early_exit(s, status=1), {},
                                  "consumer was not healthy before the fault: exit status 1"),
@@ -1431,7 +1435,8 @@ def test_verdicts_merge_by_worst() -> None:
 @pytest.mark.parametrize("changes", [
     {}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
     {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
-    {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint", grown=True)},
+    {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint"),
+     "proofs": {"grown": {}, "rolled": {"count": 3}}},
     {"evidence": Evidence("failpoint", killed=(Role.BROKER, Role.CONSUMER), paused=(Role.PROCESSOR,), forgotten=True,
                           at_target=False)},
 ])  # fmt: skip

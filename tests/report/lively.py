@@ -11,6 +11,7 @@ from harness.core.cell import Cell
 from harness.core.history import read_history
 from harness.core.plan import Plan, plan_of
 from harness.core.verdict import judge
+from harness.knowledge import KNOWLEDGE
 from harness.saved import CellResult, judge_cell
 from tests.report.hostile import ACK_LOST, ALO
 
@@ -23,7 +24,7 @@ STEP_NS = 3_700_000
 def golden(name: str) -> CellResult:
     """Judge a golden cell (its history bears no cell's id, which a run that is read back must)."""
     directory = Path(__file__).parents[1] / "core" / "golden" / name
-    return CellResult(judge(Plan.load(directory), read_history(directory / "history")), directory, 0.0, {})
+    return CellResult(judge(Plan.load(directory), read_history(directory / "history"), KNOWLEDGE), directory, 0.0, {})
 
 
 class _Told:

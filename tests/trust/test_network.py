@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.network import Effect
 from harness.core.prediction import Permitted
 from harness.core.scenario import Predicted
 from harness.core.verdict import Kind
 from harness.faults import Network, Until
+from harness.proofs.network import Effect
 from harness.toxiproxy import Latency, Stream
 from scenarios.network import HALF_OPEN_ACK, SEND
 from tests.trust.test_trust import ALO, run_all

@@ -9,10 +9,11 @@ import pytest
 
 from harness.core import events as kinds
 from harness.core.cell import expand
+from harness.core.course import SIGKILL
 from harness.core.history import HISTORY, read_history
 from harness.core.scenario import Role
 from harness.core.semantics import Semantic
-from harness.core.verdict import SIGKILL, Kind
+from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND

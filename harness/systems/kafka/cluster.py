@@ -10,9 +10,9 @@ from kafka.errors import KafkaError
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
-from harness.core.replication import TRANSACTION_LOG
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
+from harness.proofs.leadership import TRANSACTION_LOG
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
 from harness.systems.kafka.nodes import ServerNode

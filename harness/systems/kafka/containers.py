@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.bench import Blow
 from harness.core import events as kinds
-from harness.core.engine import Said
 from harness.core.waiting import wait_until
+from harness.proofs.engine import Said
 from harness.runtimes.interface import Contained
 from harness.systems.kafka.nodes import StageNode
 

@@ -20,6 +20,7 @@ from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.postgres.program import NODE as DATABASE
 from harness.programs.stage import SETTINGS_REFUSED, Stage
+from harness.proofs.network import NetworkBad
 from harness.sinks.opening import create_sink, open_sink
 from harness.sources.outbox import Outbox
 from harness.systems.kafka.bench import Idle, KafkaBench
@@ -115,7 +116,7 @@ class KafkaCellRun:
         self.deployed.wire.open_cell(self.cell.id, self.cell.key, self.directory / HISTORY / "wire.jsonl",
                                      routes=[route.name for route in claimed])  # fmt: skip
         self._on_wire = True
-        if need := self._fault.evidence().network:
+        if need := self._fault.evidence().proof(NetworkBad):
             self._network = self._bench.network = self.deployed.network(self.cell, self.history, need.roles)
 
     def load(self) -> None:

@@ -15,6 +15,7 @@ from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS, JAVA, PRELOADS
+from harness.proofs.network import NetworkBad
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.setup.clients import ClientSetup, prepare_client
@@ -74,7 +75,7 @@ class KafkaSystem:
         if around and self._runtime != "process":
             raise EnvironmentFailure(f"--client {around[0]} needs more than the image of the stages has: runtime process only")
         self._clients = {client: prepare_client(client, say) for client in clients}
-        if any(cell.scenario.fault.evidence().network for cell in cells):
+        if any(cell.scenario.fault.evidence().proof(NetworkBad) for cell in cells):
             self._toxiproxy = self._prepared().toxiproxy(say)
         if any(cell.scenario.pipeline.on_server for cell in cells):
             self._postgres = self._prepared().postgres(say)

@@ -15,6 +15,7 @@ from harness.core.record import decode_id
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind, SavePosition
 from harness.core.waiting import wait_until
+from harness.proofs.network import NetworkBad
 from harness.sinks.checkpoint import Checkpoint, listed_files, sink_files
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.run import KafkaCellRun, StageEndedError
@@ -39,7 +40,7 @@ CHECKPOINT = "checkpoint"
 def shares_a_session(cell: Cell) -> bool:
     """Whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
     need = cell.scenario.fault.evidence()
-    suffers = Role.DRIVER in (*need.killed, *need.paused) or need.network is not None
+    suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
     return not suffers and not cell.settings.consumer.executors
 
 

@@ -1,79 +1,73 @@
-"""Replication: which records a leader had and nobody else, and whether the broker that died had the part it should have.
-
-What followers have is known only when they have fetched it, so the sets are read from what the wire saw pass between
-the brokers, where a plan's other selections are known beforehand.
-"""
+"""Who leads a partition, by what the cluster itself says: whether that moved, and whether a broker had its part."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.core import events as kinds
-from harness.core.prediction import Select
-from harness.core.scenario import BROKERS, PARTS, Role
+from harness.core.scenario import PARTS, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.core.history import Event, History
+    from harness.core.proof import Course
 
-NOT_LEADER = 6
-"""The error of a broker that does not lead the partition (NOT_LEADER_OR_FOLLOWER)."""
 TRANSACTION_LOG = ("__transaction_state", 0)
 """Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""
 
 
-def replication_selections(history: History, target: str) -> dict[Select, frozenset[str]]:
-    """Return the selections that depend on what followers fetched; none where they fetched nothing, or ``target`` too.
+@dataclass(frozen=True, slots=True)
+class LeaderMoved:
+    """The target's partition has another leader at the end than when the fault was applied."""
 
-    Of two followers one may have fetched a record and the other not. Where the partition got another leader, that one's log is
-    the truth: a copy counts that it fetched, or that others fetched of it.
-    """
-    successions = _successions(history)
-    copied = set()
-    for copy in history.of(kinds.REPLICATED):
-        old_epoch, successor = successions.get((copy["topic"], copy["partition"]), (-1, None))
-        if copy.get("reached") and (copy["follower"] == successor or copy["epoch"] > old_epoch):
-            copied.add(copy["record"])
-    alone = frozenset(event["record"] for event in history.of(kinds.SENT)) - copied
-    return {Select.UNREPLICATED: alone} if copied and target in alone else {}
+    name: ClassVar[str] = "leader-moved"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that it kept its leader."""
+        return unmoved(course.history, course.plan.target)
 
 
-def _successions(history: History) -> dict[tuple[str, int], tuple[int, int]]:
-    """By topic and partition that got another leader: the last epoch of the first one, and the number of the next."""
-    first: dict[tuple[str, int], Event] = {}
-    found: dict[tuple[str, int], tuple[int, int]] = {}
-    for said in history.of(kinds.LEADERSHIP):
-        place = (said["topic"], said["partition"])
-        if said["leader"] == first.setdefault(place, said)["leader"]:
-            first[place] = first[place] if place in found else said
-        elif said.get("number", -1) >= 0:
-            found.setdefault(place, (first[place]["epoch"], said["number"]))
-    return found
+@dataclass(frozen=True, slots=True)
+class PreferredElected:
+    """That leader was the preferred replica all along, and was elected: the order of the replicas has not changed."""
+
+    name: ClassVar[str] = "preferred-elected"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say how it was not."""
+        return not_elected(course.history, course.plan.target, course.fired_at or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """``count`` brokers were ended in order and started again, one at a time, beginning with the target's leader."""
+
+    name: ClassVar[str] = "rolled"
+
+    count: int
+
+    def trouble(self, course: Course) -> str | None:
+        """Say which was not, or when."""
+        return not_rolled(course.history, course.plan.target, self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class PartHad:
+    """Each broker that was killed for a part that it has for a while (leader, follower, controller, coordinator) had it."""
+
+    name: ClassVar[str] = "part-had"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say which had another."""
+        return wrong_part(course.history, course.plan.target, course.killed)
 
 
 def unmoved(history: History, target: str) -> str | None:
     """Say that the target's partition kept its leader, where it was to get another."""
     leaders = {e["leader"] for e in _said_of(history, target)}
     return None if len(leaders) > 1 else f"the leader was to move, and stayed: {', '.join(sorted(leaders)) or 'unknown'}"
-
-
-def lapsed(history: History) -> str | None:
-    """Say that a lone broker was no leader for a while although nobody had harmed it, by the epochs of what it stored.
-
-    A broker that is starved for longer than its registration lasts is fenced, and answers as no leader until it is back: what
-    the clients make of that is no effect of the fault.
-    """
-    harmed = any(e.get("role") == Role.BROKER and e.get("phase") in ("exited", "paused") for e in history.of(kinds.NODE))
-    if harmed or any(history.of(kinds.LEADERSHIP)):  # in a cluster leaders come and go
-        return None
-    epochs: dict[tuple[str, int], set[int]] = {}
-    for event in history.of(kinds.STORED):
-        epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
-    if any(len(each) > 1 for each in epochs.values()):
-        return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it"
-    refused = any(event.get("error") == NOT_LEADER for event in history.of(kinds.PRODUCE_ANSWER))
-    return "the broker's registration had lapsed: it led no more, and nobody had harmed it" if refused else None
 
 
 def not_elected(history: History, target: str, since: int) -> str | None:
@@ -119,17 +113,6 @@ def _in_turn(names: list[str]) -> list[str]:
     ['broker-2', 'broker-3', 'broker-1']
     """
     return [names[0], *sorted(names[1:], reverse=True)]
-
-
-def spared(history: History, killed: Iterable[Event]) -> str | None:
-    """Say what has not lost its power, where that was to be: of several brokers each one's own files must be reverted."""
-    forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
-    if not forgot:
-        return "no file was reverted to its flushed state"
-    named = {event["node"] for event in forgot if "node" in event}
-    struck = {str(event.get("node")) for event in killed if event.get("role") in BROKERS}
-    whole = sorted(struck - named) if named else []
-    return f"no file of {whole[0]} was reverted to its flushed state" if whole else None
 
 
 def _said_of(history: History, target: str) -> list[Event]:

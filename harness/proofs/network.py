@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core import events as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from harness.core.history import Event
+    from harness.core.proof import Course
 
 
 class Effect(StrEnum):
-    """What must be seen of it while it was on. ``limit`` belongs to :class:`NetworkEvidence`."""
+    """What must be seen of it while it was on. ``limit`` belongs to :class:`NetworkBad`."""
 
     LATE = "late"
     """A request waited at least ``limit`` seconds for its answer (requests that a broker keeps waiting do not count)."""
@@ -31,19 +34,25 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NetworkEvidence:
+class NetworkBad:
     """Between wire and broker, for each of ``roles``, ``times`` times: put on, seen to have this effect, taken off."""
 
-    roles: tuple[str, ...]
+    name: ClassVar[str] = "network-bad"
+
+    roles: Sequence[str]
     effect: Effect
     limit: float = 0.0
     times: int = 1
 
+    def trouble(self, course: Course) -> str | None:
+        """Say for whom it was not bad, or not mended, or changed nothing."""
+        return trouble(self, course.history.of(kinds.NETWORK))
 
-def trouble(need: NetworkEvidence, events: Iterable[Event]) -> str | None:
+
+def trouble(need: NetworkBad, events: Iterable[Event]) -> str | None:
     """Say why the ``network`` events do not show it, or ``None``.
 
-    >>> need = NetworkEvidence(("producer",), Effect.CUT, 2)
+    >>> need = NetworkBad(("producer",), Effect.CUT, 2)
     >>> on, off = {"role": "producer", "phase": "on"}, {"role": "producer", "phase": "off", "sent": 9, "lost": 1}
     >>> trouble(need, [on, off])
     'the network was made to cut for the producer, and changed nothing: 1 connections were ended from the far side, not 2'
@@ -59,7 +68,7 @@ def trouble(need: NetworkEvidence, events: Iterable[Event]) -> str | None:
             return f"the network was never mended for the {role}"
         for event in off:
             if missed := _SHOWS[need.effect](event, need.limit):
-                verb = "to cut" if need.effect is Effect.CUT else str(need.effect)
+                verb = "to cut" if need.effect == Effect.CUT else str(need.effect)
                 return f"the network was made {verb} for the {role}, and changed nothing: {missed}"
     return None
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core import events as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from harness.core.history import Event
+    from harness.core.proof import Course
 
 
 class Said(StrEnum):
@@ -30,6 +34,20 @@ class Said(StrEnum):
     and then it ended by itself, with this status; ``because``: what it said of that, where its image writes a log."""
     DISK_EMPTIED = "disk-emptied"
     """``volume, size, free``: the disk has room again."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSaid:
+    """The engine said each of these words (values of :class:`Said`) after the fault had fired."""
+
+    name: ClassVar[str] = "engine-said"
+
+    words: Sequence[str]
+
+    def trouble(self, course: Course) -> str | None:
+        """Say what it did not say, or said of something else."""
+        since = course.fired_at or 0
+        return trouble(self.words, (e for e in course.history.of(kinds.ENGINE) if e["t"] >= since))
 
 
 def trouble(wanted: Iterable[str], events: Iterable[Event]) -> str | None:

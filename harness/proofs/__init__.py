@@ -1,0 +1,1 @@
+"""What faults must have done: each proof reads one thing from the history."""

@@ -1,0 +1,37 @@
+"""What was stored and is gone since: the proof that somebody took it away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core import events as kinds
+from harness.core.scenario import BROKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.history import Event, History
+    from harness.core.proof import Course
+
+
+@dataclass(frozen=True, slots=True)
+class Forgot:
+    """Files were reverted or removed; where brokers died of it, files of each of them."""
+
+    name: ClassVar[str] = "forgot"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say whose were not."""
+        return spared(course.history, course.killed)
+
+
+def spared(history: History, killed: Iterable[Event]) -> str | None:
+    """Say what has not lost its power, where that was to be: of several brokers each one's own files must be reverted."""
+    forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
+    if not forgot:
+        return "no file was reverted to its flushed state"
+    named = {event["node"] for event in forgot if "node" in event}
+    struck = {str(event.get("node")) for event in killed if event.get("role") in BROKERS}
+    whole = sorted(struck - named) if named else []
+    return f"no file of {whole[0]} was reverted to its flushed state" if whole else None

@@ -1,0 +1,29 @@
+"""A stage's input that ended while a fault lasted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.core import events as kinds
+
+if TYPE_CHECKING:
+    from harness.core.proof import Course
+
+
+@dataclass(frozen=True, slots=True)
+class InputEnded:
+    """A stage's standard input was closed behind the last record, after the fault fired and before it was healed."""
+
+    name: ClassVar[str] = "input-ended"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say how it did not end, with all records in it, while the fault lasted."""
+        fired, healed = course.fired_at or 0, course.healed_at
+        ends = list(course.history.of(kinds.INPUT_ENDED))
+        meanwhile = [e for e in ends if e["t"] > fired and (healed is None or e["t"] < healed)]
+        if not meanwhile:
+            when = f": it ended {'before' if ends[0]['t'] <= fired else 'later'}" if ends else ""
+            return f"the fault fired, but the input did not end while it lasted{when}"
+        given = meanwhile[0]["given"]
+        return None if given == course.plan.offered else f"the input ended behind {given} of {course.plan.offered} records"
