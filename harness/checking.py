@@ -182,7 +182,8 @@ def unit_of(events: Iterable[Event]) -> int:
 def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
     """Return how many records the cells have, and why that may not be enough, or ``None``.
 
-    Where lostack offers them, they come in waves. Where a producer has all from the start, it takes more of them.
+    Where lostack offers them, they come in waves. Where a producer has all from the start, it takes more of them: the wire holds
+    its requests, and parts none.
     """
     need = UNITS * max((one.unit for one in seen.values()), default=0)
     if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN} or need <= pipeline.records:

@@ -38,8 +38,7 @@ class Course:
         self._found = found
         self.waiting = found.left - {plan.target}
         """What was offered to the pipeline, beside the target, and waits in it at the end."""
-        self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT, kinds.DURABLE)
-                     if e["event"] != kinds.RULE or e.get("phase") == "hit"]  # fmt: skip
+        self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT, kinds.DURABLE) if _is_hit(e)]
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
         own = [e for e in self.hits if e.get("rule", "fault") == "fault"]
         self.fired_at: int | None = min(e["t"] for e in (fired, *(own or self.hits))) if fired else None
@@ -258,7 +257,8 @@ class Course:
 
         (No limit: ever.)
         """
-        limits = [e.get("limit", 1) for e in self.history.of(kinds.RULE) if e.get("phase") == "armed"]
+        armed = (e for e in self.history.of(kinds.RULE) if e.get("phase") == "armed" and e.get("rule") not in kinds.WAVES)
+        limits = [e.get("limit", 1) for e in armed]
         rules = len(self.hits) if None in limits else sum(limits)
         evidence, trigger = self.plan.evidence, self.plan.evidence.trigger
         failpoints = trigger == "failpoint" or (trigger == "rule" and evidence.approached)
@@ -412,6 +412,11 @@ class Course:
 def _ended_in_order(event: Event) -> bool:
     """Whether a server ended because it was told to, by itself."""
     return event.get("asked") is True and (event.get("status") == ENDED or event.get("signal") == SIGTERM)
+
+
+def _is_hit(event: Event) -> bool:
+    """Whether a line says that a trigger of the fault was hit. A rule that holds back the load is none of its triggers."""
+    return event["event"] != kinds.RULE or (event.get("phase") == "hit" and event.get("rule") not in kinds.WAVES)
 
 
 def _write(event: Event) -> str:

@@ -218,6 +218,11 @@ KINDS: Final = frozenset(
 )  # fmt: skip
 """Every kind there is. A line of any other kind says something that nobody takes into account: its cell is void."""
 
+SECOND_WAVE, LAST_WAVE = "second-wave", "last-wave"
+WAVES: Final = (SECOND_WAVE, LAST_WAVE)
+"""The names of rules that hold back what a producer sends, so that there is load before a fault and behind it. They are no part
+of any fault."""
+
 MOST_WORDS: Final = 200
 """How many characters of what a program said a reason has."""
 

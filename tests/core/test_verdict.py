@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.accounting import account
+from harness.core.events import WAVES
 from harness.core.plan import Plan
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.core.scenario import Evidence, Predicted, Role
@@ -652,6 +653,27 @@ def test_a_rule_may_be_armed_for_several_hits() -> None:
         story.tell("rule", "wire", rule="hold", phase="armed", limit=limit)["t"] = first(story, "rule")["t"] - 20
         second_hit(story)
         check(kind, "", judged(story).verdict)
+
+
+def test_what_holds_back_the_load_is_no_hit_of_the_fault() -> None:
+    """Neither in the place of one, nor too many; and its rules make no room for a second hit."""
+    for wave in WAVES:
+        story = run()
+        armed, hit = (story.tell("rule", "wire", rule=wave, phase=phase, limit=1) for phase in ("armed", "hit"))
+        at = first(story, "rule")["t"]
+        hit.update(t=at - 5, conn=9, record=TARGET, records=[TARGET])
+        armed["t"] = at - 6
+        found = judged(story).verdict
+        check(Kind.KEPT, "", found)
+        assert found.fired == 1
+        second_hit(story)
+        check(Kind.VOID, "the rule was to be hit at most 1 times, and was hit 2 times", judged(story).verdict)
+        without(story, lambda row: row["event"] == "rule" and row.get("rule") != wave)  # noqa: B023 - used at once
+        check(Kind.VOID, "the fault is said to have fired, but no rule was hit", judged(story).verdict)
+        story = run()
+        target_elsewhere(story)
+        story.tell("rule", "wire", rule=wave, phase="hit", record=TARGET, records=[TARGET])["t"] = at
+        check(Kind.VOID, "at another record than its target k1-3", judged(story).verdict)
 
 
 def test_hits_of_one_kind_do_not_make_room_for_another() -> None:

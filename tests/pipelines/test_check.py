@@ -357,6 +357,23 @@ def test_a_consumer_dies_wherever_it_reads_and_is_not_answered_when_it_comes_bac
 
 
 @pytest.mark.rest
+def test_a_producer_that_makes_its_own_records_sends_them_in_three_waves(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Its consumer takes all there is at once: what is to come behind the fault waits on the wire until it is healed."""
+    point = "consumer-crash-at-next-fetch"
+    found = check(system, tmp_path, EXAMPLES / "readings" / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    told = read_history(found.directory / HISTORY)
+    rules = {(e["rule"], e["phase"]): e for e in told.of("rule")}
+    assert rules["second-wave", "hit"]["records"] == ["r-17"]
+    assert rules["last-wave", "hit"]["records"] == ["r-33"]
+    healed = next(e["t"] for e in told.of("fault") if e["phase"] == "healed")
+    assert rules["last-wave", "hit"]["t"] < rules["fault", "hit"]["t"] < healed < rules["last-wave", "released"]["t"]
+    given = [e["t"] for e in told.of("fetched")]
+    assert given[0] < rules["second-wave", "released"]["t"] < rules["fault", "hit"]["t"] < given[-1]
+
+
+@pytest.mark.rest
 def test_who_takes_a_lost_answer_for_no_position_loses_records(system: DeclaredSystem, tmp_path: Path) -> None:
     """Killed and started again it keeps its promise; only the lost answer shows the mistake."""
     points = ("consumer-crash-before-delivery", "position-answer-lost")

@@ -208,6 +208,35 @@ def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(reader: str, st
     assert position_of(reader, still_s, fault=Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,)))
 
 
+def test_what_a_producer_may_not_send_yet_is_not_exhausted() -> None:
+    """A fault that has not fired is waited for; one that has is waited for by what is held."""
+    feeder, waves, held = SimpleNamespace(exhausted=lambda: True), SimpleNamespace(waiting=False), SimpleNamespace(holds=True)
+    run = run_of("readings", feeder=feeder, waves=waves, holding=held)
+    assert not run._exhausted()
+    waves.waiting = True
+    assert run._exhausted()
+    waves.waiting = held.holds = False
+    assert run._exhausted()
+
+
+def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of that: nothing may be held when the drain begins."""
+    said: list[str] = []
+    note = {name: lambda *_, name=name: said.append(name) for name in ("start", "release", "close")}
+    monkeypatch.setattr("harness.systems.declared.run.Holding", lambda *_, **__: SimpleNamespace(**note))
+    fault: Any = Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,))
+    producer = SimpleNamespace(start=lambda: said.append("producer"), await_ready=lambda: None)
+    run = run_of(
+        "readings", fault=fault, nodes={Role.PRODUCER: producer}, waves=SimpleNamespace(release=lambda: None), bench=None
+    )
+    run.deployed, run.sighted, run.attribute = SimpleNamespace(wire=None), None, lambda: None  # type: ignore[assignment, method-assign]
+    run.load()
+    assert said == ["start", "producer"]
+    with pytest.raises(AttributeError):
+        run.inject()  # there is no bench: as where a node fails meanwhile
+    assert said == ["start", "producer", "release"]
+
+
 def test_what_a_log_says_again_and_again_is_shown_once() -> None:
     """And does not push out what it said before."""
     assert last_lines("Traceback\n" + "boom\n" * 40 + "\nbye\n") == ["Traceback", "boom (40 times)", "bye"]

@@ -90,6 +90,22 @@ def test_what_a_rule_stopped_is_drawn_as_stopped() -> None:
     assert [mark.kind for mark in timeline.marks] == ["hit", "rule", "rule", "hit", "rule", "rule"]
 
 
+def test_what_holds_back_the_load_is_drawn_as_no_hit_and_proves_nothing() -> None:
+    """The fault began when its own rule was hit, though another held the producer at that time."""
+    tape = Tape()
+    for rule, corr in (("fault", 1), ("last-wave", 2)):
+        tape.frame("x.a.1", "Produce", "request", corr)
+        for phase in ("hit", "held", "released"):
+            tape.tell("rule", "wire", rule=rule, phase=phase, conn=1, corr=corr, dir="request", api="Produce")
+    tape.tell("fault", phase="fired", fault="kill")
+    timeline = timeline_of(tape.events)
+    assert timeline is not None
+    assert [(m.hit, m.fate) for m in timeline.messages] == [(True, ""), (False, "")]
+    assert [mark.kind for mark in timeline.marks if mark.lane == "wire"] == ["hit", "rule", "rule", "rule", "rule", "rule"]
+    assert timeline.fired == 10
+    assert sum(line.startswith("hit: ") for line in proof_of(golden("kept-after-a-crash").plan, tape.events)) == 1
+
+
 def test_a_transaction_ends_with_its_program() -> None:
     """Bars of transactions stop where they committed, or where the program died in them, and never run into the next."""
     tape = Tape()

@@ -120,7 +120,7 @@ def beside(movement: Movement) -> list[str]:
 
 
 def _rules(events: Sequence[Event]) -> Iterator[str]:
-    rules = [event for event in events if event["event"] == kinds.RULE]
+    rules = [event for event in events if event["event"] == kinds.RULE and event.get("rule") not in kinds.WAVES]
     for event in rules:
         if event.get("phase") == "armed":
             where = f"{event.get('api')} {event.get('direction')} of the {event.get('role')}"

@@ -408,17 +408,18 @@ class _Drawing:
             return
         direction = "request" if event.get("dir") != "response" else "response"
         message = self.requests.get((event.get("conn"), event.get("corr"), direction))
+        struck = event.get("rule") not in kinds.WAVES
         if message is not None:
-            message.hit = True
+            message.hit |= struck
             if phase in STOPPED:
                 message.fate = phase
             elif phase in ("released", "delivered"):
                 message.fate = ""
-        if phase == "hit":
+        if hit := struck and phase == "hit":
             self.hit = t
         held = _listed(event.get("records"))
         text = f"{phase}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
-        self._mark("hit" if phase == "hit" else "rule", self._lane(WIRE, _WIRE), t, text)
+        self._mark("hit" if hit else "rule", self._lane(WIRE, _WIRE), t, text)
 
     def _conn(self, t: int, event: Event) -> None:
         if event.get("phase") == "refused":

@@ -189,7 +189,10 @@ class StdinFeeder:
 
 
 class FileFeeder:
-    """A file of all lines, there before the producer starts; what it has read of it, it must know itself."""
+    """A file of all lines, there before the producer starts; what it has read of it, it must know itself.
+
+    When what is sent of it goes on says :mod:`harness.systems.declared.holding`, as of what a producer makes itself.
+    """
 
     offered = 0
 

@@ -33,6 +33,7 @@ from harness.runtimes.process.processes import command_of, is_alive, local_ports
 from harness.runtimes.process.scratch import NOTICE
 from harness.systems.declared.draining import OUTPUT, REST, Drain
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
+from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.sighted import Sighted
@@ -311,6 +312,8 @@ class DeclaredRun:
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
         self._watch: Watch | None = None
         self.sighted = Sighted(self._wire_log)
+        self._holding: Holding | None = None
+        """Of a producer that has all records from the start: what it must not send yet."""
         self.silences = deployed.silences
         self._attributed = 0
         self._held_back: tuple[str | None, float] = None, time.monotonic()
@@ -359,6 +362,9 @@ class DeclaredRun:
     def load(self) -> None:
         """Start the producer and offer it the records, or put them into the topic."""
         self._feeder = self._make_feeder()
+        if is_held_back(self._pipeline.input.kind, self._fault):
+            self._holding = Holding(self.deployed.wire, self.cell.id, self._load, waves=self._waves, sighted=self.sighted)
+            self._holding.start()
         if producer := self._nodes.get(Role.PRODUCER):
             producer.start()
             producer.await_ready()
@@ -372,6 +378,8 @@ class DeclaredRun:
                 self._fault.inject(self._bench)
         finally:
             self._waves.release()
+            if self._holding:
+                self._holding.release()
 
     def drain(self) -> None:
         """Wait until everything is at rest."""
@@ -447,6 +455,8 @@ class DeclaredRun:
         self._closed = True
         if self._feeder:
             self._feeder.close()
+        if self._holding:
+            self._holding.close()
         for node in self._nodes.values():
             if node.started:
                 node.kill()
@@ -777,7 +787,8 @@ class DeclaredRun:
 
     def _exhausted(self) -> bool:
         """Whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
-        return self._feeder is not None and (self._feeder.exhausted() or self._waves.waiting)
+        held = self._holding is not None and self._holding.holds
+        return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
 
     def _has_fired(self) -> bool:
         return self._bench.has_fired

@@ -39,6 +39,7 @@ class Sighted:
         self._waiting: dict[int, dict[int, None]] = defaultdict(dict)
         self._answered: set[str] = set()
         self._steps: set[tuple[str, str]] = set()
+        self._readable: set[str] = set()
 
     def moments(self, since: int = 0) -> list[int]:
         """Return when something about a record was seen (monotonic ns), in order, but for the first ``since`` times.
@@ -59,6 +60,12 @@ class Sighted:
         with self._lock:
             self._look()
             return {record for record, at in self._tried.items() if at > since}
+
+    def readable(self) -> set[str]:
+        """Return the records that have gone to a broker, but for those whose transaction nobody has asked to end yet."""
+        with self._lock:
+            self._look()
+            return set(self._readable)
 
     def topics(self) -> set[str]:
         """Return the topics that records were seen in, declared or not."""
@@ -140,6 +147,8 @@ class Sighted:
     def _take_sent(self, event: Event) -> None:
         self._about(event)
         self._tried[event["record"]] = event["t"]
+        if event["event"] == kinds.SENT and not event["transactional"]:
+            self._readable.add(event["record"])
         self._topic_of[event["request"], event["record"]] = event["topic"]
         self._open[self._role(event)].add((event["topic"], event["record"]))
 
@@ -156,6 +165,8 @@ class Sighted:
         ends = self._open[self._role(event)]
         if event["outcome"] is None:
             ends.add(("", event["record"]))
+            if event["reached"]:
+                self._readable.add(event["record"])
         elif event["reached"]:
             ends.discard(("", event["record"]))
 
