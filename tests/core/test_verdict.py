@@ -659,10 +659,12 @@ def test_what_holds_back_the_load_is_no_hit_of_the_fault() -> None:
     """Neither in the place of one, nor too many; and its rules make no room for a second hit."""
     for wave in WAVES:
         story = run()
-        armed, hit = (story.tell("rule", "wire", rule=wave, phase=phase, limit=1) for phase in ("armed", "hit"))
         at = first(story, "rule")["t"]
-        hit.update(t=at - 5, conn=9, record=TARGET, records=[TARGET])
-        armed["t"] = at - 6
+        told: tuple[Changes, ...] = ({"rule": "fault", "phase": "armed"}, {"rule": wave, "phase": "armed"}, {
+            "rule": wave, "phase": "hit", "conn": 9, "record": TARGET, "records": [TARGET],
+        })  # fmt: skip
+        for number, line in enumerate(told):
+            story.tell("rule", "wire", limit=1, **line)["t"] = at - 8 + number
         found = judged(story).verdict
         check(Kind.KEPT, "", found)
         assert found.fired == 1
