@@ -147,7 +147,7 @@ class Sighted:
     def _take_sent(self, event: Event) -> None:
         self._about(event)
         self._tried[event["record"]] = event["t"]
-        if event["event"] == kinds.SENT and not event["transactional"]:
+        if event["event"] == kinds.SENT and not event.get("transactional"):
             self._readable.add(event["record"])
         self._topic_of[event["request"], event["record"]] = event["topic"]
         self._open[self._role(event)].add((event["topic"], event["record"]))
