@@ -123,8 +123,9 @@ def test_the_step_ends_where_a_fault_has_not_fired() -> None:
     cell: Any = SimpleNamespace(
         _fault=Unfired(), _bench=None, _refused=False, _volley=SimpleNamespace(leave=lambda _: done.append("left")),
         _start_consumers=lambda: done.append("started"), _waves=SimpleNamespace(release=lambda: done.append("released")),
+        _holding=SimpleNamespace(release=lambda: done.append("let go")),
         cell=SimpleNamespace(id="cell", scenario=SimpleNamespace(consumer_starts_after_fault=True)),
     )  # fmt: skip
     KafkaCellRun.inject(cell)
     DeclaredRun.inject(cell)
-    assert done == ["left", "started", "released"]
+    assert done == ["left", "started", "released", "let go"]
