@@ -211,11 +211,12 @@ def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(reader: str, st
 def test_what_a_producer_may_not_send_yet_is_not_exhausted() -> None:
     """A fault that has not fired is waited for; one that has is waited for by what is held."""
     feeder, waves, held = SimpleNamespace(exhausted=lambda: True), SimpleNamespace(waiting=False), SimpleNamespace(holds=True)
-    run = run_of("readings", feeder=feeder, waves=waves, holding=held)
+    bench = SimpleNamespace(has_fired=False)
+    run = run_of("readings", feeder=feeder, waves=waves, holding=held, bench=bench)
     assert not run._exhausted()
-    waves.waiting = True
+    bench.has_fired = True
     assert run._exhausted()
-    waves.waiting = held.holds = False
+    bench.has_fired = held.holds = False
     assert run._exhausted()
 
 

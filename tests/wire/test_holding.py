@@ -17,7 +17,6 @@ from harness.pipelines.declaration import InputKind
 from harness.systems.declared import holding
 from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.waves import Waves
 from harness.systems.declared.wirelog import WireLog
 from harness.wire.messages import WireError
 from harness.wire.rules import Api, Direction
@@ -41,11 +40,10 @@ class Rig:
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.client = bench, bench.client()
-        self.seen, self.fired = threading.Event(), threading.Event()
-        self.waves = Waves(len(RECORDS), seen=self.seen.is_set, moves=lambda: 0, fired=self.fired.is_set)
+        self.seen = threading.Event()
         self.sighted = Sighted(WireLog(bench.path))
         self.holding = Holding(
-            bench.control, bench.cell, Load(RECORDS, TARGET, 1, (0, 0)), waves=self.waves, sighted=self.sighted
+            bench.control, bench.cell, Load(RECORDS, TARGET, 1, (0, 0)), seen=self.seen.is_set, sighted=self.sighted
         )
         self.holding.start()
         self.asked = 0
@@ -79,7 +77,6 @@ class Rig:
 
     def heal(self) -> None:
         """The fault is healed."""
-        self.waves.release()
         self.holding.release()
 
 
@@ -98,9 +95,7 @@ def test_three_waves(rig: Rig) -> None:
     assert rig.holding.holds
     rig.seen.set()
     rig.has(*range(1, 9))
-    rig.fired.set()
-    wait_until(lambda: rig.waves.waiting, within_s=WITHIN_S, because="it to wait for the fault")
-    rig.has(*range(1, 9))
+    assert rig.holding.holds
     rig.heal()
     rig.has(*range(1, 13))
     assert not rig.holding.holds
@@ -175,12 +170,27 @@ def test_the_first_wave_of_an_open_transaction_is_not_waited_for(rig: Rig) -> No
 
 
 def test_no_request_is_held_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the step was not seen, or the fault is not healed: its client would give it up."""
+    """Though the step was not seen, or the fault is not healed: its client would give it up. Then the next one waits."""
     monkeypatch.setattr(holding, "HELD_S", 0.2)
-    rig.fired.set()
+    rig.one_by_one()
+    rig.bench.broker.wait_corrs(*range(1, 10))
+    rig.held()
+    rig.heal()
+    rig.has(*range(1, 13))
+    held = [(e["t"], e["phase"]) for e in rig.bench.events("rule") if e["phase"] in {"held", "released"}]
+    times = [t for t, _ in held]
+    assert [phase for _, phase in held[:4]] == ["held", "released"] * 2
+    assert all(0.1e9 < end - begin < WITHIN_S * 1e9 for begin, end in (times[:2], times[2:4]))
+
+
+def test_all_together_are_not_held_for_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was sent behind a held request waits as long as that, and then for itself."""
+    monkeypatch.setattr(holding, "HELD_S", 0.2)
+    monkeypatch.setattr(holding, "ALL_S", 0.5)
     rig.one_by_one()
     rig.has(*range(1, 13))
-    assert [rig.bench.phases(wave)[-1] for wave in ("second-wave", "last-wave")] == ["released", "released"]
+    assert 1 < rig.bench.phases("last-wave").count("released") < 4
+    assert not rig.holding.holds
 
 
 def test_what_its_client_sends_again_arrives_once(rig: Rig) -> None:

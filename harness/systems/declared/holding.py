@@ -2,9 +2,10 @@
 
 It has all of them from the start, and may have sent the last one before the fault strikes: then nothing is behind it. So the
 wire holds two of its requests: the Produce request with the first record of the second third until the step that the fault is
-at was seen once, and the one with the first record of the last third until the fault is healed (:class:`Waves` says when). To
-the program that is a broker that takes its time. Nothing of a request is changed, nothing overtakes on its connection, and no
-request is held for longer than ``HELD_S``.
+at was seen once, and the one with the first record of the last third until the fault is healed. To the program that is a broker
+that takes its time. Nothing of a request is changed, and nothing overtakes on its connection. No request is held for longer than
+``HELD_S``; where the fault is not healed by then, the next one is held in place of the last, ``ALL_S`` in all: what is behind a
+held request has been sent, too, and its client counts from there.
 
 A request in which the wait would be in vain goes on at once. Nothing was sent before it that could bring the step about; or the
 target is in it, comes behind it, or is in a transaction that is still open: readers would never be given it, and the fault would
@@ -32,14 +33,17 @@ from harness.wire.messages import WireError
 from harness.wire.rules import Action, Api, How, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.core.cell import Load
     from harness.systems.declared.sighted import Sighted
-    from harness.systems.declared.waves import Waves
     from harness.wire.control import WireControl
     from harness.wire.messages import Hit
 
 HELD_S = 9.0
 """How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s that programs give a send."""
+ALL_S = 18.0
+"""How long requests are held at most, all together: shorter than the 30 s that clients wait for the answer to one."""
 LOOK_S = 0.02
 """How often it is looked whether a request is held, or may go on."""
 
@@ -66,12 +70,15 @@ class _Wave:
 class Holding:
     """Lets the wire hold what the producer sends. :meth:`release` ends that; nothing is held behind it."""
 
-    def __init__(self, wire: WireControl, cell: str, load: Load, *, waves: Waves, sighted: Sighted) -> None:
+    def __init__(self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted) -> None:
+        """``seen``: whether the step that the fault is at was seen once."""
         self._wire = wire
         self._cell = cell
         self._load = load
-        self._waves = waves
+        self._seen = seen
         self._sighted = sighted
+        self._spent_s = 0.0
+        """For how long requests have been held that went on since."""
         second, third = middle_of(len(load.records))
         self._coming = [_Wave(SECOND_WAVE, second + 1), _Wave(LAST_WAVE, third + 1)]
         self._stop = threading.Event()
@@ -125,10 +132,13 @@ class Holding:
 
     def _treat(self, wave: _Wave, hit: Hit) -> None:
         in_vain, last = self._is_in_vain(wave, hit), self._coming[-1]
-        late = time.monotonic_ns() - wave.since > HELD_S * 1e9
-        if not (in_vain or late or self._waves.lets(wave.position) or self._is_given_up(wave, hit)):
+        held_s = (time.monotonic_ns() - wave.since) / 1e9
+        late = held_s > min(HELD_S, ALL_S - self._spent_s)
+        if not (in_vain or late or (wave is not last and self._seen()) or self._is_given_up(wave, hit)):
             return
-        if in_vain if wave is last else self._first_of(last) in hit.records:
+        self._spent_s += held_s
+        again = (in_vain or late) if wave is last else self._first_of(last) in hit.records
+        if again and self._spent_s < ALL_S:
             self._wire.disarm(self._cell, last.rule)
             self._arm(last, None)  # before this one goes on: nothing can slip through
         self._resolve(wave)

@@ -363,7 +363,7 @@ class DeclaredRun:
         """Start the producer and offer it the records, or put them into the topic."""
         self._feeder = self._make_feeder()
         if is_held_back(self._pipeline.input.kind, self._fault):
-            self._holding = Holding(self.deployed.wire, self.cell.id, self._load, waves=self._waves, sighted=self.sighted)
+            self._holding = Holding(self.deployed.wire, self.cell.id, self._load, seen=self._has_stepped, sighted=self.sighted)
             self._holding.start()
         if producer := self._nodes.get(Role.PRODUCER):
             producer.start()
@@ -787,7 +787,7 @@ class DeclaredRun:
 
     def _exhausted(self) -> bool:
         """Whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
-        held = self._holding is not None and self._holding.holds
+        held = self._holding is not None and self._holding.holds and not self._has_fired()
         return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
 
     def _has_fired(self) -> bool:
