@@ -197,7 +197,7 @@ class _Run:
     def _run_lanes(self, system: System, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
-            ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), OWN_LANES, 1),
+            ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
             # one after the other: three or four brokers are enough at once
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import Drain
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import NOBODY, Silences, Why, pair_of
+from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
 from harness.systems.declared.wirelog import WireLog
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from harness.core.history import Event
 
+SECOND = 10**9
 ORDERS = read_pipeline(Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml")
 CELLS: dict[str, DeclaredCell] = {cell.scenario.id: cell for cell in cells_of(ORDERS, failure_points(ORDERS))}
 PATIENCE_S, QUIET_S = ORDERS.patience_s, ORDERS.output.quiet_s
@@ -207,6 +208,21 @@ def test_one_in_ten_is_patient_again(monkeypatch: pytest.MonkeyPatch) -> None:
         why.append(silences.rest(cell, settled=False).why)
     assert 3 <= why.count(Why.PATIENCE) <= 20
     assert why.count(Why.LEARNT) == 100 - why.count(Why.PATIENCE)
+
+
+def test_what_is_slow_to_begin_is_waited_for_longer() -> None:
+    """A first step that took twelve seconds without a fault is awaited twice as long with one; the least is the least."""
+    silences = Silences()
+    assert silences.still(CELLS["request-lost"], 8.0) == 8.0
+    silences.learn(CELLS["none"], longest_silence(0, [12 * SECOND, 13 * SECOND]), rested=1.0, patiently=False)
+    assert silences.still(CELLS["request-lost"], 8.0) == 24.0
+    assert silences.still(CELLS["request-lost"], 30.0) == 30.0
+
+
+def test_the_longest_silence_begins_with_the_load() -> None:
+    """What was seen before it is none of it; nor is what comes behind the last moment, for that is a rest."""
+    assert longest_silence(5 * SECOND, [1 * SECOND, 6 * SECOND, 9 * SECOND]) == 3.0
+    assert longest_silence(5 * SECOND, []) == 0.0
 
 
 def test_pairs() -> None:

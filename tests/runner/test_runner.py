@@ -206,6 +206,20 @@ def test_a_broker_that_did_not_come_back_is_nobody_elses_trouble(tmp_path: Path,
     assert saved.whole
 
 
+@pytest.mark.parametrize(("jobs", "brokers"), [(1, 1), (2, 2), (8, 2)])
+def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(tmp_path: Path, jobs: int, brokers: int) -> None:
+    """Cells that kill their broker take turns on as many as there are jobs, and on two at most."""
+    deployed: list[str] = []
+
+    def note(at: str, scenario: str) -> None:
+        if at == "deploy":
+            deployed.append(scenario)
+
+    own = tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN)
+    run_troubled(own, tmp_path, note, jobs)
+    assert len(deployed) == brokers
+
+
 def test_what_was_judged_before_the_ground_broke_can_be_reported(tmp_path: Path) -> None:
     """The failure names the saved run, which has the cells that were over."""
 

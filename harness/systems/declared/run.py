@@ -37,9 +37,9 @@ from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import Why, place_of
+from harness.systems.declared.silence import Why, longest_silence, place_of
 from harness.systems.declared.watching import Watch
-from harness.systems.declared.waves import Waves
+from harness.systems.declared.waves import STILL_S, Waves
 from harness.systems.declared.wirelog import WireLog
 from harness.systems.declared.workers import REPLACED_S, Workers
 from harness.systems.kafka.bench import KafkaBench
@@ -306,7 +306,8 @@ class DeclaredRun:
         self._nodes = {stage.role: self._node(stage) for stage in cell.declared.stages}
         self._results = self._reader()
         self._feeder: Feeder | None = None
-        self._waves = Waves(len(self._load.records), seen=self._has_stepped, moves=self._moves, fired=self._has_fired)
+        self._waves = Waves(len(self._load.records), seen=self._has_stepped, moves=self._moves, fired=self._has_fired,
+                            still_s=deployed.silences.still(cell, STILL_S))  # fmt: skip
         if isinstance(self._fault, NoFault):
             self._waves.release()
         self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
@@ -324,13 +325,15 @@ class DeclaredRun:
         """How much the output held when it was last seen to have changed, and when that was."""
         self._on_wire = False
         self._closed = False
+        self._loaded_at = 0
         own = cell.scenario.deployment is Deployment.OWN
         self._bench = DeclaredBench(
             deployed=deployed, cell=cell, load=self._load, history=history, events=self.directory / HISTORY,
             failpoints=self.directory / "failpoints", topics=(self._pipeline.topic,), group="",
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
-            idle_s=IDLE_S, progress=self._progress, settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
+            idle_s=self.silences.still(cell, IDLE_S), progress=self._progress,
+            settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
             groups=self._groups, seen=self._events, hurry=self._hurry, attribute=self.attribute,
             writes=self.directory / "writes.txt",
         )  # fmt: skip
@@ -369,6 +372,7 @@ class DeclaredRun:
             producer.start()
             producer.await_ready()
         self.attribute()
+        self._loaded_at = time.monotonic_ns()
         self._feeder.start()
 
     def inject(self) -> None:
@@ -416,7 +420,9 @@ class DeclaredRun:
     def _drained(self, waiting: Drain) -> None:
         self._check_anything_sent("before it ended")
         rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
-        self.silences.learn(self.cell, waiting.gap, rested=rested, patiently=waiting.why is Why.PATIENCE)
+        # how long the first step takes is told by the run without a fault, in which nothing else is waited for
+        first = longest_silence(self._loaded_at, self.sighted.moments()) if isinstance(self._fault, NoFault) else 0.0
+        self.silences.learn(self.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
         self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None, **waiting.told())
 
     def observe(self) -> None:

@@ -7,6 +7,7 @@ longest silence after which something still came.
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections import defaultdict
@@ -98,6 +99,22 @@ class Silences:
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
+
+    def still(self, cell: DeclaredCell, least: float) -> float:
+        """Return for how long nothing must have moved, ``least`` or longer, for what is awaited not to come any more."""
+        with self._lock:
+            known = max(self._longest[_name(cell.declared), each] for each in (NOBODY, pair_of(cell)))
+        return max(least, TWICE * known)
+
+
+def longest_silence(since: int, moments: Iterable[int]) -> float:
+    """Return the longest time (seconds) without anything, from a time on to the last of the moments (both monotonic ns).
+
+    >>> longest_silence(0, [2_000_000_000, 2_500_000_000])
+    2.0
+    """
+    times = [since, *(moment for moment in moments if moment > since)]
+    return max(((later - earlier) / 1e9 for earlier, later in itertools.pairwise(times)), default=0.0)
 
 
 def pair_of(cell: DeclaredCell) -> Pair:

@@ -24,12 +24,14 @@ class Waves:
     """
 
     def __init__(
-        self, count: int, *, seen: Callable[[], bool], moves: Callable[[], object], fired: Callable[[], bool]
+        self, count: int, *, seen: Callable[[], bool], moves: Callable[[], object], fired: Callable[[], bool],
+        still_s: float | None = None,
     ) -> None:  # fmt: skip
         self._second, self._third = middle_of(count)
         self._seen = seen
         self._moves = moves
         self._fired = fired
+        self._still_s = STILL_S if still_s is None else still_s
         self._open = 1
         self._all = threading.Event()
         self._last: object = None
@@ -58,4 +60,4 @@ class Waves:
         now = self._moves()
         if self._last is None or now != self._last:
             self._last, self._since = now, time.monotonic()
-        return time.monotonic() - self._since > STILL_S
+        return time.monotonic() - self._since > self._still_s
