@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from harness.core import events as kinds
-from harness.core.places import MOVABLE, UNDECIDED, Removal, placed
+from harness.core.copies import Copies, removed
+from harness.core.places import MOVABLE, UNDECIDED, placed
 from harness.core.scenario import BROKERS
 from harness.core.sign import Sign
 from harness.core.states import Hop, LastHop, State
@@ -186,7 +187,7 @@ class _Cell:
         self.in_topic = [row for row in self.stored if row["hop"] == Hop.TOPIC]
         self.aside = _counted(row for row in self.stored if row["hop"] == Hop.ASIDE)
         """How many copies of each record are dead letters."""
-        self._from = {row["to"]: row["place"] for row in self._of[kinds.MOVED]}
+        self.copies = Copies(self._of[kinds.STORED], self._of[kinds.REMOVED], self._of[kinds.MOVED])
 
     def of(self, *names: str) -> Iterator[_Row]:
         """The rows of these kinds."""
@@ -199,14 +200,6 @@ class _Cell:
     def _known(self, row: _Row) -> bool:
         """Whether it is intact and of a record that was offered."""
         return bool(row["intact"]) and row["record"] in self.offered
-
-    def _copy(self, row: _Row) -> str | None:
-        """Where the copy first stood: one that a broker has moved is no second one."""
-        place, seen = row["place"], set()
-        while place in self._from and place not in seen:
-            seen.add(place)
-            place = self._from[place]
-        return str(place) if place is not None else None
 
     # --- one row per record ------------------------------------------------------------------------------------------
 
@@ -251,24 +244,29 @@ class _Cell:
         }  # fmt: skip
 
     def _contributions(self) -> Counter[str]:
-        """How often each record is folded into the last version of a value; the versions before it are no results."""
+        """How often each record is folded into the last version of a value; the versions before it are no results.
+
+        A version that is told twice is one: the later line about a record holds.
+        """
         last: dict[str | None, int] = {}
         folded = self._of[kinds.FOLDED]
         for row in folded:
             last[row["key"]] = max(row["version"], last.get(row["key"], row["version"]))
+        times = {(row["key"], row["record"]): row["times"] for row in folded if row["version"] == last[row["key"]]}
         found: Counter[str] = Counter()
-        for row in folded:
-            if row["version"] == last[row["key"]] and row["record"] in self.offered:
-                found[row["record"]] += max(row["times"], 0)
+        for (_, record), count in times.items():
+            found[record] += max(count, 0)
         return found
 
     def _stored_twice(self) -> Counter[str]:
         """For each record, how many of its rows are of one more copy, or tell of one attempt and copy again."""
-        places = {(row["record"], self._copy(row)) for row in self.rows}
+        places = {(row["record"], self.copies.of(row["place"])) for row in self.rows}
         found = Counter({record: count - 1 for record, count in Counter(record for record, _ in places).items()})
         named = [row for row in self.rows if row["attempt"] is not None]
         again = _counted(named)
-        again.subtract(record for record, _, _ in {(row["record"], row["attempt"], self._copy(row)) for row in named})
+        again.subtract(
+            record for record, _, _ in {(row["record"], row["attempt"], self.copies.of(row["place"])) for row in named}
+        )
         found.update(again)
         return found
 
@@ -277,6 +275,7 @@ class _Cell:
         cursor = next((row["position"] for row in reversed(self._of[kinds.CURSOR])), None)
         stalled = _ids(row for row in self.stored if _undecided(row))
         left = _ids(row for row in self.in_topic if row["waiting"] in MOVABLE)
+        aside = _ids(row for row in self.stored if row["hop"] == Hop.ASIDE and row["place"] not in self.copies.gone)
 
         def state(record: str, position: int) -> State:
             if recordings[record]:
@@ -287,30 +286,26 @@ class _Cell:
                 return State.LEFT_IN_TOPIC
             if cursor is not None and position >= cursor:
                 return State.LEFT_IN_SOURCE
-            return State.SET_ASIDE if self.aside[record] else State.LOST
+            return State.SET_ASIDE if record in aside else State.LOST
 
         return {record: state(record, row["position"]) for record, row in self.offered.items()}
 
     def _last_hops(self, acked: Collection[str]) -> Callable[[str], LastHop]:
-        removed: dict[str, set[str]] = defaultdict(set)
-        gone = set()
-        for row in self.of(kinds.REMOVED):
-            removed[row["record"]].add(row["why"])
-            gone.add(row["place"])
-        copied = _ids(self.in_topic)
-        visible = _ids(row for row in self.in_topic if row["visible"])
-        there = _ids(row for row in self.in_topic if row["visible"] and row["place"] not in gone)
-        taken = _ids(self.of(kinds.DELIVERED))  # what a dead client had fetched beforehand is not delivered
-        delivered = taken | _ids(row for row in self.of(kinds.FETCHED) if row["reached"])
+        copies = self.copies
+        visible = _ids(row for row in self.in_topic if row["visible"]) | (copies.untold - copies.unseen)
+        aborted = _ids(self.in_topic) - visible
+        there = _ids(row for row in self.in_topic if row["visible"] and row["place"] not in copies.gone)
+        taken = _ids(self.of(kinds.DELIVERED))
+        arrived = _ids(row for row in self.of(kinds.FETCHED) if row["reached"])
         sent = _ids(self.near(kinds.SENT, kinds.UNKNOWN))
 
         def hop(record: str) -> LastHop:
             if record in there:
-                return LastHop.DELIVERED if record in delivered else LastHop.SKIPPED
-            if record in copied and record not in visible:
+                return LastHop.DELIVERED if record in taken | arrived else LastHop.SKIPPED
+            if record in aborted:
                 return LastHop.ABORTED
-            if record in removed:
-                return _removed(removed[record], delivered=record in taken)
+            if record in copies.why:
+                return removed(copies.why[record], taken=record in taken, arrived=record in arrived)
             if record in acked:
                 return LastHop.ACKED
             return LastHop.SENT if record in sent else LastHop.NEVER_SENT
@@ -451,7 +446,7 @@ class _Cell:
             doubts.setdefault(row["record"], row["t"])
         clear = _attempts(row for row in self.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"])
         visible = (row for row in self.stored if row["visible"])
-        return sum((undone and _transaction(row) in undone) or _attempt(row) in clear for row in visible)
+        return self.copies.count(row for row in visible if _transaction(row) in undone or _attempt(row) in clear)
 
     def _torn(self) -> int:
         """Transactions of which some attempts are visible and some are not."""
@@ -459,8 +454,9 @@ class _Cell:
             return 0
         logged = [row for row in self.stored if not _undecided(row)]
         waiting = _attempts(row for row in self.stored if _undecided(row)) - _attempts(logged)
-        # what was never offered is a phantom, and part of nothing
-        told = [row for row in self.of(kinds.ACKED) if row["record"] in self.offered and _attempt(row) not in waiting]
+        # what was never offered is a phantom, and part of nothing; what is gone, and was told by nothing else, may be the attempt
+        known = self.offered.keys() - self.copies.untold
+        told = [row for row in self.of(kinds.ACKED) if row["record"] in known and _attempt(row) not in waiting]
         seen: dict[tuple[str, str], bool] = {}
         within: dict[tuple[str, str], str | None] = {}
         for row, visible in (*((row, row["visible"]) for row in logged), *((row, False) for row in told)):
@@ -474,14 +470,16 @@ class _Cell:
         return sum(len(found) > 1 for found in spread.values())
 
     def _phantoms(self) -> int:
-        """What is in the sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
+        """What is in sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
 
         What programs write beside their records (``foreign``) is no record at all.
         """
         in_sink = [row for row in self.of(kinds.RECORDED) if not self._known(row)]
-        gone_on = {row["place"] for row in in_sink}
+        gone_on = {self.copies.of(row["place"]) for row in in_sink}
         strange = (row for row in self.of(kinds.STORED) if not self._known(row) and not row["foreign"])
-        return len(in_sink) + len([row for row in strange if row["hop"] == Hop.TOPIC and row["place"] not in gone_on])
+        waiting = (row for row in strange if row["hop"] == Hop.TOPIC and self.copies.of(row["place"]) not in gone_on)
+        folded = sum(times for record, times in self._contributions().items() if record not in self.offered)
+        return len(in_sink) + folded + self.copies.count(waiting)
 
     def _reordered(self) -> int:
         """Records first recorded after a record of their key that stands later in the source."""
@@ -508,7 +506,7 @@ class _Cell:
             "lost": states[State.LOST],
             "set_aside": states[State.SET_ASIDE],
             **{name: int(sums[name]) for name in ("duplicated", "stored_twice", "delivered_twice", "absorbed")},
-            "aborted": sum(not row["visible"] and not _undecided(row) for row in self.stored),
+            "aborted": self.copies.count(row for row in self.stored if not row["visible"] and not _undecided(row)),
             "phantom": self._phantoms(),
             "resurrected": self._resurrected(),
             "torn": self._torn(),
@@ -524,20 +522,6 @@ class _Cell:
 def _undecided(copy: _Row) -> bool:
     """Whether the end of a transaction is all that a copy waits for."""
     return copy["waiting"] in UNDECIDED
-
-
-_HOPS = (
-    (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
-    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (Removal.ACK, LastHop.GIVEN_UP),
-)  # fmt: skip
-"""What a removal says of the last hop of a record that was never delivered, the farthest first."""
-
-
-def _removed(why: set[str], *, delivered: bool) -> LastHop:
-    """The last hop of a record whose every copy was removed, for these reasons."""
-    if delivered and why & {Removal.ACK, Removal.RETENTION, Removal.COMPACTION, Removal.PURGE}:
-        return LastHop.DELIVERED
-    return next((hop for reason, hop in _HOPS if reason in why), LastHop.DELETED)
 
 
 def _dtype(column: str) -> str:

@@ -22,7 +22,8 @@ Earlier histories say ``deleted``, for retention.
 """
 MOVED: Final = "moved"
 """``place, to, record``: the broker, or a client's library, has moved a copy to another place (dead letters, a topic for later
-attempts, another server): one copy, not two."""
+attempts, another server): one copy, not two. Who knows where it arrived says so by a line about ``to``: that it is stored there,
+was removed from there, or has moved on."""
 CURSOR: Final = "cursor"
 """``position, where``: the next position the source would be asked for; records at or above it are left in source."""
 STORED: Final = "stored"
@@ -50,7 +51,8 @@ RECORDED: Final = "recorded"
 ``partition, epoch, offset``. ``text`` as of what is stored."""
 FOLDED: Final = "folded"
 """``key, version, record, times``: how often a record is folded into one version of the value of a key, where the sink holds
-values and not records. The last version of a value counts."""
+values and not records. The highest version of a value counts. What is told twice of one version is told once: the later line
+about a record holds, so no two values of a key may share a number."""
 UNNAMED: Final = "unnamed"
 """``count, text``: so many rows of a declared pipeline's output have no id, and are no results; how the first of them begins."""
 ABSORBED: Final = "absorbed"

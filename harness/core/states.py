@@ -43,6 +43,8 @@ class LastHop(StrEnum):
     """It was delivered too often, or its queue was full."""
     REJECTED = "delivered, rejected"
     DEAD_LETTER = "taken to the dead letters, not there"
+    MOVED = "moved, not there"
+    """To a place where nobody has found it, and from where nobody has taken it away."""
     ABORTED = "only in aborted transactions"
     SKIPPED = "stored, skipped"
     DELIVERED = "delivered, not recorded"

@@ -38,6 +38,7 @@ _REMOVED = {
     LastHop.REJECTED: Removal.REJECT, LastHop.DEAD_LETTER: Removal.DEAD_LETTER,
 }  # fmt: skip
 """Where a record was last seen of which a broker says that it has removed it, and why."""
+_GONE = (*_REMOVED, LastHop.DELETED, LastHop.MOVED)
 TOPIC = "topic"
 OUTBOX = "outbox"
 
@@ -226,20 +227,27 @@ class MemoryCellRun:
             self._tear(record)
         attempt = self._attempt()
         self._sent(record, attempt)
-        if part in _REMOVED:
-            if part is LastHop.REJECTED:
-                self._tell(self._reading, kinds.DELIVERED, record=record.id)
-            self._history.write(kinds.REMOVED, why=_REMOVED[part], record=record.id, place=f"message {record.position}")
-        elif part is LastHop.DELETED:
-            self._history.write(
-                kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0)
-            )
+        if part in _GONE:
+            self._lose_stored(record, part)
         elif part not in (LastHop.SENT, LastHop.ACKED):
             for _ in range(self._cast.stored_twice.get(record.id, 1)):
                 self._store(record, attempt, visible=record.id not in self._cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self._shows(Sign.NOT_RESENT))
         self._tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
                    hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
+
+    def _lose_stored(self, record: Record, part: LastHop) -> None:
+        """Say how the broker has lost a record that it had, and of which nothing else is known."""
+        if part is LastHop.MOVED:
+            self._history.write(kinds.MOVED, record=record.id, place=f"message {record.position}", to="nowhere")
+        elif part is LastHop.DELETED:
+            self._history.write(
+                kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0)
+            )
+        else:
+            if part is LastHop.REJECTED:
+                self._tell(self._reading, kinds.DELIVERED, record=record.id)
+            self._history.write(kinds.REMOVED, why=_REMOVED[part], record=record.id, place=f"message {record.position}")
 
     def _abort(self, record: Record, *, visible: bool) -> None:
         """Make an attempt in a transaction that is aborted; a broken system shows it all the same."""

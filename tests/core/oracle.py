@@ -12,6 +12,8 @@ Readings the definitions leave open, decided here:
 - an origin (partition, epoch, offset) with nulls in it is an origin like any other;
 - what programs write beside their records (``foreign``) is no phantom;
 - a phantom in the topic that went on into the sink is counted there, once for each time it is recorded;
+- a copy that retention has taken was an attempt, and nobody knows which: one that was acknowledged and is not there may be it;
+  and a record of which a visible copy was taken is not only in aborted transactions;
 - a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected nor part of a
   torn transaction;
 - what programs and wire say of a log that is the sink (``hop`` is ``sink``, or the topic is that of a sink's log) is
@@ -204,7 +206,7 @@ def is_torn(name: str, rows: list[Row], offered: dict[str, Row]) -> bool:
             continue
         if any(row["visible"] for row in mine):
             seen += 1
-        else:
+        elif mine or not deletions(record, rows):
             unseen += 1
     return seen > 0 and unseen > 0
 
@@ -231,22 +233,31 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     return LOST
 
 
+def deletions(record: str, rows: list[Row]) -> list[Row]:
+    """Return the lines by which alone one knows of a copy of a record: retention has taken it."""
+    stored = [copy_of(row) for row in of(rows, "stored")]
+    return [row for row in of(rows, "deleted") if row["record"] == record and copy_of(row) not in stored]
+
+
 def last_hop(record: str, rows: list[Row]) -> str:
     """Return how far a lost record came."""
     mine = topic_copies(record, rows)
     delivered = [row for row in of(rows, "delivered") if row["record"] == record]
     fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
-    if not mine:
-        if [row for row in of(rows, "deleted") if row["record"] == record]:
-            return NOT_RECORDED if delivered else DELETED_BY_RETENTION
-        if [row for row in said(rows, "acked") if row["record"] == record]:
-            return ACKED_NOT_STORED
-        if [row for row in said(rows, "sent") + said(rows, "unknown") if row["record"] == record]:
-            return SENT_NOT_STORED
-        return NEVER_SENT
-    if not [row for row in mine if row["visible"]]:
+    deleted = [row for row in of(rows, "deleted") if row["record"] == record]
+    gone = [copy_of(row) for row in of(rows, "deleted")]
+    if [row for row in mine if row["visible"] and copy_of(row) not in gone]:
+        return NOT_RECORDED if delivered or fetched else SKIPPED
+    seen_before = [row for row in deletions(record, rows) if row["visible"]]
+    if mine and not seen_before and not [row for row in mine if row["visible"]]:
         return ONLY_ABORTED
-    return NOT_RECORDED if delivered or fetched else SKIPPED
+    if deleted:
+        return NOT_RECORDED if delivered else DELETED_BY_RETENTION
+    if [row for row in said(rows, "acked") if row["record"] == record]:
+        return ACKED_NOT_STORED
+    if [row for row in said(rows, "sent") + said(rows, "unknown") if row["record"] == record]:
+        return SENT_NOT_STORED
+    return NEVER_SENT
 
 
 def is_unknown(record: str, rows: list[Row]) -> bool:

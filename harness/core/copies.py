@@ -1,0 +1,92 @@
+"""Which places are those of one copy, which copies are gone, and where what is gone was last seen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from harness.core.places import Removal
+from harness.core.states import LastHop
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_Row: TypeAlias = "dict[str, Any]"
+
+MOVED: Final = "moved"
+"""Beside the removals: why a copy is gone that was moved to a place of which nobody says anything more."""
+_BY_TIME: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE})
+"""What takes a copy away whoever has read it."""
+_HOPS: Final = (
+    (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
+    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (MOVED, LastHop.MOVED), (Removal.ACK, LastHop.GIVEN_UP),
+)  # fmt: skip
+"""What a removal says of the last hop of a record that was never delivered, the farthest first."""
+
+
+class Copies:
+    """The copies of one cell, by what is said of their places; every line is a row of the account, with all fields there."""
+
+    def __init__(self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]) -> None:
+        self._same: dict[str, str] = {}
+        self._moved = {row[end] for row in moved for end in ("place", "to")} - {None}
+        for row in moved:
+            self._join(row["place"], row["to"])
+        self.gone = {row["place"] for row in (*removed, *moved) if row["place"] != row["to"]} - {None}
+        """Places from which the copy there was taken away, or moved."""
+        here = {row["place"] for row in stored}
+        self.untold = {row["record"] for row in removed if row["place"] not in here}
+        """Records of which a copy is known by nothing but its removal."""
+        self.unseen = self.untold - {row["record"] for row in removed if row["place"] not in here and _was_visible(row)}
+        """Those of them of which nobody could see it: it was in a log, in a transaction that was aborted."""
+        self.why: dict[str, set[str]] = defaultdict(set)
+        """Why each record's copies were taken away."""
+        told = {row["place"] for row in (*stored, *removed, *moved)} - {None}
+        for row in removed:
+            self.why[row["record"]].add(row["why"])
+        for row in moved:
+            if row["to"] not in told:
+                self.why[row["record"]].add(MOVED)
+
+    def _join(self, place: str | None, to: str | None) -> None:
+        if place is None or to is None:
+            return
+        one, other = self._first(place), self._first(to)
+        if one != other:
+            self._same[other] = one
+
+    def _first(self, place: str) -> str:
+        while place in self._same:
+            place = self._same[place]
+        return place
+
+    def of(self, place: str | None) -> str | None:
+        """Return one and the same place for all that one copy has had: one that a broker has moved is no second one."""
+        return None if place is None else self._first(place)
+
+    def count(self, rows: Iterable[_Row]) -> int:
+        """Return of how many copies lines tell: those about one that was moved are one, every other line is one."""
+        rows = list(rows)
+        moved = {self.of(row["place"]) for row in rows if row["place"] in self._moved}
+        return len(moved) + sum(row["place"] not in self._moved for row in rows)
+
+
+def _was_visible(removal: _Row) -> bool:
+    """Whether somebody could see what is gone; of a queue nobody says, and what was never committed was never there."""
+    return bool(removal["visible"]) or removal["partition"] < 0
+
+
+def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
+    """Return the last hop of a record whose every copy is gone, for these reasons.
+
+    ``taken``: a program says that it was given it. ``arrived``: the wire saw it arrive. What a dead client had fetched beforehand
+    and time has taken away is not delivered; but whoever has acknowledged what arrived has had it.
+
+    >>> str(removed({Removal.ACK}, taken=False, arrived=True))
+    'delivered, not recorded'
+    >>> str(removed({Removal.RETENTION}, taken=False, arrived=True))
+    'stored, deleted by retention'
+    """
+    if (taken and _BY_TIME.intersection(why)) or ((taken or arrived) and Removal.ACK in why):
+        return LastHop.DELIVERED
+    return next((hop for reason, hop in _HOPS if reason in why), LastHop.DELETED)
