@@ -163,7 +163,7 @@ def soup(dice: random.Random, most: int = 40) -> list[Row]:
     kinds = [kind for kind in _KINDS if dice.random() < 0.85] or ["stored"]
     for kind in dice.choices(kinds, [_KINDS[kind] for kind in kinds], k=dice.randint(0, most)):
         _add(story, dice, kind, names)
-    return _shuffled(story.events, dice)
+    return shuffled(story.events, dice)
 
 
 def plausible(dice: random.Random) -> list[Row]:
@@ -186,7 +186,7 @@ def plausible(dice: random.Random) -> list[Row]:
         story.cursor(len(names) + 1 if dice.random() > bad else dice.randint(1, len(names)))
     for kind in dice.choices(list(_KINDS), list(_KINDS.values()), k=dice.choice((0, 0, 1, 3))):
         _add(story, dice, kind, names)
-    return _shuffled(story.events, dice)
+    return shuffled(story.events, dice)
 
 
 def _tell_transaction(
@@ -280,7 +280,7 @@ def _add(story: Story, dice: random.Random, kind: str, names: list[str]) -> None
     story.tell(kind, _WRITERS.get(kind, "observer"), **fields[kind])
 
 
-def _shuffled(events: list[Row], dice: random.Random) -> list[Row]:
+def shuffled(events: list[Row], dice: random.Random) -> list[Row]:
     """Give some events the time stamp of another, and put the lines in any order."""
     if dice.random() < 0.3:
         for row in dice.sample(events, len(events) // 4):
