@@ -125,39 +125,69 @@ def read_history(directory: Path, cell: str | None = None) -> History:
 
 def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
     """Return what files say about ``cell`` (``None``: whichever), given as (name, content) in the order of their paths."""
+    lines = Lines(cell)
     events: list[Event] = []
     cut: list[str] = []
-    damage: list[str] = []
-    known: set[bytes] = set()
     for name, content in files:
-        lines = content.split(b"\n")
-        last: int | None = 0
-        for number, line in enumerate(lines, start=1):
-            if not line:
-                continue
-            event = _decoded(line)
-            if event is None:
-                if number < len(lines):
-                    damage.append(f"{name}:{number}")
-                    last = None  # what it was cannot be known
-                else:  # no newline behind it: the writer was killed inside this line
-                    cut.append(name)
-                continue
-            if line in known:
-                damage.append(f"{name}:{number} (told twice)")
-                continue
-            known.add(line)
-            told = event.get("line", 1)
-            if last is not None and told not in (1, last + 1):  # 1: another writer goes on in this file
-                damage.append(f"{name}:{number} (lines before it are missing)")
-            last = told
-            if cell is not None and event.get("cell") != cell:
-                damage.append(f"{name}:{number} (of another cell)")
-            else:
-                events.append(event)
-        damage += _unended(name, lines)
+        at = Place(name)
+        *whole, last = content.split(b"\n")
+        events += lines.events(whole, at)
+        if last and _decoded(last) is None:  # no newline behind it: the writer was killed inside this line
+            cut.append(name)
+        elif last:
+            events += lines.events([last], at)
+        if last and name.removesuffix(SUFFIX) in LASTING:
+            lines.damage.append(f"{name}:{len(whole) + 1} (it ends inside a line)")
     events.sort(key=lambda event: event["t"])
-    return History(tuple(placed(events)), tuple(cut), tuple(damage))
+    return History(tuple(placed(events)), tuple(cut), tuple(lines.damage))
+
+
+@dataclass(slots=True)
+class Place:
+    """How far a file has been read: how many of its lines, and which number the last of them told (null: that is not known)."""
+
+    name: str
+    lines: int = 0
+    told: int | None = 0
+
+
+class Lines:
+    """Tells events from damage, in the lines of the files of one folder, wherever and however often these are read on.
+
+    ``cell``: of which cell they must be (``None``: whichever).
+    """
+
+    def __init__(self, cell: str | None = None) -> None:
+        self.damage: list[str] = []
+        """As :attr:`History.damage` has it."""
+        self._cell = cell
+        self._known: set[bytes] = set()
+
+    def events(self, lines: Iterable[bytes], at: Place) -> Iterator[Event]:
+        """Yield the events of whole lines, the next ones of a file, and move on in it."""
+        for line in lines:
+            at.lines += 1
+            if line and (event := self._event(line, at)) is not None:
+                yield event
+
+    def _event(self, line: bytes, at: Place) -> Event | None:
+        where, event = f"{at.name}:{at.lines}", _decoded(line)
+        if event is None:
+            self.damage.append(where)
+            at.told = None  # what it was cannot be known
+            return None
+        if line in self._known:
+            self.damage.append(f"{where} (told twice)")
+            return None
+        self._known.add(line)
+        told: int = event.get("line", 1)
+        if at.told is not None and told not in (1, at.told + 1):  # 1: another writer goes on in this file
+            self.damage.append(f"{where} (lines before it are missing)")
+        at.told = told
+        if self._cell is not None and event.get("cell") != self._cell:
+            self.damage.append(f"{where} (of another cell)")
+            return None
+        return event
 
 
 def _decoded(line: bytes) -> Event | None:
@@ -166,12 +196,6 @@ def _decoded(line: bytes) -> Event | None:
     except ValueError:
         return None
     return event if _is_event(event) else None
-
-
-def _unended(name: str, lines: list[bytes]) -> list[str]:
-    """Where a file ends inside a line though nobody kills its writer."""
-    lasting = name.removesuffix(SUFFIX) in LASTING
-    return [f"{name}:{len(lines)} (it ends inside a line)"] if lasting and lines[-1] else []
 
 
 def _is_event(value: object) -> bool:
