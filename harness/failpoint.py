@@ -91,11 +91,6 @@ def release(folder: Path, name: str) -> None:
     (folder / f"{name}.go").touch()
 
 
-def fired(folder: Path, name: str) -> bool:
-    """Whether the failpoint has been claimed by a process."""
-    return (folder / f"{name}.fired").exists()
-
-
 def disarm(folder: Path, name: str) -> None:
     """Take an arming back; does nothing where it has fired."""
     (folder / f"{name}.json").unlink(missing_ok=True)

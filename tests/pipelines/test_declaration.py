@@ -16,6 +16,7 @@ from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.pipelines.declaration import fill
 from harness.systems.declared.feeding import acknowledged
+from tests.core.growing import so_far_of
 
 ROOT = Path(__file__).parents[2]
 GOOD = """
@@ -231,7 +232,7 @@ def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -
     assert "cannot tell whose next request it would be" in found.because
 
 
-def test_what_a_producer_knows_to_be_stored() -> None:
+def test_what_a_producer_knows_to_be_stored(tmp_path: Path) -> None:
     """An answer counts when it reached the client; in a transaction, when the transaction's end did."""
     events = (
         {"t": 1, "event": "sent", "record": "a", "request": "1:1", "transactional": False, "producer_id": -1},
@@ -241,12 +242,12 @@ def test_what_a_producer_knows_to_be_stored() -> None:
         {"t": 5, "event": "sent", "record": "d", "request": "1:4", "transactional": True, "producer_id": 9},
         {"t": 6, "event": "produce_answer", "record": "d", "error": 0, "reached": True, "request": "1:4"},
     )
-    assert acknowledged(events) == {"a"}
+    assert acknowledged(so_far_of(tmp_path, *events)) == {"a"}
     ended = (
         {"t": 7, "event": "end_txn", "request": "1:5", "producer_id": 9, "commit": True},
         {"t": 8, "event": "end_txn_answer", "request": "1:5", "error": 0, "reached": True},
     )
-    assert acknowledged((*events, *ended)) == {"a", "d"}
+    assert acknowledged(so_far_of(tmp_path, *ended)) == {"a", "d"}
 
 
 def test_the_examples_are_declared_rightly() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,10 @@ from harness.systems.declared.draining import Drain
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
-from harness.systems.declared.wirelog import WireLog
+from tests.core.growing import so_far_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from harness.core.history import Event
 
 SECOND = 10**9
 ORDERS = read_pipeline(Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml")
@@ -269,17 +266,13 @@ def test_a_rest_that_was_too_short() -> None:
 class Wire:
     """A wire's history that grows."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._t = 0
-        self.sighted = Sighted(WireLog(file))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.sighted = Sighted(so_far_of(folder))
 
     def says(self, event: str, **fields: Any) -> None:
         """Write a line."""
-        self._t += 1
-        line: Event = {"event": event, "t": self._t, **fields}
-        with self._file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line) + "\n")
+        tell(self._folder, {"event": event, **fields})
 
     def opens(self, conn: int, role: str) -> None:
         """A connection."""
@@ -297,11 +290,15 @@ class Wire:
         self.says("frame", conn=conn, corr=corr, role="producer", api="Produce", dir="response")
         self.says("produce_answer", record=record, request=request, error=error, reached=reached)
 
+    def gives(self, record: str, *, topic: str = "orders", partition: int = 0, offset: int = 1, reached: bool = True) -> None:
+        """A record on its way to whoever has the connection."""
+        self.says("fetched", record=record, topic=topic, partition=partition, offset=offset, conn=1, reached=reached)
+
 
 @pytest.fixture
 def wire(tmp_path: Path) -> Wire:
     """A wire with a connection of the producer's."""
-    found = Wire(tmp_path / "wire.jsonl")
+    found = Wire(tmp_path)
     found.opens(1, "producer")
     return found
 
@@ -358,9 +355,44 @@ def test_topics_that_records_were_seen_in(wire: Wire) -> None:
     """Declared or not; what is only written is read by nobody. Kafka's own are nobody's business."""
     wire.sends("1:1", "a", topic="orders")
     wire.sends("1:2", "a", topic="priced")
-    wire.says("fetched", record="a", topic="orders", offset=1, conn=1)
-    wire.says("fetched", record="a", topic="__transaction_state", offset=1, conn=1)
+    wire.gives("a")
+    wire.gives("a", topic="__transaction_state")
     assert wire.sighted.topics() == {"orders", "priced"}
     assert "priced" not in wire.sighted.read_topics()
     assert wire.sighted.tried() == {"a"}
     assert wire.sighted.tried(since=10**9) == set()
+
+
+def test_how_far_a_topic_was_read(wire: Wire) -> None:
+    """By partition; what did not reach its reader was given to nobody."""
+    assert (wire.sighted.reached("orders"), wire.sighted.given("orders")) == ({}, 0)
+    for offset in (3, 5, 4):
+        wire.gives("a", offset=offset)
+    wire.gives("a", partition=1, offset=0)
+    wire.gives("a", offset=9, reached=False)
+    wire.gives("a", topic="priced", offset=7)
+    assert wire.sighted.reached("orders") == {0: 5, 1: 0}
+    assert wire.sighted.reached("priced") == {0: 7}
+    assert (wire.sighted.given("orders"), wire.sighted.given("priced")) == (5, 7), "the numbers of their lines"
+
+
+def test_what_a_stage_was_seen_to_ask_for(wire: Wire) -> None:
+    """By its role; to be answered is more than to ask."""
+    wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="request")
+    assert wire.sighted.asked("consumer", "Fetch")
+    assert not wire.sighted.asked("producer", "Fetch")
+    assert not wire.sighted.asked("consumer", "Produce")
+    assert wire.sighted.fetched("consumer") == 0
+    wire.says("frame", conn=2, corr=1, role="consumer", api="Fetch", dir="response")
+    wire.says("frame", conn=2, corr=2, role="consumer", api="Metadata", dir="response")
+    assert wire.sighted.fetched("consumer") == 3
+    assert wire.sighted.fetched("producer") == 0
+
+
+def test_which_requests_were_refused(wire: Wire) -> None:
+    """And how: one that went through was not."""
+    for request, error in (("1:1", 0), ("1:2", 10), ("1:3", 7), ("1:4", 18)):
+        wire.sends(request, "a")
+        wire.answers(request, "a", error)
+    assert wire.sighted.refused(10, 18) == {"1:2", "1:4"}
+    assert wire.sighted.refused(3) == set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import signal
 import socket
@@ -26,8 +25,9 @@ from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
 from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, StageError
 from harness.systems.declared.run import DeclaredRun
-from harness.systems.declared.wirelog import WireLog
+from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.workers import REPLACED_S, Worker, Workers
+from tests.core.growing import so_far_of
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
 def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
     """Once, by its command; that no other takes its place is known a little later. What the fault has struck is no news."""
     told: list[str] = []
-    wire = tmp_path / "wire.txt"
     with contextlib.ExitStack() as ends:
         peers = []
         for _ in range(2):
@@ -112,13 +111,14 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listen
             peers.append(peer[1])
         struck: set[int] = set()
         run: Any = object.__new__(DeclaredRun)
-        run._nodes, run._wire_log, run._attributed, run.history = {Role.CONSUMER: stage}, WireLog(wire), 0, stage.history
+        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
         run._owners, run._workers, run._fault = {}, Workers(run._nodes, struck.__contains__), NoFault()
         run.cell = SimpleNamespace(scenario=SimpleNamespace(id="none"))
         run.deployed = SimpleNamespace(say=told.append)
         opened = [{"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p} for n, p in enumerate(peers)]
-        asked = [{"event": kinds.FRAME, "api": "Fetch", "conn": n, "role": "consumer"} for n in range(2)]
-        wire.write_text("".join(f"{json.dumps(event)}\n" for event in (*opened, *asked)), encoding="utf-8")
+        asked = [{"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": n, "role": "consumer"} for n in range(2)]
+        run._so_far = so_far_of(tmp_path / "wire", *opened, *asked)
+        run.sighted = Sighted(run._so_far)
         run.attribute()
         first, second = (stage.owner(peer) or 0 for peer in peers)
         os.kill(first, signal.SIGKILL)
@@ -240,7 +240,6 @@ def command_line(folder: Path, listener: socket.socket) -> str:
 def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listener: socket.socket) -> None:
     """A survivor of another cell, or somebody's own program; a connection of the harness's, or one that is gone, is nobody's."""
     port = listener.getsockname()[1]
-    file = tmp_path / "wire.txt"
     with (
         stage_of("{worker} & wait", tmp_path, port) as stage, ProcessRuntime(directory=tmp_path / "others") as elsewhere,
         contextlib.ExitStack() as ends,
@@ -262,12 +261,11 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listen
         assert isinstance(child, subprocess.Popen)
         assert isinstance(brief, socket.socket)
         brief.close()
-        file.write_text("".join(
-            json.dumps({"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}) + "\n"
-            for number, peer in enumerate((own, foreign, ours, harness, left))
-        ))  # fmt: skip
+        opened = [{"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}
+                  for number, peer in enumerate((own, foreign, ours, harness, left))]  # fmt: skip
         run: Any = object.__new__(DeclaredRun)
-        run._nodes, run._wire_log, run._attributed, run.history = {Role.CONSUMER: stage}, WireLog(file), 0, stage.history
+        run._so_far = so_far_of(tmp_path / "wire", *opened)
+        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
         run._owners, run._workers = {}, Workers(run._nodes, lambda _: False)
         run.attribute()
         run.attribute()

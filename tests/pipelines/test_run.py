@@ -13,13 +13,17 @@ from harness.bench import OnWire
 from harness.core.identity import Identity
 from harness.core.scenario import Role
 from harness.core.states import Hop
+from harness.core.waiting import WaitTimeoutError
 from harness.faults import CrashAtWrite, Kill, NoFault, Unanswered
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
+from harness.systems.declared import run as declared
 from harness.systems.declared.nodes import StageError, last_lines
-from harness.systems.declared.run import DeclaredRun, Result
+from harness.systems.declared.run import DeclaredBench, DeclaredRun, Result
+from harness.systems.declared.sighted import Sighted
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Api, Direction
+from tests.core.growing import so_far_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -46,6 +50,12 @@ def run_of(example: str, **parts: Any) -> DeclaredRun:
         setattr(run, f"_{name}", part)
     found: DeclaredRun = run
     return found
+
+
+def saw(run: DeclaredRun, folder: Path, *events: dict[str, Any]) -> None:
+    """Let the wire have seen this in a run."""
+    run._so_far = so_far_of(folder, *events)
+    run.sighted = Sighted(run._so_far)
 
 
 @pytest.mark.parametrize(("example", "ids", "said"), [
@@ -76,14 +86,14 @@ def test_results_of_an_earlier_run_are_not_this_ones() -> None:
         run._check_output_is_fresh()
 
 
-def test_what_was_deleted_from_a_topic_was_seen_there() -> None:
+def test_what_was_deleted_from_a_topic_was_seen_there(tmp_path: Path) -> None:
     """The wire knows at which offsets records were; below the start of the log they are no more."""
     sent = [{"event": "sent", "topic": "orders", "partition": 1, "request": f"1:{n}", "record": f"k-{n}"} for n in (1, 2, 3)]
     answers = [{"event": "produce_answer", "request": f"1:{n}", "record": f"k-{n}", "error": 0, "offset": n} for n in (1, 2, 3)]
     fetched = [{"event": "fetched", "topic": "orders", "partition": 1, "offset": 0, "record": "k-0"},
                {"event": "fetched", "topic": "priced", "partition": 1, "offset": 0, "record": "p-0"}]  # fmt: skip
     run = run_of("orders")
-    run._events = lambda: (*sent, *answers, *fetched)  # type: ignore[method-assign]
+    saw(run, tmp_path, *sent, *answers, *fetched)
     run._observe_deleted(1, 3)
     told: Any = run.history
     assert [(line["record"], line["offset"]) for line in told.lines] == [("k-0", 0), ("k-1", 1), ("k-2", 2)]
@@ -107,13 +117,13 @@ def test_who_holds_readers_back_for_long_is_written_down() -> None:
 
 
 @pytest.mark.parametrize(("error", "batch", "told"), [(10, 1, True), (18, 1, True), (10, 2, False), (7, 1, False)])
-def test_a_record_that_is_too_large_is_told_at_once(error: int, batch: int, told: bool) -> None:
+def test_a_record_that_is_too_large_is_told_at_once(tmp_path: Path, error: int, batch: int, told: bool) -> None:
     """By its id, and without waiting for anything; a batch may be sent again in parts, and other errors be passing."""
     ids = [f"k-{n}" for n in range(batch)]
     sent = [{"event": "sent", "topic": "orders", "partition": 0, "request": "1:7", "record": record} for record in ids]
-    answers = [{"event": "produce_answer", "request": "1:7", "record": record, "error": error} for record in ids]
+    answers = [{"event": "produce_answer", "request": "1:7", "record": record, "error": error, "reached": True} for record in ids]
     run = run_of("orders", fault=NoFault(), nodes={}, workers=SimpleNamespace(missed=lambda: None))
-    run._events = lambda: (*sent, *answers)  # type: ignore[assignment, method-assign]
+    saw(run, tmp_path, *sent, *answers)
     if not told:
         assert run.stage_trouble() is None
         return
@@ -180,32 +190,33 @@ def test_only_where_an_id_is_looked_for_several_are_too_many() -> None:
     assert Identity(r"r-\d+", where="header:id").find_every(b"r-1", b"r-2", [("x", b"r-3"), ("id", b"r-4")]) == ("r-4",)
 
 
-def position_of(reader: str, still_s: float, *, offset: int = 4, size: int = 1, fault: Any = None) -> str | None:
+def position_of(folder: Path, reader: str, still_s: float, *, offset: int = 4, size: int = 1, fault: Any = None) -> str | None:
     """Ask a run for its position, when it has been given records up to an offset, and saved none; the last is 4."""
     at = time.monotonic_ns() - int(still_s * 1e9)
     asked = {"event": "frame", "conn": 1, "role": "consumer", "api": reader, "dir": "request", "t": at}
-    given = {"event": "fetched", "topic": "orders", "partition": 0, "offset": offset, "reached": True, "record": "a", "t": at}
+    given = {"event": "fetched", "topic": "orders", "partition": 0, "offset": offset, "reached": True, "record": "a", "conn": 1,
+             "t": at}  # fmt: skip
     observer = SimpleNamespace(positions=lambda *_: {}, visible=lambda *_: {0: 4})
     stage = SimpleNamespace(position="group")
     deployed = SimpleNamespace(observer=observer, groups=lambda _: ())
     run = run_of("orders", fault=fault or NoFault(), nodes={Role.CONSUMER: SimpleNamespace(stage=stage)},
                  results=SimpleNamespace(size=lambda: size), written=(1, time.monotonic() - still_s))  # fmt: skip
-    run.deployed, run._events = deployed, lambda: (asked, given)  # type: ignore[assignment, method-assign]
-    seen = SimpleNamespace(last=at, groups=lambda _: set(), read_topics=set)
-    run.sighted = seen  # type: ignore[assignment]
+    run.deployed = deployed  # type: ignore[assignment]
+    saw(run, folder / str(at), asked, given)
     return run.position_trouble()
 
 
 @pytest.mark.parametrize(("reader", "still_s"), [("Fetch", 3.1), ("FindCoordinator", 35.1)])
-def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(reader: str, still_s: float) -> None:
+def test_who_saves_no_position_is_told_so_as_soon_as_it_is_known(tmp_path: Path, reader: str, still_s: float) -> None:
     """When it has been given everything, and writes nothing more: without a group soon, with one when clients have committed."""
     with pytest.raises(StageError, match=r"no consumer group has ever saved a position in orders; .*position = .elsewhere"):
-        position_of(reader, still_s)
-    for early in (position_of(reader, still_s - 0.5), position_of(reader, still_s, offset=3),
-                  position_of(reader, still_s, size=2)):  # fmt: skip
+        position_of(tmp_path, reader, still_s)
+    for early_s, unlike in ((0.5, {}), (0.0, {"offset": 3}), (0.0, {"size": 2})):
+        early = position_of(tmp_path, reader, still_s - early_s, **unlike)
         assert early is not None
         assert early.startswith("no consumer group has ever saved")
-    assert position_of(reader, still_s, fault=Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,)))
+    kills = Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,))
+    assert position_of(tmp_path, reader, still_s, fault=kills)
 
 
 def test_what_a_producer_may_not_send_yet_is_not_exhausted() -> None:
@@ -256,3 +267,25 @@ def test_the_step_that_the_second_wave_waits_for(fault: Any, step: tuple[str, st
     run.sighted = SimpleNamespace(stepped=lambda *step: asked.append(step))  # type: ignore[assignment]
     run._has_stepped()
     assert asked == [step]
+
+
+@pytest.mark.parametrize(("answer", "told"), [
+    ({}, True), ({"api": "SyncGroup"}, True), ({"conn": 4}, False), ({"dir": "request"}, False), ({"api": "Fetch"}, False),
+    ({"t": 1}, False),
+], ids=["heartbeat", "member again", "another's", "only asked", "no word of the group", "before"])  # fmt: skip
+def test_a_woken_process_is_told_over_its_own_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], told: bool
+) -> None:
+    """By any answer about its membership since it was woken: of a foreign program the kernel says which connections it has."""
+    for name, value in (("PUT_OUT_S", 0.1), ("REJOINS_S", 0.1), ("is_alive", lambda _: True), ("local_ports", lambda _: {40})):
+        monkeypatch.setattr(declared, name, value)
+    bench: Any = object.__new__(DeclaredBench)
+    bench._victim = 7
+    opened = [{"event": "conn", "phase": "open", "conn": conn, "peer": peer} for conn, peer in ((3, 40), (4, 41))]
+    late = {"event": "frame", "conn": 3, "api": "Heartbeat", "dir": "response", "t": time.monotonic_ns() + 10**12}
+    bench.so_far = so_far_of(tmp_path, *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer})
+    if told:
+        bench.await_put_out(SimpleNamespace(name="consumer"))
+        return
+    with pytest.raises(WaitTimeoutError, match="the woken consumer to be told that it is out of the group"):
+        bench.await_put_out(SimpleNamespace(name="consumer"))

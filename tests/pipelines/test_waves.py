@@ -56,7 +56,7 @@ class Rig:
         self.waves = Waves(count, seen=self.seen.is_set, moves=lambda: len(self.stage.lines), fired=self.fired.is_set)
         self.feeder = StdinFeeder(
             self.stage, {str(n): str(n) for n in range(1, count + 1)}, rate=rate, resend=Resend.NONE,  # type: ignore[arg-type]
-            history=SimpleNamespace(write=lambda *_, **__: None), seen=tuple, sighted=self.stage, waves=self.waves,  # type: ignore[arg-type]
+            history=SimpleNamespace(write=lambda *_, **__: None), so_far=SimpleNamespace(), sighted=self.stage, waves=self.waves,  # type: ignore[arg-type]
         )  # fmt: skip
         self.feeder.start()
 

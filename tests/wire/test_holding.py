@@ -11,13 +11,13 @@ from harness.bench import InProgram, OnWire
 from harness.core.cell import Load
 from harness.core.record import Record
 from harness.core.scenario import Role
+from harness.core.tail import SoFar
 from harness.core.waiting import wait_until
 from harness.faults import CrashAtWrite, Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
 from harness.pipelines.declaration import InputKind
 from harness.systems.declared import holding
 from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.wirelog import WireLog
 from harness.wire.messages import WireError
 from harness.wire.rules import Api, Direction
 from tests.wire import kafka_frames as kf
@@ -41,7 +41,7 @@ class Rig:
     def __init__(self, bench: Bench) -> None:
         self.bench, self.client = bench, bench.client()
         self.seen = threading.Event()
-        self.sighted = Sighted(WireLog(bench.path))
+        self.sighted = Sighted(SoFar(bench.path.parent))
         self.holding = Holding(
             bench.control, bench.cell, Load(RECORDS, TARGET, 1, (0, 0)), seen=self.seen.is_set, sighted=self.sighted
         )

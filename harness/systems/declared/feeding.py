@@ -19,10 +19,11 @@ from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.core.history import Event, HistoryWriter
+    from harness.core.history import HistoryWriter
+    from harness.core.tail import SoFar
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.sighted import Sighted
     from harness.systems.declared.waves import Waves
@@ -58,15 +59,15 @@ class Feeder(Protocol):
         """End, wherever it is."""
 
 
-def acknowledged(events: tuple[Event, ...]) -> set[str]:
+def acknowledged(so_far: SoFar) -> set[str]:
     """Return the records that a producer knows to be stored: answered without error, and their transactions committed.
 
     Seen from the wire: an answer counts when it reached the client.
     """
-    told = {e["record"] for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] == 0 and e["reached"]}
-    ends = {e["request"]: e for e in events if e["event"] == kinds.END_TXN and e["commit"]}
-    answers = {e["request"] for e in events if e["event"] == kinds.END_TXN_ANSWER and e["error"] == 0 and e["reached"]}
-    sent = [e for e in events if e["event"] == kinds.SENT and e["transactional"]]
+    told = {e["record"] for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0 and e["reached"]}
+    ends = {e["request"]: e for e in so_far.of(kinds.END_TXN) if e["commit"]}
+    answers = {e["request"] for e in so_far.of(kinds.END_TXN_ANSWER) if e["error"] == 0 and e["reached"]}
+    sent = [e for e in so_far.of(kinds.SENT) if e["transactional"]]
     committed = {
         e["record"]
         for e in sent
@@ -81,7 +82,7 @@ class StdinFeeder:
 
     def __init__(
         self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
-        seen: Callable[[], tuple[Event, ...]], sighted: Sighted, waves: Waves,
+        so_far: SoFar, sighted: Sighted, waves: Waves,
     ) -> None:  # fmt: skip
         self.offered = 0
         self._node = node
@@ -89,7 +90,7 @@ class StdinFeeder:
         self._pause_s = 1 / rate
         self._resend = resend
         self._history = history
-        self._seen = seen
+        self._so_far = so_far
         self._sighted = sighted
         self._waves = waves
         self._position = {record: position for position, record in enumerate(lines, start=1)}
@@ -183,7 +184,7 @@ class StdinFeeder:
 
     def _begin_again(self) -> None:
         if self._resend is Resend.UNACKNOWLEDGED:
-            known = acknowledged(self._seen())
+            known = acknowledged(self._so_far)
             self._todo = [record for record in self._given if record not in known] + self._todo
             self._given = [record for record in self._given if record in known]
 

@@ -23,6 +23,7 @@ from harness.core.history import HISTORY, LOGS, SUFFIX
 from harness.core.places import Removal, log_fields
 from harness.core.scenario import Deployment, Role
 from harness.core.states import Hop
+from harness.core.tail import SoFar
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults import NoFault
 from harness.faults.firing import rule_at
@@ -40,17 +41,16 @@ from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import Why, longest_silence, place_of
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.waves import STILL_S, Waves
-from harness.systems.declared.wirelog import WireLog
 from harness.systems.declared.workers import REPLACED_S, Workers
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import ServerNode
-from harness.wire.rules import Action, Api, FreezeScope, How
+from harness.wire.rules import Action, Api, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.bench import InProgram, Target, Trigger
-    from harness.core.history import Event, HistoryWriter
+    from harness.core.history import HistoryWriter
     from harness.pipelines.declaration import Stage
     from harness.systems.declared.feeding import Feeder
     from harness.systems.declared.outputs import Results
@@ -128,8 +128,6 @@ class DeclaredBench(KafkaBench):
 
     groups: Callable[[], Sequence[str]] = tuple
     """The consumer groups of the cell."""
-    seen: Callable[[], Sequence[Event]] = tuple
-    """What the wire has seen so far."""
     hurry: Callable[[], None] = lambda: None
     """Gives the producer all records that are left, and the end of its input."""
     attribute: Callable[[], None] = lambda: None
@@ -183,14 +181,12 @@ class DeclaredBench(KafkaBench):
         def ended() -> bool:
             return not is_alive(victim)
 
+        late = self.so_far.finder(kinds.FRAME, lambda e: e["t"] > since and e["dir"] == Direction.RESPONSE)
+
         def answered(*apis: Api) -> bool:
-            ports = local_ports(victim)
-            conns = {e["conn"] for e in self.seen() if e["event"] == kinds.CONN and e.get("peer") in ports}
-            labels = {api.label for api in apis}
-            return any(
-                e["event"] == kinds.FRAME and e["t"] > since and e["conn"] in conns and e["dir"] == "response"
-                and e["api"] in labels for e in self.seen()
-            )  # fmt: skip
+            ports, labels = local_ports(victim), {api.label for api in apis}
+            conns = {e["conn"] for e in self.so_far.of(kinds.CONN) if e.get("peer") in ports}
+            return any(e["conn"] in conns and e["api"] in labels for e in late())
 
         told = f"the woken {node.name} to be told that it is out of the group"
         wait_until(lambda: ended() or answered(*TELLING), within_s=PUT_OUT_S, because=told, poll_s=0.05)
@@ -246,11 +242,7 @@ class DeclaredBench(KafkaBench):
         target = self.load.target
         in_hand = self.cell.in_hand(target) if isinstance(self.cell, DeclaredCell) else target.id
         failpoint.arm(self.failpoints, trigger.name, record=in_hand, action="hold", cell=self.cell.id, called=target.id,
-                      history=self._failpoints_history)  # fmt: skip
-
-    @property
-    def _failpoints_history(self) -> Path:
-        return self.events / f"failpoint{SUFFIX}"
+                      history=self.events / f"failpoint{SUFFIX}")  # fmt: skip
 
     def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         self.attribute()
@@ -260,13 +252,13 @@ class DeclaredBench(KafkaBench):
                 return None
             if self._crashes_one(trigger.role):
                 self._members = self._membership()
-                port = next((e["peer"] for e in self.seen() if e["event"] == kinds.CONN and e.get("conn") == hit.conn), 0)
+                port = next((e["peer"] for e in self.so_far.of(kinds.CONN) if e["conn"] == hit.conn), 0)
                 stage = super().target(trigger.role)
                 self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit.conn)
             return Fired(hit.record, hit.role, hit.held)
         if isinstance(trigger, AtWrite):
             return self._held(self.stage(trigger.role))
-        told = next(iter(self._said(kinds.FAILPOINT)), None) if self._failpoints_history.exists() else None
+        told = next(iter(self.so_far.of(kinds.FAILPOINT)), None)
         if told is None:
             return None
         stage = super().target(trigger.role)
@@ -310,9 +302,9 @@ class DeclaredRun:
                             still_s=deployed.silences.still(cell, STILL_S))  # fmt: skip
         if isinstance(self._fault, NoFault):
             self._waves.release()
-        self._wire_log = WireLog(self.directory / HISTORY / "wire.jsonl")
+        self._so_far = SoFar(self.directory / HISTORY)
         self._watch: Watch | None = None
-        self.sighted = Sighted(self._wire_log)
+        self.sighted = Sighted(self._so_far)
         self._holding: Holding | None = None
         """Of a producer that has all records from the start: what it must not send yet."""
         self.silences = deployed.silences
@@ -329,12 +321,12 @@ class DeclaredRun:
         own = cell.scenario.deployment is Deployment.OWN
         self._bench = DeclaredBench(
             deployed=deployed, cell=cell, load=self._load, history=history, events=self.directory / HISTORY,
-            failpoints=self.directory / "failpoints", topics=(self._pipeline.topic,), group="",
+            so_far=self._so_far, failpoints=self.directory / "failpoints", topics=(self._pipeline.topic,), group="",
             stages=tuple(self._nodes.values()),  # type: ignore[arg-type]  # they do what the bench asks of a stage
             broker=ServerNode(history, deployed.broker_process, deployed.kill_broker, deployed.restart_broker) if own else None,
             idle_s=self.silences.still(cell, IDLE_S), progress=self._progress,
             settled=lambda: self._position_trouble() is None, exhausted=self._exhausted,
-            groups=self._groups, seen=self._events, hurry=self._hurry, attribute=self.attribute,
+            groups=self._groups, hurry=self._hurry, attribute=self.attribute,
             writes=self.directory / "writes.txt",
         )  # fmt: skip
 
@@ -350,7 +342,8 @@ class DeclaredRun:
         self.deployed.clean(self._pipeline.topics)
         self.deployed.create(dict.fromkeys(self._pipeline.topics, self._pipeline.partitions))
         routes = [route.name for route in self.deployed.routes(*map(str, self._nodes))]
-        self.deployed.wire.open_cell(self.cell.id, self.cell.key, self._wire_log.file, routes=routes, identity=self.cell.identity)
+        history = self.directory / HISTORY / "wire.jsonl"
+        self.deployed.wire.open_cell(self.cell.id, self.cell.key, history, routes=routes, identity=self.cell.identity)
         self._on_wire = True
         consuming = [node for role, node in self._nodes.items() if role in CONSUMING]
         for node in consuming:
@@ -452,7 +445,7 @@ class DeclaredRun:
             raise StageError(self._nothing_arrived())
         self._observe_results(found, copies)
         if self._watch is not None:
-            self._watch.tell(self.history, self._events(), self._load)
+            self._watch.tell(self.history, self._so_far.of(kinds.CONN, kinds.FETCHED), self._load)
 
     def close(self) -> None:
         """End the processes, leave the wire, and leave nothing behind on the broker."""
@@ -522,9 +515,8 @@ class DeclaredRun:
 
     def _too_large(self) -> str | None:
         """Say which record the broker refuses for its size, if any. Of a batch of several, a client may send each by itself."""
-        events = self._events()
-        refused = {e["request"]: e for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] in TOO_LARGE}
-        sent = [e for e in events if e["event"] == kinds.SENT and e["request"] in refused] if refused else []
+        refused = self.sighted.refused(*TOO_LARGE)
+        sent = [e for e in self._so_far.of(kinds.SENT) if e["request"] in refused] if refused else []
         batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
         for event in sent:
             if batches[event["request"], event["topic"], event["partition"]] == 1:
@@ -540,8 +532,8 @@ class DeclaredRun:
 
         One that is gone already is nobody's, and proves nothing. Where one that has fetched ends by itself, that is told at once.
         """
-        events = self._events()
-        new, self._attributed = events[self._attributed :], len(events)
+        new = self._so_far.events(self._attributed)
+        self._attributed += len(new)
         for event in new:
             if event["event"] == kinds.FRAME and event["api"] == Api.FETCH.label and event["role"] in CONSUMING:
                 if pid := self._owners.get(event["conn"]):
@@ -604,8 +596,8 @@ class DeclaredRun:
 
         One that asks no group has none to save.
         """
-        reached = self._reached()
-        if any(reached[partition] < offset for partition, offset in last.items()):
+        reached = self.sighted.reached(self._pipeline.topic)
+        if any(reached.get(partition, -1) < offset for partition, offset in last.items()):
             return False
         try:
             size = self.size()
@@ -614,20 +606,9 @@ class DeclaredRun:
         if size != self._written[0]:
             self._written = size, time.monotonic()
         reader = next(role for role in self._nodes if role in CONSUMING)
-        patience_s = COMMITS_S if self._asked(reader, Api.FIND_COORDINATOR) else ASKS_NOBODY_S
+        patience_s = COMMITS_S if self.sighted.asked(reader, Api.FIND_COORDINATOR.label) else ASKS_NOBODY_S
         still_s = time.monotonic() - self.sighted.last / 1e9
         return still_s > patience_s and time.monotonic() - self._written[1] > patience_s
-
-    def _reached(self) -> dict[int, int]:
-        """Return the highest offset of each partition that a reader was given; -1 where it was given nothing."""
-        reached: dict[int, int] = defaultdict(lambda: -1)
-        for event in self._given():
-            reached[event["partition"]] = max(event["offset"], reached[event["partition"]])
-        return reached
-
-    def _given(self) -> list[Event]:
-        topic = self._pipeline.topic
-        return [e for e in self._events() if e["event"] == kinds.FETCHED and e["reached"] and e["topic"] == topic]
 
     def _elsewhere_trouble(self) -> str | None:
         """Where nobody can ask for the position: whether the reader was given everything, and a restarted one anything.
@@ -637,9 +618,10 @@ class DeclaredRun:
         reader = next((node for role, node in self._nodes.items() if role in CONSUMING), None)
         if reader is None:
             return None
-        given, reached = self._given(), self._reached()
-        behind = [p for p, last in self.deployed.observer.visible(self._pipeline.topic, {}).items() if reached[p] < last]
-        at_work = reader.incarnation == 1 or any(e["t"] > reader.since for e in given)
+        topic = self._pipeline.topic
+        at_work = reader.incarnation == 1 or self.sighted.given(topic) > reader.since
+        reached = self.sighted.reached(topic)
+        behind = [p for p, last in self.deployed.observer.visible(topic, {}).items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
         if time.monotonic_ns() - max(self.sighted.last, reader.since) > ELSEWHERE_S * 1e9:
@@ -701,7 +683,7 @@ class DeclaredRun:
             stage=stage, values=self._values(stage.role), runtime=self.deployed.runtime_of(stage), history=self.history,
             cell_key=self.cell.key, directory=self._pipeline.directory, log=self._log / f"{stage.role}.log",
             failpoints=self.directory / "failpoints", stdin=feeds, hint=lambda: self._hint(stage.role),
-            fetches=lambda since: self._fetched(stage.role, since), buried=lambda: self._expel(stage.role),
+            fetches=lambda since: self.sighted.fetched(stage.role) > since, buried=lambda: self._expel(stage.role),
         )  # fmt: skip
 
     def _reader(self) -> Results | None:
@@ -714,8 +696,16 @@ class DeclaredRun:
         given, lines = self._pipeline.input, self.cell.lines()
         match given.kind:
             case InputKind.STDIN:
-                return StdinFeeder(self._nodes[Role.PRODUCER], lines, rate=self._pipeline.pace, resend=self._pipeline.resend,
-                                   history=self.history, seen=self._events, sighted=self.sighted, waves=self._waves)  # fmt: skip
+                return StdinFeeder(
+                    self._nodes[Role.PRODUCER],
+                    lines,
+                    rate=self._pipeline.pace,
+                    resend=self._pipeline.resend,
+                    history=self.history,
+                    so_far=self._so_far,
+                    sighted=self.sighted,
+                    waves=self._waves,
+                )
             case InputKind.FILE:
                 return FileFeeder(self._work / "input.txt", lines)
             case InputKind.HTTP:
@@ -729,33 +719,18 @@ class DeclaredRun:
                 return TopicFeeder(self.deployed.direct, given.topic, keyed, rate=self._pipeline.pace, history=self.history,
                                    waves=self._waves)  # fmt: skip
 
-    def _events(self) -> tuple[Event, ...]:
-        """What the wire has seen so far."""
-        return self._wire_log.events()
-
-    def _fetched(self, role: Role, since: int) -> bool:
-        return any(
-            e["t"] > since and e["role"] == role and e["api"] == "Fetch" and e["dir"] == "response"
-            for e in self._events() if e["event"] == kinds.FRAME
-        )  # fmt: skip
-
-    def _asked(self, role: Role, api: Api) -> bool:
-        """Whether a stage was seen to make such a request."""
-        return any(e["event"] == kinds.FRAME and e["role"] == role and e["api"] == api.label for e in self._events())
-
     def _hint(self, role: Role) -> str:
         """Say what the wire saw that may keep a stage from its work."""
-        seen = [e for e in self._events() if e.get("role") == role]
-        if any(e["event"] == kinds.UNDECODABLE and e["api"] == "unknown" for e in seen):
+        if any(e["role"] == role and e["api"] == "unknown" for e in self._so_far.of(kinds.UNDECODABLE)):
             return "it speaks no plaintext Kafka: a run's listeners have no TLS, let it use security.protocol=PLAINTEXT"
-        if any(e["event"] == kinds.FRAME and e["api"] == SASL_HANDSHAKE for e in seen):
+        if self.sighted.asked(role, SASL_HANDSHAKE):
             return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
-        if not any(e["event"] in {kinds.FRAME, kinds.CONN} for e in seen):
+        if not any(e["role"] == role for e in self._so_far.of(kinds.CONN)):
             at = self.deployed.bootstrap(role)
             if self._nodes[role].ended() is not None:
                 return f"it had not sent a request to {at} yet"
             return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
-        if not self._asked(role, Api.PRODUCE) and not self._fetched(role, 0):
+        if not self.sighted.asked(role, Api.PRODUCE.label) and not self.sighted.fetched(role):
             way = "" if role in CONSUMING else f"does it read its input ({self._pipeline.input.kind}), or "
             return f"it is connected; {way}does it ask for another topic than {' and '.join(self._pipeline.topics)}?"
         return ""
@@ -876,7 +851,7 @@ class DeclaredRun:
     def _check_anything_sent(self, when: str) -> None:
         """Raise StageError where the producer has not sent one record."""
         producer = self._nodes.get(Role.PRODUCER)
-        if producer is not None and not self._asked(Role.PRODUCER, Api.PRODUCE):
+        if producer is not None and not self.sighted.asked(Role.PRODUCER, Api.PRODUCE.label):
             raise producer.error(f"has sent nothing to {self._pipeline.topic} {when}")
 
     def _nothing_arrived(self) -> str:
@@ -908,11 +883,10 @@ class DeclaredRun:
 
     def _observe_acks(self) -> None:
         """Write what the wire saw as what the programs were told, at the time when it saw it."""
-        events = self._events()
-        sent = {(e["request"], e["record"]): e for e in events if e["event"] == kinds.SENT}
-        for event in events:
-            of = sent.get((event.get("request"), event.get("record")))
-            if of and event["event"] == kinds.PRODUCE_ANSWER and event["error"] == 0 and event["reached"]:
+        sent = {(e["request"], e["record"]): e for e in self._so_far.of(kinds.SENT)}
+        for event in self._so_far.of(kinds.PRODUCE_ANSWER):
+            of = sent.get((event["request"], event["record"]))
+            if of and event["error"] == 0 and event["reached"]:
                 hop = "topic" if of["topic"] == self._pipeline.topic else "sink"
                 self.history.write(
                     kinds.ACKED, t=event["t"], w=event["w"], hop=hop, record=event["record"], attempt=None,
@@ -942,12 +916,12 @@ class DeclaredRun:
 
     def _observe_deleted(self, partition: int, start: int) -> None:
         """Write the copies that the wire saw below the start of a log: retention, or somebody, has taken them since."""
-        events, topic = self._events(), self._pipeline.topic
-        requests = {(e["request"], e["record"]) for e in events if e["event"] == kinds.SENT and e["topic"] == topic
+        topic, so_far = self._pipeline.topic, self._so_far
+        requests = {(e["request"], e["record"]) for e in so_far.of(kinds.SENT) if e["topic"] == topic
                     and e["partition"] == partition}  # fmt: skip
-        answers = {(e["record"], e["offset"]) for e in events if e["event"] == kinds.PRODUCE_ANSWER and e["error"] == 0
+        answers = {(e["record"], e["offset"]) for e in so_far.of(kinds.PRODUCE_ANSWER) if e["error"] == 0
                    and (e["request"], e["record"]) in requests}  # fmt: skip
-        fetched = {(e["record"], e["offset"]) for e in events if e["event"] == kinds.FETCHED and e["topic"] == topic
+        fetched = {(e["record"], e["offset"]) for e in so_far.of(kinds.FETCHED) if e["topic"] == topic
                    and e["partition"] == partition}  # fmt: skip
         for record, offset in sorted(answers | fetched, key=lambda seen: seen[1]):
             if 0 <= offset < start:

@@ -1,4 +1,7 @@
-"""What the wire's lines of a cell come to, kept up to date line by line: there may be many, and it is asked often."""
+"""What the wire's lines of a cell come to, kept up to date line by line: there may be many, and it is asked often.
+
+The lines are those of a :class:`~harness.core.tail.SoFar`, which are the wire's in the order in which it has written them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
     from harness.core.history import Event
-    from harness.systems.declared.wirelog import WireLog
+    from harness.core.tail import SoFar
 
 SENDS = frozenset({Api.PRODUCE.label, Api.END_TXN.label})
 """Requests whose answer tells what became of a record."""
@@ -23,8 +26,8 @@ INTERNAL = "__"
 class Sighted:
     """What was seen of records, topics, groups and answers so far. Safe to use from several threads."""
 
-    def __init__(self, log: WireLog) -> None:
-        self._log = log
+    def __init__(self, so_far: SoFar) -> None:
+        self._so_far = so_far
         self._lock = threading.Lock()
         self._read = 0
         self._moments: list[int] = []
@@ -40,6 +43,11 @@ class Sighted:
         self._answered: set[str] = set()
         self._steps: set[tuple[str, str]] = set()
         self._readable: set[str] = set()
+        self._asked: set[tuple[str, str]] = set()
+        self._fetched: dict[str, int] = {}
+        self._reached: dict[str, dict[int, int]] = defaultdict(dict)
+        self._arrived: dict[str, int] = {}
+        self._refused: dict[int, set[str]] = defaultdict(set)
 
     def moments(self, since: int = 0) -> list[int]:
         """Return when something about a record was seen (monotonic ns), in order, but for the first ``since`` times.
@@ -85,6 +93,36 @@ class Sighted:
             self._look()
             return (role, step) in self._steps
 
+    def asked(self, role: str, api: str) -> bool:
+        """Whether a stage was seen to make such a request."""
+        with self._lock:
+            self._look()
+            return (role, api) in self._asked
+
+    def fetched(self, role: str) -> int:
+        """Return when a fetch of a stage was answered last (monotonic ns), with records or without; 0: never."""
+        with self._lock:
+            self._look()
+            return self._fetched.get(role, 0)
+
+    def reached(self, topic: str) -> dict[int, int]:
+        """Return the highest offset that any reader of a topic was given, of each partition where one was given anything."""
+        with self._lock:
+            self._look()
+            return dict(self._reached[topic])
+
+    def given(self, topic: str) -> int:
+        """Return when any reader of a topic was given a record last (monotonic ns); 0: never."""
+        with self._lock:
+            self._look()
+            return self._arrived.get(topic, 0)
+
+    def refused(self, *errors: int) -> set[str]:
+        """Return the requests with records that were answered by one of these errors."""
+        with self._lock:
+            self._look()
+            return set().union(*(self._refused[error] for error in errors))
+
     def groups(self, role: str) -> set[str]:
         """Return the groups that a stage was seen to save positions of."""
         with self._lock:
@@ -111,7 +149,7 @@ class Sighted:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        new = self._log.events()[self._read :]
+        new = self._so_far.events(self._read)
         self._read += len(new)
         for event in new:
             self._take(event)
@@ -134,6 +172,9 @@ class Sighted:
     def _take_frame(self, event: Event) -> None:
         conn = event["conn"]
         self._role_of.setdefault(conn, event["role"])
+        self._asked.add((event["role"], event["api"]))
+        if event["api"] == Api.FETCH.label and event["dir"] == Direction.RESPONSE:
+            self._fetched[event["role"]] = event["t"]
         if event["api"] not in SENDS:
             return
         if event["dir"] == Direction.REQUEST:
@@ -155,6 +196,8 @@ class Sighted:
     def _take_answer(self, event: Event) -> None:
         self._about(event)
         self._steps.add((self._role(event), event["event"]))
+        if event["error"]:
+            self._refused[event["error"]].add(event["request"])
         topic = self._topic_of.pop((event["request"], event["record"]), None)
         if topic is not None and event["error"] == 0 and event["reached"]:
             self._open[self._role(event)].discard((topic, event["record"]))
@@ -173,7 +216,11 @@ class Sighted:
     def _take_fetched(self, event: Event) -> None:
         self._about(event)
         self._steps.add((self._role_of.get(event["conn"], ""), event["event"]))
-        self._given.add(event["topic"])
+        topic, partition = event["topic"], event["partition"]
+        self._given.add(topic)
+        if event["reached"]:
+            self._arrived[topic] = event["t"]
+            self._reached[topic][partition] = max(event["offset"], self._reached[topic].get(partition, -1))
 
     def _take_position(self, event: Event) -> None:
         self._groups[self._role(event)].add(event["group"])

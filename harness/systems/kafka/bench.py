@@ -12,7 +12,7 @@ from kafka.partitioner.default import murmur2
 from harness import failpoint
 from harness.bench import AtWrite, Blow, Fired, InProgram, NotFiredError, OnWire, Trigger
 from harness.core import events as kinds
-from harness.core.history import SUFFIX, read_history
+from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults.firing import rule_at
@@ -22,12 +22,13 @@ from harness.systems.kafka.nodes import ServerNode, StageNode
 from harness.wire.rules import Action, Api, Direction, How, is_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.bench import Server, Target
     from harness.core.cell import Cell, Load
     from harness.core.history import Event, HistoryWriter
+    from harness.core.tail import SoFar
     from harness.systems.kafka.broker import Broker
     from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.system import KafkaDeployed
@@ -58,6 +59,8 @@ class KafkaBench:
     load: Load
     history: HistoryWriter
     events: Path
+    so_far: SoFar
+    """What is in there."""
     failpoints: Path
     topics: tuple[str, ...]
     group: str
@@ -247,28 +250,21 @@ class KafkaBench:
         if not isinstance(node, StageNode):
             raise TypeError(f"{node.name} reads nothing")
         client = node.stage.client_id
-
-        def asked() -> int:
-            return sum(is_prefix(client, e["client"]) for e in self._asked(Api.FETCH))
-
-        want = asked() + 2 if anew else 1
-        wait_until(lambda: node.ended() is not None or asked() >= want, within_s=FIRE_S, poll_s=0.1,
+        asked = self._asked(Api.FETCH, lambda e: is_prefix(client, e["client"]))
+        want = len(asked()) + 2 if anew else 1
+        wait_until(lambda: node.ended() is not None or len(asked()) >= want, within_s=FIRE_S, poll_s=0.1,
                    because=f"{node.name} to ask for records")  # fmt: skip
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
         """Wait for an OffsetFetch request of another, since the sleeper was stopped."""
-        since = max(e["t"] for e in self._said(kinds.NODE) if e["phase"] == "paused" and e["node"] == sleeper.name)
+        since = max(e["t"] for e in self.so_far.of(kinds.NODE) if e["phase"] == "paused" and e["node"] == sleeper.name)
         others = [f"{self.cell.key}.{stage.name}" for stage in self.stages if stage.role is role and stage.name != sleeper.name]
-
-        def asked() -> bool:
-            late = (e["client"] for e in self._asked(Api.OFFSET_FETCH) if e["t"] > since)
-            return any(is_prefix(other, client) for client in late for other in others)
-
+        asked = self._asked(Api.OFFSET_FETCH, lambda e: e["t"] > since and any(is_prefix(other, e["client"]) for other in others))
         wait_until(asked, within_s=FIRE_S, because=f"another {role} to ask for the positions of what it took over", poll_s=0.1)
 
-    def _asked(self, api: Api) -> Iterator[Event]:
-        """The requests of an API that have passed so far."""
-        return (e for e in self._said(kinds.FRAME) if e["api"] == api.label and e["dir"] == Direction.REQUEST)
+    def _asked(self, api: Api, wanted: Callable[[Event], bool]) -> Callable[[], Sequence[Event]]:
+        """Return what returns the requests of an API that have come so far, and are ``wanted``."""
+        return self.so_far.finder(kinds.FRAME, lambda e: e["api"] == api.label and e["dir"] == Direction.REQUEST and wanted(e))
 
     def await_aborted(self, node: Target) -> None:
         """Ask the coordinator; the transaction was open when its process was stopped."""
@@ -331,12 +327,11 @@ class KafkaBench:
         """Wait until its coordinator has answered it, once more since the group put it out."""
         if not isinstance(node, StageNode):
             raise TypeError(f"{node.name} is a member of no group")
-        told, client = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP)}, node.stage.client_id
-
-        def answered() -> bool:
-            answers = (e for e in self._said(kinds.FRAME) if e["dir"] == Direction.RESPONSE and e["api"] in told)
-            return any(e["t"] > self._put_out_ns and is_prefix(client, e["client"]) for e in answers)
-
+        told, client, since = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP)}, node.stage.client_id, self._put_out_ns
+        answered = self.so_far.finder(
+            kinds.FRAME,
+            lambda e: e["dir"] == Direction.RESPONSE and e["api"] in told and e["t"] > since and is_prefix(client, e["client"]),
+        )
         wait_until(answered, within_s=FIRE_S, because=f"{node.name} to be told that it is out of its group", poll_s=0.05)
 
     def worsen_network(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
@@ -355,14 +350,8 @@ class KafkaBench:
 
     def await_told(self) -> None:
         """Wait until the producer's ledger says that the fate of the target is not known."""
-        wait_until(self._told, within_s=FIRE_S, because="the program to be told that the target's fate is unknown", poll_s=0.05)
-
-    def _told(self) -> bool:
-        return any(event["record"] == self.load.target.id for event in self._said(kinds.UNKNOWN))
-
-    def _said(self, *wanted: str) -> Iterator[Event]:
-        """What the history says so far."""
-        return read_history(self.events).of(*wanted)
+        told = self.so_far.finder(kinds.UNKNOWN, lambda e: e["record"] == self.load.target.id)
+        wait_until(told, within_s=FIRE_S, because="the program to be told that the target's fate is unknown", poll_s=0.05)
 
     def _network(self) -> CellNetwork:
         if self.network is None:
@@ -408,20 +397,16 @@ class KafkaBench:
         """Wait until its client has asked twice since the topic grew, and so has been answered once."""
         if not isinstance(node, StageNode):
             raise TypeError(f"{node.name} asks for no metadata")
-        since, client = max(e["t"] for e in self._said(kinds.ADDED)), node.stage.client_id
-
-        def asked() -> bool:
-            late = [e for e in self._asked(Api.METADATA) if e["t"] > since and is_prefix(client, e["client"])]
-            return len(late) > 1
-
-        wait_until(asked, within_s=FIRE_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
+        since, client = max(e["t"] for e in self.so_far.of(kinds.ADDED)), node.stage.client_id
+        asked = self._asked(Api.METADATA, lambda e: e["t"] > since and is_prefix(client, e["client"]))
+        wait_until(lambda: len(asked()) > 1, within_s=FIRE_S, because=f"{node.name} to learn of new partitions", poll_s=0.05)
 
     def await_shared_out(self) -> None:
         """Wait until the members of the group, as they say, have been given all the partitions that were added."""
-        added = {e["partition"] for e in self._said(kinds.ADDED)}
+        added = {e["partition"] for e in self.so_far.of(kinds.ADDED)}
 
         def given() -> bool:
-            late = (e for e in self._said(kinds.READY) if e["t"] > self._grows_ns)
+            late = (e for e in self.so_far.of(kinds.READY) if e["t"] > self._grows_ns)
             last = {e["by"]: set(e.get("partitions") or ()) for e in late}
             return added <= set().union(*last.values())
 
@@ -471,7 +456,7 @@ class KafkaBench:
         if isinstance(trigger, OnWire):
             hit = self._hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
             return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
-        if isinstance(trigger, AtWrite) or not failpoint.fired(self.failpoints, trigger.name):
+        if isinstance(trigger, AtWrite) or all(e["name"] != trigger.name for e in self.so_far.of(kinds.FAILPOINT)):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)
         return None if victim is None else Fired(self.load.target.id, victim.name, None)

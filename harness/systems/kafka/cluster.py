@@ -154,7 +154,7 @@ class ClusterBench(KafkaBench):
 
     def _partitions(self, leaderships: Mapping[int, Leadership]) -> list[int]:
         """The partition of the target; while its request is held, those that the broker it goes to leads."""
-        for sent in self._said(kinds.SENT, kinds.UNSENT):
+        for sent in self.so_far.of(kinds.SENT, kinds.UNSENT):
             if sent["record"] == self.load.target.id:
                 return [int(sent["partition"])]
         if self._hit is None:
@@ -166,14 +166,14 @@ class ClusterBench(KafkaBench):
 
     def _say_alone(self) -> None:
         """Write down what only the leader has."""
-        copied = {e["record"] for e in self._said(kinds.REPLICATED) if e["reached"]}
-        for record in sorted({e["record"] for e in self._said(kinds.SENT)} - copied):
+        copied = {e["record"] for e in self.so_far.of(kinds.REPLICATED) if e["reached"]}
+        for record in sorted({e["record"] for e in self.so_far.of(kinds.SENT)} - copied):
             self.history.write(kinds.ALONE, record=record)
 
     def _say_ungoverned(self, controller: Broker) -> None:
         """Write down what was stored since the only controller has died."""
         end = controller.process().exit
-        for answer in self._said(kinds.PRODUCE_ANSWER):
+        for answer in self.so_far.of(kinds.PRODUCE_ANSWER):
             if end is not None and answer["t"] > end.at_ns and answer["reached"] and not answer["error"]:
                 self.history.write(kinds.UNGOVERNED, record=answer["record"])
 

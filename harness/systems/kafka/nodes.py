@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
 from harness.core import events as kinds
-from harness.core.history import SUFFIX
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.programs.clients import PRELOADS
@@ -19,7 +17,8 @@ from harness.setup import environments
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.history import HistoryWriter
+    from harness.core.history import Event, HistoryWriter
+    from harness.core.tail import SoFar
     from harness.programs.stage import Stage
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.setup.clients import ClientSetup
@@ -37,6 +36,8 @@ class StageNode:
     stage: Stage
     runtime: Runtime
     history: HistoryWriter
+    so_far: SoFar
+    """What the history of its cell says."""
     logs: Path
     failpoints: Path
     node: Node | None = None
@@ -82,12 +83,11 @@ class StageNode:
 
     def is_ready(self) -> bool:
         """Whether this incarnation's ledger says so."""
-        return self.ledger_says(kinds.READY)
+        return bool(self.said(kinds.READY))
 
-    def ledger_says(self, event: str) -> bool:
-        """Whether this incarnation's ledger has an event of this kind."""
-        ledger = Path(self.stage.history, f"{self.stage.writer}{SUFFIX}")
-        return ledger.exists() and f'"event":"{event}"'.encode() in ledger.read_bytes()
+    def said(self, kind: str) -> list[Event]:
+        """Return the events of a kind in this incarnation's ledger so far."""
+        return [event for event in self.so_far.of(kind) if event["by"] == self.stage.writer]
 
     def ended(self) -> Exit | None:
         """How this incarnation ended, if it has; written down once."""
@@ -111,9 +111,7 @@ class StageNode:
 
     def _is_held(self) -> bool:
         """Whether it says that a failpoint holds it."""
-        told = Path(self.stage.history, f"failpoint{SUFFIX}")
-        lines = told.read_text().splitlines() if told.exists() else ()
-        return any(hit["action"] == "hold" and hit["pid"] == self._alive().pid for hit in map(json.loads, lines))
+        return any(hit["action"] == "hold" and hit["pid"] == self._alive().pid for hit in self.so_far.of(kinds.FAILPOINT))
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""

@@ -17,6 +17,7 @@ from harness.core.record import decode
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
 from harness.core.settings import SaveCursor, SavePosition
 from harness.core.states import Hop
+from harness.core.tail import SoFar
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.postgres.program import NODE as DATABASE
 from harness.programs.stage import SETTINGS_REFUSED, Stage
@@ -68,11 +69,13 @@ class KafkaCellRun:
         key = cell.key
         self._topics = Topics(f"{key}.in", f"{key}.out", f"{key}.cursor")
         self._group = f"{key}.group"
+        self._so_far = SoFar(directory / HISTORY)
         self._producer = self._stage(Role.PRODUCER, "producer")
         self._consumers = self._consuming_stages()
         self._bench = self.bench_class(
             deployed=deployed, cell=cell, load=self._load, history=history, events=directory / HISTORY,
-            failpoints=directory / "failpoints", topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
+            so_far=self._so_far, failpoints=directory / "failpoints",
+            topics=(self._topics.source, *self._used_topics()[1:]), group=self._group,
             stages=(self._producer, *self._consumers), broker=self._broker_node(), database=self._database_node(),
             newcomer=self._newcomer, substitute=self._substitute,
             progress=self._progress, settled=lambda: self.position_trouble() is None, exhausted=self._exhausted,
@@ -278,7 +281,7 @@ class KafkaCellRun:
             seed=self.cell.seed, client=self.deployed.adapter(self.cell),
             transactional_id=f"{self.cell.key}-{name}",
         )  # fmt: skip
-        return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history,
+        return StageNode(role, f"harness.programs.{role}", stage, self.deployed.runtime, self.history, self._so_far,
                          self.directory / LOGS, self.directory / "failpoints",
                          client=self.deployed.clients.get(self.cell.client))  # fmt: skip
 
@@ -349,7 +352,7 @@ class KafkaCellRun:
         return self._producer.started and self._producer.ended() is not None
 
     def _progress(self) -> Any:
-        return tuple(file.stat().st_size for file in sorted((self.directory / HISTORY).glob("*.jsonl")) if file.stem != "wire")
+        return {by: count for by, count in self._so_far.lines().items() if by != "wire"}
 
     def _drained(self, because: str | None, stage: str | None = None) -> None:
         phase = "completed" if because is None else "failed"

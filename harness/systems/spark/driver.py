@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.core import events as kinds
-from harness.core.history import SUFFIX
 from harness.core.waiting import wait_until
 from harness.programs.stage import TURN
 from harness.setup.failpoints import CHECKPOINT_CLASS
@@ -17,6 +14,8 @@ from harness.systems.kafka.nodes import StageNode
 from harness.systems.spark.ground import Job, Launched
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.programs.stage import Stage
     from harness.runtimes.interface import Exit, Node
     from harness.systems.spark.cluster import Cluster
@@ -133,13 +132,18 @@ class DriverNode(StageNode):
         return replace(self, stage=stage, node=None, front=None, _told=False, _joined=False, _ahead=None)
 
     def moves(self) -> int:
-        """How much its JVM and its program have written down so far, in bytes."""
-        return sum(file.stat().st_size for file in Path(self.stage.history).glob(f"{self.stage.writer}*{SUFFIX}"))
+        """How many lines its JVM and its program have written down so far."""
+        lines = self.so_far.lines()
+        return lines.get(self.stage.writer, 0) + lines.get(self._jvm, 0)
 
     def stopped_itself(self) -> bool:
         """Whether it has died, or stands still at a failpoint: it is held there, for the harness to act."""
-        told = (Path(self.stage.history, f"{name}{SUFFIX}") for name in ("failpoint", f"{self.stage.writer}-jvm"))
-        return any(file.exists() and b'"event":"failpoint"' in file.read_bytes() for file in told)
+        return any(event["by"] in ("failpoint", self._jvm) for event in self.so_far.of(kinds.FAILPOINT))
+
+    @property
+    def _jvm(self) -> str:
+        """What the JVM of this incarnation writes as."""
+        return f"{self.stage.writer}-jvm"
 
     def trouble(self) -> str | None:
         """Why the program in front has ended, if it has."""
@@ -152,7 +156,7 @@ class DriverNode(StageNode):
 
     def _over(self) -> bool:
         """Whether the program has come to its end, by its own word."""
-        return self.ledger_says(kinds.STOPPED)
+        return bool(self.said(kinds.STOPPED))
 
     def _join(self) -> None:
         """Write down, once, which process the program is."""
@@ -165,6 +169,5 @@ class DriverNode(StageNode):
 
     def _last_words(self) -> str:
         """What the program wrote down of its end: where an error has causes, the first of them all."""
-        ledger = Path(self.stage.history, f"{self.stage.writer}{SUFFIX}")
-        ends = [line for line in ledger.read_text().splitlines() if '"event":"stopped"' in line] if ledger.exists() else []
-        return kinds.last_words(json.loads(ends[-1])["because"]) if ends else "it left no word"
+        ends = self.said(kinds.STOPPED)
+        return kinds.last_words(ends[-1]["because"]) if ends else "it left no word"

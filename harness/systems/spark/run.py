@@ -224,7 +224,7 @@ class SparkCellRun(KafkaCellRun):
             self._cluster = Cluster(stage.runtime, self.deployed.spark, self.history, self.directory, self.cell.key, stage.logs)
         return (
             DriverNode(
-                stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.logs,
+                stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
                 stage.failpoints, ground=self.deployed.spark, cluster=self._cluster,
                 session=self.deployed.session if self.deployed.spark.at_hand and shares_a_session(self.cell) else None,
             ),
