@@ -168,6 +168,10 @@ class WireCell:
         extra = {} if error is None else {"error": error}
         self.write(kinds.FRAME, **frame.fields(), **extra)
 
+    def hit(self, rule: Rule, frame: Frame, held: str | None) -> None:
+        """Write that a rule fired. Who controls the wire learns it by this line: what is ``held`` must be so before."""
+        self.phase(rule, "hit", frame, action=rule.action, held=held)
+
     def phase(self, rule: Rule, phase: str, frame: Frame, **more: object) -> None:
         """Write what became of a rule at a frame."""
         records = sorted(frame.insight.subject.records)

@@ -384,7 +384,7 @@ class Lane:
         rule = armed.rule
         if rule.action is Action.HOLD:
             return await self._hold(frame, cell, armed)
-        self._wire.hit(frame, cell, rule, None)
+        cell.hit(rule, frame, None)
         if rule.action is Action.DELAY:
             await asyncio.sleep(rule.delay_s)
             cell.phase(rule, "delayed", frame)
@@ -421,7 +421,7 @@ class Lane:
 
     async def _hold(self, frame: Frame, cell: WireCell, armed: ArmedRule) -> bool:
         hold = self._wire.hold(frame, cell, armed.rule, self._conn)
-        self._wire.hit(frame, cell, armed.rule, hold.id)
+        cell.hit(armed.rule, frame, hold.id)
         cell.phase(armed.rule, "held", frame, held=hold.id)
         await hold.decided.wait()
         if hold.how is How.RELEASE_LATER:

@@ -7,12 +7,10 @@ import json
 import socket
 import sys
 import threading
-import time
-from collections import defaultdict, deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
+from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts
 
 if TYPE_CHECKING:
@@ -42,7 +40,6 @@ class WireControl:
         self._number = 0
         self._replies: dict[int, dict[str, Any]] = {}
         self._waiting: set[int] = set()
-        self._hits: defaultdict[tuple[str, str], deque[Hit]] = defaultdict(deque)
         self._lost: str | None = None
         self._reader = threading.Thread(target=self._read, name="wire-control", daemon=True)
         self._reader.start()
@@ -70,6 +67,11 @@ class WireControl:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+    def check(self) -> None:
+        """Raise :class:`WireError` where the wire is gone, or has said that it failed; asks nobody."""
+        with self._condition:
+            self._check()
 
     # -- routes -----------------------------------------------------------------------------------------------------
 
@@ -121,9 +123,6 @@ class WireControl:
     def close_cell(self, cell_id: str) -> CellSummary:
         """End a cell: holds discarded, rules disarmed, history closed."""
         reply = self._call("close_cell", {"cell_id": cell_id})
-        with self._condition:
-            for known in [each for each in self._hits if each[0] == cell_id]:
-                del self._hits[known]
         return CellSummary(reply["cell"], reply["frames"], tuple(reply["discarded"]))
 
     def arm(self, cell_id: str, rule: Rule) -> None:
@@ -146,18 +145,6 @@ class WireControl:
     def traffic(self, cell_id: str, role: str, *, restart: bool = False) -> Traffic:
         """Return what has passed between wire and broker for one role of a cell since the last ``restart``."""
         return Traffic(**self._call("traffic", {"cell_id": cell_id, "role": role, "restart": restart}))
-
-    def wait_hit(self, cell_id: str, rule_id: str, within_s: float) -> Hit | None:
-        """Wait for the next hit of a rule not yet returned here; None when there is none in time."""
-        deadline = time.monotonic() + within_s
-        with self._condition:
-            while not self._hits[cell_id, rule_id]:
-                self._check()
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return None
-                self._condition.wait(left)
-            return self._hits[cell_id, rule_id].popleft()
 
     # -- holds ------------------------------------------------------------------------------------------------------
 
@@ -262,9 +249,6 @@ class WireControl:
     def _take(self, message: dict[str, Any]) -> None:
         with self._condition:
             match message.pop("push", None):
-                case "hit":
-                    hit = Hit(**{**message, "records": tuple(message["records"])})
-                    self._hits[hit.cell, hit.rule].append(hit)
                 case "failed":
                     self._lost = message["because"]
                 case _:

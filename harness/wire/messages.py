@@ -2,7 +2,8 @@
 
 A call is ``{"id": n, "verb": "...", "args": {...}}``, its reply ``{"id": n, "ok": ...}`` or
 ``{"id": n, "error": "one line"}``.
-Unasked, the wire pushes ``{"push": "hit", ...}`` and ``{"push": "failed", "because": "..."}``.
+Unasked, the wire pushes ``{"push": "failed", "because": "..."}``. What it sees, hits of rules among that, it writes into the
+histories of its cells, and nowhere else (see :mod:`harness.core.tail`).
 """
 
 from __future__ import annotations
@@ -44,27 +45,6 @@ class RouteState:
     upstream_port: int
     listening: bool
     connections: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A rule fired, at a frame about ``records``; ``record`` is the one it selects, ``held`` names what it holds."""
-
-    rule: str
-    cell: str
-    action: str
-    held: str | None
-    conn: int
-    role: str
-    node: str
-    client: str
-    dir: str
-    api: str
-    version: int
-    corr: int
-    size: int
-    record: str | None = None
-    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

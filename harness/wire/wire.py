@@ -19,7 +19,7 @@ from harness.wire.cell import Frame, WireCell
 from harness.wire.connection import Connection, Lane, reset
 from harness.wire.database import DatabaseLane
 from harness.wire.delivery import DeliveryError, deliver
-from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Hit, Resolved, Route, RouteState, Traffic, WireError
+from harness.wire.messages import LOOPBACK, CellSummary, Frozen, Held, Resolved, Route, RouteState, Traffic, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleCounts, is_prefix
 
 if TYPE_CHECKING:
@@ -208,14 +208,6 @@ class Wire:
         hold = Hold(name, frame, cell, rule, conn, freeze)
         self._holds[name] = hold
         return hold
-
-    def hit(self, frame: Frame, cell: WireCell, rule: Rule, held: str | None) -> None:
-        """Write that a rule fired, and tell who controls the wire."""
-        cell.phase(rule, "hit", frame, action=rule.action, held=held)
-        fields = frame.fields()
-        records = tuple(sorted(frame.insight.subject.records))
-        hit = Hit(rule=rule.id, cell=cell.id, action=rule.action, held=held, record=rule.record, records=records, **fields)
-        self._push({"push": "hit", **{name: getattr(hit, name) for name in Hit.__slots__}})
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[memoryview]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.bench import Fired, OnWire
 from harness.core import events as kinds
 from harness.core.history import HistoryWriter
 from harness.core.scenario import Role
@@ -17,6 +19,8 @@ from harness.core.waiting import WaitTimeoutError
 from harness.systems.kafka import bench
 from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import StageNode
+from harness.wire.messages import WireError
+from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,3 +158,31 @@ def test_a_program_is_told_that_the_targets_fate_is_not_known(cell: KafkaBench) 
     assert not comes(cell.await_told)
     tell(cell, kinds.UNKNOWN, by="producer-1", record="k-7", attempt="2", error="timeout")
     assert comes(cell.await_told)
+
+
+def test_each_hit_of_a_rule_is_taken_once(cell: KafkaBench) -> None:
+    """In order, and only of that trigger's rule; where there is none, the wire must still be there."""
+    trigger, checks = OnWire(Role.PROCESSOR, Api.FETCH, Direction.REQUEST), itertools.count(1)
+
+    def check() -> None:
+        if next(checks) > 2:
+            raise WireError("the wire is gone")
+
+    cell.deployed = SimpleNamespace(wire=SimpleNamespace(check=check))  # type: ignore[assignment]
+    cell._rule_of, cell._taken = {trigger: "fault"}, Counter()
+    of = {"role": "processor", "node": "broker-1", "client": "key.processor-1.1"}
+    tell(cell, kinds.RULE, rule="fault", phase="armed")
+    tell(cell, kinds.RULE, rule="until", phase="hit", held="h1", record="k-7", **of)
+    assert cell._fired(trigger) is None
+    for held in ("h2", "h3"):
+        tell(cell, kinds.RULE, rule="fault", phase="hit", held=held, **of)
+        tell(cell, kinds.RULE, rule="fault", phase="held", held=held, **of)
+    assert cell._fired(trigger) == Fired(None, "processor-1", "h2")
+    assert cell._fired(trigger) == Fired(None, "processor-1", "h3")
+    assert cell._hit is not None
+    assert cell._hit["held"] == "h3"
+    assert cell._fired(trigger) is None
+    tell(cell, kinds.RULE, rule="fault", phase="hit", held="h4", record="k-7", **of)
+    assert cell._fired(trigger) == Fired("k-7", "processor-1", "h4"), "what is written is seen, though the wire may be gone"
+    with pytest.raises(WireError, match="the wire is gone"):
+        cell._fired(trigger)

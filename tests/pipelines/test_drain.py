@@ -363,6 +363,14 @@ def test_topics_that_records_were_seen_in(wire: Wire) -> None:
     assert wire.sighted.tried(since=10**9) == set()
 
 
+def test_each_line_counts_once(wire: Wire) -> None:
+    """However often it is asked."""
+    wire.sends("1:1", "a")
+    assert wire.sighted.moments() == wire.sighted.moments() == [3]
+    wire.answers("1:1", "a")
+    assert wire.sighted.moments() == [3, 5]
+
+
 def test_how_far_a_topic_was_read(wire: Wire) -> None:
     """By partition; what did not reach its reader was given to nobody."""
     assert (wire.sighted.reached("orders"), wire.sighted.given("orders")) == ({}, 0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.history import read_history
+from harness.core.tail import SoFar
 from harness.core.waiting import wait_until
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
@@ -53,6 +54,13 @@ class WireProcess:
         self.process.stdout.close()
         self.control.close()
         return code
+
+
+def hit_in(folder: Path, rule: str = "r", number: int = 1) -> Event:
+    """Wait for the ``number``-th hit of a rule in a cell's history, as those do who control the wire."""
+    hits = SoFar(folder).finder("rule", lambda event: event["phase"] == "hit" and event["rule"] == rule)
+    wait_until(lambda: len(hits()) >= number, within_s=WITHIN_S, because=f"hit {number} of {rule}")
+    return hits()[number - 1]
 
 
 @dataclass
@@ -98,6 +106,10 @@ class Bench:
     def phases(self, rule: str) -> list[str]:
         """Return what became of a rule."""
         return [event["phase"] for event in self.events("rule") if event["rule"] == rule]
+
+    def hit(self, rule: str = "r", number: int = 1) -> Event:
+        """Wait for the ``number``-th hit of a rule."""
+        return hit_in(self.path.parent, rule, number)
 
     def wait_event(self, kind: str, **fields: object) -> Event:
         """Wait for an event with these fields."""

@@ -267,9 +267,8 @@ def test_a_held_large_frame_goes_on_in_place(pipe: Bench) -> None:
     size = 20 * MEGABYTE
     sender = threading.Thread(target=_send_large, args=(client, size, pipe.name(), Api.SYNC_GROUP))
     sender.start()
-    hit = pipe.control.wait_hit(pipe.cell, "r", WITHIN_S)
-    assert hit is not None
-    releaser = threading.Thread(target=pipe.control.resolve, args=(hit.held, How.RELEASE))
+    hit = pipe.hit()
+    releaser = threading.Thread(target=pipe.control.resolve, args=(hit["held"], How.RELEASE))
     releaser.start()
     whole = size + len(request(Api.SYNC_GROUP, 1, pipe.name()))
     assert _read_large(peer.sock, whole) == whole

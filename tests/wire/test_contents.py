@@ -12,7 +12,7 @@ from harness.core.history import read_history
 from harness.wire.codec import topic_id_name
 from harness.wire.rules import Action, After, Api, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
-from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
+from tests.wire.broker import ScriptedBroker, corr_of, request, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,11 +98,10 @@ def test_the_crash_before_the_ack(kafka: Bench) -> None:
     )  # fmt: skip
     client = kafka.client()
     client.send(produce(kafka, 1, "a-1"))
-    hit = kafka.control.wait_hit(kafka.cell, "r", WITHIN_S)
-    assert hit is not None
-    assert (hit.record, hit.records, hit.client) == ("a-1", ("a-1",), kafka.name())
+    hit = kafka.hit()
+    assert (hit["record"], hit["records"], hit["client"]) == ("a-1", ["a-1"], kafka.name())
     client.close()
-    assert kafka.control.resolve(str(hit.held), How.DISCARD).outcome == "discarded"
+    assert kafka.control.resolve(hit["held"], How.DISCARD).outcome == "discarded"
     assert [e["reached"] for e in kafka.events("produce_answer")] == [False]
     assert kafka.phases("r") == ["armed", "hit", "held", "discarded"]
 
@@ -155,12 +154,11 @@ def test_the_end_of_a_records_transaction_delivered_late(kafka: Bench) -> None:
     client = kafka.client()
     client.ask(produce(kafka, 1, "a-1", writer=TX))
     client.send(kf.end_txn(2, kafka.name(), TX))
-    hit = kafka.control.wait_hit(kafka.cell, "r", WITHIN_S)
-    assert hit is not None
-    kafka.control.resolve(str(hit.held), How.RELEASE_LATER, cut=True)
+    hit = kafka.hit()
+    kafka.control.resolve(hit["held"], How.RELEASE_LATER, cut=True)
     assert client.ended()
     kafka.broker.answer.error = 90  # type: ignore[attr-defined]
-    result = kafka.control.resolve(str(hit.held), How.DELIVER)
+    result = kafka.control.resolve(hit["held"], How.DELIVER)
     assert (result.answered, result.error) == (True, 90)
     (end,), (answer,) = kafka.events("end_txn"), kafka.events("end_txn_answer")
     assert (end["commit"], end["reached"]) == (True, True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.core.tail import SoFar
+from harness.core.waiting import wait_until
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, request, response
@@ -13,20 +15,18 @@ from tests.wire.broker import WITHIN_S, request, response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.wire.messages import Hit
+    from harness.core.history import Event
     from tests.wire.broker import Client
     from tests.wire.conftest import Bench
 
 HEARTBEAT = Api.HEARTBEAT
 
 
-def trip(bench: Bench, scope: FreezeScope, client: Client) -> Hit:
+def trip(bench: Bench, scope: FreezeScope, client: Client) -> Event:
     """Let a hold with this freeze fire at a request of ``client``."""
     bench.arm(Rule("r", Action.HOLD, Api.END_TXN, freeze=scope))
     client.send(request(Api.END_TXN, 99, bench.name(incarnation="1")))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
-    return hit
+    return bench.hit()
 
 
 def joined(bench: Bench, incarnation: str) -> Client:
@@ -34,6 +34,21 @@ def joined(bench: Bench, incarnation: str) -> Client:
     client = bench.client()
     assert client.ask(request(HEARTBEAT, 1, bench.name(incarnation=incarnation))) == response(1, b"answer")
     return client
+
+
+def test_what_was_hit_is_held_and_frozen_when_its_line_is_there(bench: Bench) -> None:
+    """However soon the line is read, and something is asked because of it."""
+    rule = Rule("r", Action.HOLD, HEARTBEAT, freeze=FreezeScope.CLIENT, limit=None)
+    bench.arm(rule)
+    hits = SoFar(bench.path.parent).finder("rule", lambda event: event["phase"] == "hit")
+    for number in range(1, 21):
+        held, other = bench.client(), bench.client()
+        assert other.ask(request(Api.METADATA, 1, bench.name())) == response(1, b"answer")
+        held.send(request(HEARTBEAT, 2, bench.name()))
+        wait_until(lambda number=number: len(hits()) == number, within_s=WITHIN_S, because="the hit", poll_s=0)  # type: ignore[misc]
+        other.send(request(Api.METADATA, 3, bench.name()))
+        resolved = bench.control.resolve(hits()[-1]["held"], How.DISCARD)
+        assert (resolved.outcome, held.ended(), other.ended()) == ("discarded", True, True)
 
 
 def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench) -> None:
@@ -50,7 +65,7 @@ def test_a_client_freeze_stops_all_its_connections_and_nobody_elses(bench: Bench
     assert suffixed.silent()
     assert late.silent()
     assert sorted(bench.broker.corrs()) == [1, 1, 1, 1, 3, 4]
-    bench.control.resolve(str(hit.held), How.RELEASE)
+    bench.control.resolve(hit["held"], How.RELEASE)
     assert [mine.read(), suffixed.read(), late.read()] == [response(2, b"answer")] * 3
 
 
@@ -69,7 +84,7 @@ def test_a_node_freeze_stops_all_that_a_cell_has_to_do_with_that_broker_and_noth
     assert neighbour.ask(request(HEARTBEAT, 5, twin.name())) == response(5, b"answer")
     assert mine.silent()
     assert newcomer.silent()
-    one.control.resolve(str(hit.held), How.DISCARD)
+    one.control.resolve(hit["held"], How.DISCARD)
     assert mine.ended()
     assert newcomer.ended()
     assert twin.broker.corrs() == [1, 5]
@@ -85,10 +100,10 @@ def test_two_cells_can_be_held_at_one_broker(make_bench: Callable[..., Bench]) -
     neighbour.send(request(HEARTBEAT, 3, twin.name()))
     assert mine.silent()
     assert neighbour.silent()
-    one.control.resolve(str(first.held), How.DISCARD)
+    one.control.resolve(first["held"], How.DISCARD)
     assert mine.ended()
     assert neighbour.silent()
-    twin.control.resolve(str(other.held), How.RELEASE)
+    twin.control.resolve(other["held"], How.RELEASE)
     assert neighbour.read() == response(3, b"answer")
 
 
@@ -100,7 +115,7 @@ def test_frozen_frames_are_neither_counted_nor_passed_on(bench: Bench) -> None:
     mine.send(request(HEARTBEAT, 2, bench.name()))
     assert mine.silent()
     assert bench.control.counts(bench.cell, "count").seen == 1
-    bench.control.resolve(str(hit.held), How.DISCARD)
+    bench.control.resolve(hit["held"], How.DISCARD)
     assert mine.ended()
     assert bench.broker.corrs() == [1]
 
@@ -113,10 +128,9 @@ def test_a_response_on_its_way_is_frozen_too(bench: Bench) -> None:
         client.send(request(Api.METADATA, corr, bench.name()))
         client.read()
     first.send(request(HEARTBEAT, 3, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "slow", WITHIN_S)
-    assert hit is not None
+    hit = bench.hit("slow")
     assert first.silent()
-    bench.control.resolve(str(hit.held), How.DELIVER)
+    bench.control.resolve(hit["held"], How.DELIVER)
     assert first.ended()
     assert second.ended()
     assert bench.phases("slow")[-1] == "discarded"

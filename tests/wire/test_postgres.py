@@ -20,6 +20,7 @@ from harness.wire.frames import NotAFrameError
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Direction, How, Rule, RuleError
 from tests.wire.broker import WITHIN_S, read_exactly
+from tests.wire.conftest import hit_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,11 +183,10 @@ def test_a_held_commit_never_arrives_when_it_is_discarded(base: Base) -> None:
     base.rule(Action.HOLD, Direction.REQUEST)
     with base.client() as sock:
         sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
-        hit = base.wire.control.wait_hit(base.key, "r", within_s=WITHIN_S)
-        assert hit is not None
-        assert (hit.api, hit.records, hit.client) == ("DatabaseCommit", ("k0-1",), f"{base.key}.consumer.1")
+        hit = hit_in(base.path.parent)
+        assert (hit["api"], hit["records"], hit["client"]) == ("DatabaseCommit", ["k0-1"], f"{base.key}.consumer.1")
         base.came(base.value())
-        base.wire.control.resolve(str(hit.held), How.DISCARD)
+        base.wire.control.resolve(hit["held"], How.DISCARD)
         assert sock.recv(1) == b""
     assert b"COMMIT" not in base.server.came
     assert base.commits() == [("k0-1", None, False)]
@@ -207,11 +207,10 @@ def test_a_held_answer_goes_on_in_place(base: Base) -> None:
     base.rule(Action.HOLD, Direction.RESPONSE)
     with base.client() as sock:
         sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
-        hit = base.wire.control.wait_hit(base.key, "r", within_s=WITHIN_S)
-        assert hit is not None
+        hit = hit_in(base.path.parent)
         with pytest.raises(WireError, match="can only go on in place"):
-            base.wire.control.resolve(str(hit.held), How.RELEASE_LATER)
-        base.wire.control.resolve(str(hit.held), How.RELEASE)
+            base.wire.control.resolve(hit["held"], How.RELEASE_LATER)
+        base.wire.control.resolve(hit["held"], How.RELEASE)
         assert read_exactly(sock, len(base.server.answer)) == base.server.answer
 
 

@@ -17,7 +17,7 @@ from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Rule
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
-from tests.wire.conftest import WireProcess
+from tests.wire.conftest import WireProcess, hit_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_killed_wire_leaves_a_readable_history(tmp_path: Path) -> None:
         with pytest.raises(WireError, match="the wire is gone"):
             wire.control.routes()
         with pytest.raises(WireError, match="the wire is gone"):
-            wire.control.wait_hit("cell", "r", WITHIN_S)
+            wait_until(wire.control.check, within_s=WITHIN_S, because="the harness to hear of it")
     wire.control.close()
     for stream in (wire.process.stdin, wire.process.stdout):
         assert stream is not None
@@ -60,7 +60,8 @@ def test_an_orderly_end_resolves_what_is_held(tmp_path: Path, how: str) -> None:
     with ScriptedBroker() as broker, joined(wire, broker) as client:
         wire.control.arm("cell", Rule("r", Action.HOLD, Api.SYNC_GROUP))
         client.send(request(Api.SYNC_GROUP, 2))
-        assert wire.control.wait_hit("cell", "r", WITHIN_S) is not None
+        hit_in(tmp_path / "cell")
+        wire.control.check()
         if how != "stdin":
             wire.process.send_signal(signal.Signals[how])
             wire.process.wait(WITHIN_S)

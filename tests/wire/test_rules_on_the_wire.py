@@ -34,13 +34,12 @@ def test_a_held_request_stalls_what_is_behind_it_and_keeps_the_order(bench: Benc
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()), request(Api.METADATA, 2, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
-    assert hit.held is not None
+    hit = bench.hit()
+    assert hit["held"] is not None
     assert client.silent()
     assert bench.broker.frames == []
-    assert [held.held for held in bench.control.holds()] == [hit.held]
-    result = bench.control.resolve(hit.held, How.RELEASE)
+    assert [held.held for held in bench.control.holds()] == [hit["held"]]
+    result = bench.control.resolve(hit["held"], How.RELEASE)
     assert (result.outcome, result.reached) == ("released", True)
     bench.broker.wait_corrs(1, 2)
     assert [client.read()[7], client.read()[7]] == [1, 2]
@@ -53,12 +52,11 @@ def test_a_held_response_leaves_the_requests_flowing(bench: Bench) -> None:
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT, Direction.RESPONSE))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
+    hit = bench.hit()
     client.send(request(HEARTBEAT, 2, bench.name()))
     bench.broker.wait_corrs(1, 2)
     assert client.silent()
-    bench.control.resolve(str(hit.held), How.RELEASE)
+    bench.control.resolve(hit["held"], How.RELEASE)
     assert [client.read(), client.read()] == [response(1, b"answer"), response(2, b"answer")]
 
 
@@ -122,13 +120,12 @@ def test_a_discarded_request_never_arrived(bench: Bench) -> None:
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
-    assert bench.control.resolve(str(hit.held), How.DISCARD).outcome == "discarded"
+    hit = bench.hit()
+    assert bench.control.resolve(hit["held"], How.DISCARD).outcome == "discarded"
     assert client.ended()
     assert bench.broker.frames == []
     with pytest.raises(WireError, match="no held frame"):
-        bench.control.resolve(str(hit.held), How.DISCARD)
+        bench.control.resolve(hit["held"], How.DISCARD)
 
 
 def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None:
@@ -137,10 +134,9 @@ def test_a_delivered_request_comes_over_a_fresh_connection(bench: Bench) -> None
     client = bench.client()
     sent = request(HEARTBEAT, 1, bench.name(), b"late")
     client.send(sent)
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
+    hit = bench.hit()
     client.close()
-    assert hit is not None
-    result = bench.control.resolve(str(hit.held), How.DELIVER)
+    result = bench.control.resolve(hit["held"], How.DELIVER)
     assert (result.outcome, result.reached, result.answered) == ("delivered", True, True)
     assert [peer.frames for peer in bench.broker.peers] == [[], [sent]]
     assert bench.phases("r") == ["armed", "hit", "held", "delivered"]
@@ -151,10 +147,9 @@ def test_a_detached_request_can_be_delivered_later(bench: Bench) -> None:
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
-    assert bench.control.resolve(str(hit.held), How.RELEASE_LATER, cut=True).outcome == "detached"
+    hit = bench.hit()
+    assert bench.control.resolve(hit["held"], How.RELEASE_LATER, cut=True).outcome == "detached"
     assert client.ended()
     bench.client().ask(request(HEARTBEAT, 2, bench.name()))
-    assert bench.control.resolve(str(hit.held), How.DELIVER).outcome == "delivered"
+    assert bench.control.resolve(hit["held"], How.DELIVER).outcome == "delivered"
     assert [corr_of(frame) for frame in bench.broker.frames] == [2, 1]

@@ -12,7 +12,8 @@ import pytest
 from harness.core.waiting import wait_until
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Direction, How, Rule
-from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
+from tests.wire.broker import Client, ScriptedBroker, request, response
+from tests.wire.conftest import hit_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,9 +100,8 @@ def test_a_closed_cell_leaves_its_clients_alone(make_bench: Callable[..., Bench]
     bench.control.arm("brief", Rule("r", Action.HOLD, HEARTBEAT, limit=None))
     held, free = bench.client(), bench.client()
     held.send(request(HEARTBEAT, 1, "brief.p.1"))
-    hit = bench.control.wait_hit("brief", "r", WITHIN_S)
-    assert hit is not None
-    assert bench.control.close_cell("brief").discarded == (hit.held,)
+    hit = hit_in(tmp_path / "brief")
+    assert bench.control.close_cell("brief").discarded == (hit["held"],)
     assert held.ended()
     assert free.ask(request(HEARTBEAT, 2, "brief.p.1")) == response(2, b"answer")
     with pytest.raises(WireError, match="no open cell"):
@@ -185,8 +185,7 @@ def test_what_is_held_at_the_drain_is_resolved(bench: Bench) -> None:
     lives, dies = bench.client(), bench.client()
     lives.send(request(HEARTBEAT, 1, bench.name(incarnation="1")))
     dies.send(request(HEARTBEAT, 2, bench.name(incarnation="2")))
-    for _ in range(2):
-        assert bench.control.wait_hit(bench.cell, "r", WITHIN_S) is not None
+    bench.hit(number=2)
     bench.control.cut(client=bench.name(incarnation="2"))
     results = bench.control.resolve_all()
     assert sorted(result.outcome for result in results) == ["discarded", "released"]
@@ -199,10 +198,9 @@ def test_releasing_onto_a_dead_connection_says_so(bench: Bench) -> None:
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
+    hit = bench.hit()
     bench.control.close_route(bench.route)
-    result = bench.control.resolve(str(hit.held), How.RELEASE)
+    result = bench.control.resolve(hit["held"], How.RELEASE)
     assert (result.outcome, result.reached, result.because) == ("discarded", False, "its connection is gone")
 
 
@@ -211,13 +209,12 @@ def test_a_delivery_nobody_takes_keeps_the_frame(bench: Bench) -> None:
     bench.arm(Rule("r", Action.HOLD, HEARTBEAT))
     client = bench.client()
     client.send(request(HEARTBEAT, 1, bench.name()))
-    hit = bench.control.wait_hit(bench.cell, "r", WITHIN_S)
-    assert hit is not None
+    hit = bench.hit()
     bench.broker.close()
     with pytest.raises(WireError, match="could not be delivered and is still held"):
-        bench.control.resolve(str(hit.held), How.DELIVER, within_s=1)
+        bench.control.resolve(hit["held"], How.DELIVER, within_s=1)
     held = bench.control.holds()
-    assert [(each.held, each.attached) for each in held if each.cell == bench.cell] == [(hit.held, False)]
+    assert [(each.held, each.attached) for each in held if each.cell == bench.cell] == [(hit["held"], False)]
 
 
 def test_several_threads_share_one_control_connection(bench: Bench) -> None:

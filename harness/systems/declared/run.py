@@ -247,15 +247,15 @@ class DeclaredBench(KafkaBench):
     def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         self.attribute()
         if isinstance(trigger, OnWire):
-            hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
+            hit = self._next_hit(trigger)
             if hit is None:
                 return None
             if self._crashes_one(trigger.role):
                 self._members = self._membership()
-                port = next((e["peer"] for e in self.so_far.of(kinds.CONN) if e["conn"] == hit.conn), 0)
+                port = next((e["peer"] for e in self.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]), 0)
                 stage = super().target(trigger.role)
-                self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit.conn)
-            return Fired(hit.record, hit.role, hit.held)
+                self._aim(trigger.role, stage.owner(port) if isinstance(stage, CommandNode) else None, hit["conn"])
+            return Fired(hit.get("record"), hit["role"], hit["held"])
         if isinstance(trigger, AtWrite):
             return self._held(self.stage(trigger.role))
         told = next(iter(self.so_far.of(kinds.FAILPOINT)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from harness.systems.kafka.network import CellNetwork
     from harness.systems.kafka.system import KafkaDeployed
     from harness.toxiproxy import Toxic
-    from harness.wire.messages import Hit, Traffic
+    from harness.wire.messages import Traffic
     from harness.wire.rules import Rule
 
 FIRE_S = 60.0
@@ -91,7 +92,10 @@ class KafkaBench:
     """When the group was seen to have put a member out: it is answered that it is none, whenever it asks."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
-    _hit: Hit | None = None
+    _hit: Event | None = None
+    """What the wire has written of the frame at which a trigger fired last."""
+    _taken: Counter[str] = field(default_factory=Counter)
+    """How many hits of each rule were taken note of."""
     _kept: Containers | None = None
     _reached: dict[Trigger | AtWrite, Fired] = field(default_factory=dict)
     _waiting: dict[OnWire, Rule] = field(default_factory=dict)
@@ -438,11 +442,11 @@ class KafkaBench:
             raise TypeError(f"{node.name} cannot be struck")
         return node
 
-    def _who(self, hit: Hit) -> str:
+    def _who(self, hit: Event) -> str:
         """The node whose frame was hit, by its client id; of what a broker asks another, the broker it goes to."""
-        if hit.role == INTER_BROKER:
-            return hit.node
-        return hit.client.split(".")[1]
+        if hit["role"] == INTER_BROKER:
+            return str(hit["node"])
+        return str(hit["client"]).split(".")[1]
 
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held (the wire writes both down)."""
@@ -454,12 +458,26 @@ class KafkaBench:
 
     def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
         if isinstance(trigger, OnWire):
-            hit = self._hit = self.deployed.wire.wait_hit(self.cell.id, self._rule_of[trigger], within_s=0)
-            return None if hit is None else Fired(hit.record, self._who(hit), hit.held)
+            hit = self._hit = self._next_hit(trigger)
+            return None if hit is None else Fired(hit.get("record"), self._who(hit), hit["held"])
         if isinstance(trigger, AtWrite) or all(e["name"] != trigger.name for e in self.so_far.of(kinds.FAILPOINT)):
             return None
         victim = next((stage for stage in self.stages if stage.role is trigger.role and stage.stopped_itself()), None)
         return None if victim is None else Fired(self.load.target.id, victim.name, None)
+
+    def _next_hit(self, trigger: OnWire) -> Event | None:
+        """Return the next hit of a trigger's rule that was not returned yet, if there is one. Raises WireError without a wire.
+
+        It is read in the history as all that the wire has seen. The line is there when the frame stands still and its client is
+        frozen, and before the wire does anything else: whatever is asked of it because of the line comes to a frame that is held.
+        """
+        rule = self._rule_of[trigger]
+        hits = [e for e in self.so_far.of(kinds.RULE) if e["rule"] == rule and e["phase"] == "hit"]
+        if len(hits) == self._taken[rule]:
+            self.deployed.wire.check()
+            return None
+        self._taken[rule] += 1
+        return hits[self._taken[rule] - 1]
 
 
 class Idle:

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
     from harness.bench import Target
     from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.core.history import Event, HistoryWriter
     from harness.runtimes.interface import Exit
     from harness.systems.kafka.observer import Leadership
     from harness.systems.kafka.system import KafkaDeployed
-    from harness.wire.messages import Hit
 
 T = TypeVar("T")
 
@@ -159,9 +158,9 @@ class ClusterBench(KafkaBench):
                 return [int(sent["partition"])]
         if self._hit is None:
             raise RuntimeError("nothing was hit: nobody knows where the target goes")
-        leads = [part for part, now in leaderships.items() if name_of(now.leader) == self._hit.node]
+        leads = [part for part, now in leaderships.items() if name_of(now.leader) == self._hit["node"]]
         if not leads:
-            raise RuntimeError(f"the target goes to {self._hit.node}, which leads nothing")
+            raise RuntimeError(f"the target goes to {self._hit['node']}, which leads nothing")
         return leads
 
     def _say_alone(self) -> None:
@@ -206,9 +205,9 @@ class ClusterBench(KafkaBench):
                        because=f"{broker.name} to lead the quorum again")  # fmt: skip
         await_in_sync(self.deployed, (*self.topics, *INTERNAL_TOPICS))
 
-    def _who(self, hit: Hit) -> str:
-        if hit.role == INTER_BROKER:  # broker-2-fetcher-0
-            return "-".join(hit.client.split("-")[:2])
+    def _who(self, hit: Event) -> str:
+        if hit["role"] == INTER_BROKER:  # broker-2-fetcher-0
+            return "-".join(hit["client"].split("-")[:2])
         return super()._who(hit)
 
 
