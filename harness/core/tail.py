@@ -15,12 +15,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.history import SUFFIX, HistoryError, Lines, Place
+from harness.core.history import SUFFIX, Lines, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.core.history import Event
+
+
+class HistoryChangedError(Exception):
+    """What was read of a history is there no more, or cannot be read: its cell proves nothing, whatever the others do."""
 
 
 @dataclass(slots=True)
@@ -44,9 +48,9 @@ class Tail:
     may not be whole yet. (Of a writer that was killed inside it, it never will be.)
     """
 
-    def __init__(self, directory: Path, cell: str | None = None) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._lines = Lines(cell)
+        self._lines = Lines()
         self._files: dict[str, _Read] = {}
         self._broken: str | None = None
 
@@ -61,21 +65,21 @@ class Tail:
         Lines of one time are in the order of their files' paths. What comes in a later call may be older than what came in an
         earlier one, where it is another writer's: nothing is kept back for the sake of an order.
 
-        Raises :class:`HistoryError`, from then on each time, where a file that was read is gone, shorter, or another one (which
-        shows by its inode; where that is the same, by the numbers of its lines, as damage): what was handed out is no more.
+        Raises :class:`HistoryChangedError`, from then on each time, where a file that was read is gone, shorter, or another one
+        (which shows by its inode; where that is the same, by the numbers of its lines, as damage): what was told is no more.
         """
         if self._broken is not None:
-            raise HistoryError(self._broken)
+            raise HistoryChangedError(self._broken)
         try:
             return sorted(self._new(), key=lambda event: event["t"])
-        except HistoryError as error:
+        except HistoryChangedError as error:
             self._broken = str(error)
             raise
 
     def _new(self) -> Iterator[Event]:
         found = dict(_files(str(self._directory)))
-        if gone := [path for path in self._files if path not in found]:
-            raise HistoryError(f"the history {gone[0]} is gone, after it was read")
+        for path in self._files.keys() - found.keys():
+            found[path] = _known(path)
         for path in sorted(found):
             read = self._files.get(path)
             _check(path, read, found[path])
@@ -86,7 +90,7 @@ class Tail:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise HistoryError(f"cannot read the history {path}: {error.strerror}") from error
+            raise HistoryChangedError(f"cannot read the history {path}: {error.strerror}") from error
         try:
             now = os.fstat(fd)
             _check(path, self._files.get(path), now)  # it may have become another one since the folder was looked at
@@ -114,14 +118,22 @@ def _files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
                     yield entry.path, entry.stat()
 
 
+def _known(path: str) -> os.stat_result:
+    """Return the state of a file that was read. Raises HistoryChangedError where it is gone."""
+    try:
+        return Path(path).stat()
+    except OSError as error:
+        raise HistoryChangedError(f"the history {path} is gone, after it was read: {error.strerror}") from error
+
+
 def _check(path: str, read: _Read | None, now: os.stat_result) -> None:
-    """Raise HistoryError where a file cannot be the one that was read."""
+    """Raise HistoryChangedError where a file cannot be the one that was read."""
     if read is None:
         return
     if (now.st_dev, now.st_ino) != read.file:
-        raise HistoryError(f"the history {path} is another file than the one that was read")
+        raise HistoryChangedError(f"the history {path} is another file than the one that was read")
     if now.st_size < read.offset:
-        raise HistoryError(f"the history {path} was cut short: it has {now.st_size} bytes, and {read.offset} were read")
+        raise HistoryChangedError(f"the history {path} was cut short: it has {now.st_size} bytes, and {read.offset} were read")
 
 
 def _bytes(fd: int, offset: int, end: int) -> bytes:

@@ -1,4 +1,7 @@
-"""The harness's side of the control connection: synchronous, thread-safe, with one reader thread."""
+"""The harness's side of the control connection: synchronous, thread-safe, with one reader thread.
+
+It is for commands, and for what the wire counts and writes no line of; what the wire sees is in the histories of its cells.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.history import HistoryError, HistoryWriter, read_history
-from harness.core.tail import SoFar, Tail
+from harness.core.history import HistoryWriter, read_history
+from harness.core.tail import HistoryChangedError, SoFar, Tail
 from harness.core.waiting import wait_until
 from tests.core.test_history import WITHIN_S, WRITE_FOREVER
 
@@ -145,14 +145,6 @@ def test_a_line_told_twice_is_told_once(tmp_path: Path) -> None:
     assert tail.damage == ("copy of a.jsonl:1 (told twice)", "copy of a.jsonl:2 (told twice)")
 
 
-def test_lines_of_another_cell_are_damage(tmp_path: Path) -> None:
-    """Where a cell is asked for."""
-    append(tmp_path / "a.jsonl", line(1) + line(2, cell="d"))
-    tail = Tail(tmp_path, "c")
-    assert numbers(tail.read()) == [1]
-    assert tail.damage == read_history(tmp_path, "c").damage == ("a.jsonl:2 (of another cell)",)
-
-
 def replaced(file: Path) -> None:
     """Put another file in its place, that has all it had, and more."""
     copy = file.with_name("copy")
@@ -172,10 +164,10 @@ def test_a_file_that_is_not_what_it_was_is_an_error(tmp_path: Path, what: Callab
     append(file, line(1) + line(2))
     tail.read()
     what(file)
-    with pytest.raises(HistoryError, match=said):
+    with pytest.raises(HistoryChangedError, match=said):
         tail.read()
     append(file, line(3) * 9)
-    with pytest.raises(HistoryError, match=said):
+    with pytest.raises(HistoryChangedError, match=said):
         tail.read()
 
 

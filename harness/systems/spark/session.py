@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.core.history import HistoryError
+from harness.core.tail import HistoryChangedError
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.programs.stage import VARIABLE
 from harness.runtimes.interface import NodeStateError
@@ -62,7 +62,7 @@ class SharedSession:
             launched = self._of.pop(stage.client_id, None)
         if launched is None:
             return
-        with contextlib.suppress(NodeStateError, WaitTimeoutError, HistoryError):
+        with contextlib.suppress(NodeStateError, WaitTimeoutError, HistoryChangedError):
             if not over():
                 _tell(launched, {"stop": stage.client_id})
             wait_until(lambda: over() or not launched.node.alive, within_s=END_S, because="a query to stop")
