@@ -129,7 +129,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
     events: list[Event] = []
     cut: list[str] = []
     for name, content in files:
-        at = Place(name)
+        at = Mark(name)
         *whole, last = content.split(b"\n")
         events += lines.events(whole, at)
         if last and _decoded(last) is None:  # no newline behind it: the writer was killed inside this line
@@ -143,7 +143,7 @@ def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -
 
 
 @dataclass(slots=True)
-class Place:
+class Mark:
     """How far a file has been read: how many of its lines, and which number the last of them told (null: that is not known)."""
 
     name: str
@@ -163,14 +163,14 @@ class Lines:
         self._cell = cell
         self._known: set[bytes] = set()
 
-    def events(self, lines: Iterable[bytes], at: Place) -> Iterator[Event]:
+    def events(self, lines: Iterable[bytes], at: Mark) -> Iterator[Event]:
         """Yield the events of whole lines, the next ones of a file, and move on in it."""
         for line in lines:
             at.lines += 1
             if line and (event := self._event(line, at)) is not None:
                 yield event
 
-    def _event(self, line: bytes, at: Place) -> Event | None:
+    def _event(self, line: bytes, at: Mark) -> Event | None:
         where, event = f"{at.name}:{at.lines}", _decoded(line)
         if event is None:
             self.damage.append(where)

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.history import SUFFIX, Lines, Place
+from harness.core.history import SUFFIX, Lines, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ class HistoryChangedError(Exception):
 class _Read:
     """How far one file was read, and which file that was."""
 
-    place: Place
+    place: Mark
     file: tuple[int, int]
     """Device and inode."""
     offset: int = 0
@@ -94,7 +94,7 @@ class Tail:
         try:
             now = os.fstat(fd)
             _check(path, self._files.get(path), now)  # it may have become another one since the folder was looked at
-            read = self._files.setdefault(path, _Read(Place(Path(path).name), (now.st_dev, now.st_ino)))
+            read = self._files.setdefault(path, _Read(Mark(Path(path).name), (now.st_dev, now.st_ino)))
             data = _bytes(fd, read.offset, now.st_size)
         finally:
             os.close(fd)

@@ -242,6 +242,7 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(monkeypa
         "readings", fault=fault, nodes={Role.PRODUCER: producer}, waves=SimpleNamespace(release=lambda: None), bench=None
     )
     run.deployed, run.sighted, run.attribute = SimpleNamespace(wire=None), None, lambda: None  # type: ignore[assignment, method-assign]
+    run._so_far = None  # type: ignore[assignment]
     run.load()
     assert said == ["start", "producer"]
     with pytest.raises(AttributeError):

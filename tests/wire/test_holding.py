@@ -41,9 +41,15 @@ class Rig:
     def __init__(self, bench: Bench) -> None:
         self.bench, self.client = bench, bench.client()
         self.seen = threading.Event()
-        self.sighted = Sighted(SoFar(bench.path.parent))
+        so_far = SoFar(bench.path.parent)
+        self.sighted = Sighted(so_far)
         self.holding = Holding(
-            bench.control, bench.cell, Load(RECORDS, TARGET, 1, (0, 0)), seen=self.seen.is_set, sighted=self.sighted
+            bench.control,
+            bench.cell,
+            Load(RECORDS, TARGET, 1, (0, 0)),
+            seen=self.seen.is_set,
+            sighted=self.sighted,
+            so_far=so_far,
         )
         self.holding.start()
         self.asked = 0

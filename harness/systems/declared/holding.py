@@ -23,8 +23,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.core import events as kinds
 from harness.core.cell import middle_of
-from harness.core.events import LAST_WAVE, SECOND_WAVE
 from harness.core.scenario import Role
 from harness.faults import NoFault
 from harness.pipelines.declaration import InputKind
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.core.cell import Load
+    from harness.core.history import Event
+    from harness.core.tail import SoFar
     from harness.systems.declared.sighted import Sighted
     from harness.wire.control import WireControl
-    from harness.wire.messages import Hit
 
 HELD_S = 9.0
 """How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s that programs give a send."""
@@ -56,13 +57,21 @@ def is_held_back(kind: InputKind, fault: Any) -> bool:
     return Role.PRODUCER not in {place_of(fault).role, *evidence.killed, *evidence.paused, *evidence.told}
 
 
+def _hits_of(rule: str) -> Callable[[Event], bool]:
+    return lambda event: event["rule"] == rule and event["phase"] == "hit"
+
+
 @dataclass(slots=True)
 class _Wave:
     """What is still to come: the rule that stops it, the place of its first record (from 1), and what is held of it."""
 
     rule: str
     position: int
-    hit: Hit | None = None
+    hits: Callable[[], list[Event]]
+    """What the history says of the rule's hits so far."""
+    taken: int = 0
+    """How many of them were seen to."""
+    hit: Event | None = None
     since: int = 0
     """When that was seen, monotonic ns."""
 
@@ -70,8 +79,10 @@ class _Wave:
 class Holding:
     """Lets the wire hold what the producer sends. :meth:`release` ends that; nothing is held behind it."""
 
-    def __init__(self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted) -> None:
-        """``seen``: whether the step that the fault is at was seen once."""
+    def __init__(
+        self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted, so_far: SoFar
+    ) -> None:
+        """``seen``: whether the step that the fault is at was seen once. ``so_far``: what the history says."""
         self._wire = wire
         self._cell = cell
         self._load = load
@@ -80,7 +91,10 @@ class Holding:
         self._spent_s = 0.0
         """For how long requests have been held that went on since."""
         second, third = middle_of(len(load.records))
-        self._coming = [_Wave(SECOND_WAVE, second + 1), _Wave(LAST_WAVE, third + 1)]
+        self._coming = [
+            _Wave(rule, position, so_far.finder(kinds.RULE, _hits_of(rule)))
+            for rule, position in ((kinds.SECOND_WAVE, second + 1), (kinds.LAST_WAVE, third + 1))
+        ]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holding", daemon=True)
 
@@ -127,34 +141,35 @@ class Holding:
         self._wire.arm(self._cell, Rule(wave.rule, Action.HOLD, Api.PRODUCE, role=Role.PRODUCER, record=record))
 
     def _take(self, wave: _Wave) -> None:
-        if wave.hit is None:
-            wave.hit, wave.since = self._wire.wait_hit(self._cell, wave.rule, within_s=0), time.monotonic_ns()
+        if wave.hit is None and len(hits := wave.hits()) > wave.taken:
+            wave.hit, wave.since = hits[wave.taken], time.monotonic_ns()
+            wave.taken += 1
 
-    def _treat(self, wave: _Wave, hit: Hit) -> None:
+    def _treat(self, wave: _Wave, hit: Event) -> None:
         in_vain, last = self._is_in_vain(wave, hit), self._coming[-1]
         held_s = (time.monotonic_ns() - wave.since) / 1e9
         late = held_s > min(HELD_S, ALL_S - self._spent_s)
         if not (in_vain or late or (wave is not last and self._seen()) or self._is_given_up(wave, hit)):
             return
         self._spent_s += held_s
-        again = (in_vain or late) if wave is last else self._first_of(last) in hit.records
+        again = (in_vain or late) if wave is last else self._first_of(last) in hit["records"]
         if again and self._spent_s < ALL_S:
             self._wire.disarm(self._cell, last.rule)
             self._arm(last, None)  # before this one goes on: nothing can slip through
         self._resolve(wave)
 
-    def _is_in_vain(self, wave: _Wave, hit: Hit) -> bool:
+    def _is_in_vain(self, wave: _Wave, hit: Event) -> bool:
         """Whether nobody can be given what is waited for, as long as this is held."""
-        before = self._sighted.readable() - set(hit.records)
+        before = self._sighted.readable() - set(hit["records"])
         return self._load.target.id not in before if wave is self._coming[-1] else not before
 
-    def _is_given_up(self, wave: _Wave, hit: Hit) -> bool:
+    def _is_given_up(self, wave: _Wave, hit: Event) -> bool:
         """Whether its client waits for it no more: its connection has ended, or its records were sent again."""
-        attached = any(held.held == hit.held and held.attached for held in self._wire.holds())
-        return not attached or not self._sighted.tried(since=wave.since).isdisjoint(hit.records)
+        attached = any(held.held == hit["held"] and held.attached for held in self._wire.holds())
+        return not attached or not self._sighted.tried(since=wave.since).isdisjoint(hit["records"])
 
     def _resolve(self, wave: _Wave) -> None:
         """Let what is held of a wave go on, or discard what was given up."""
-        if (hit := wave.hit) is not None and hit.held is not None:
-            self._wire.resolve(hit.held, How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE)
+        if (hit := wave.hit) is not None and hit["held"] is not None:
+            self._wire.resolve(hit["held"], How.DISCARD if self._is_given_up(wave, hit) else How.RELEASE)
         wave.hit = None

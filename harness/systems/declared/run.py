@@ -359,7 +359,8 @@ class DeclaredRun:
         """Start the producer and offer it the records, or put them into the topic."""
         self._feeder = self._make_feeder()
         if is_held_back(self._pipeline.input.kind, self._fault):
-            self._holding = Holding(self.deployed.wire, self.cell.id, self._load, seen=self._has_stepped, sighted=self.sighted)
+            self._holding = Holding(self.deployed.wire, self.cell.id, self._load, seen=self._has_stepped, sighted=self.sighted,
+                                    so_far=self._so_far)  # fmt: skip
             self._holding.start()
         if producer := self._nodes.get(Role.PRODUCER):
             producer.start()
