@@ -151,7 +151,9 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
     moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     owners = list(history.of(kinds.OWNER))
-    written = {e["role"]: Written(e["made"], e["records"], e["because"]) for e in history.of(kinds.WRITES)}
+    written = {
+        e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ()))) for e in history.of(kinds.WRITES)
+    }
     return {
         role: Seen(
             tuple(sorted({e["client"] for e in frames if e["role"] == role})),

@@ -119,10 +119,14 @@ class Course:
         return f"the drain is said to have completed, and the source's cursor is at {position} of {last}"
 
     def _log_goes_on(self) -> str | None:
-        """An open transaction, a visible copy at or above the saved position, or a log that nobody asked for its ends."""
+        """An open transaction, a visible copy at or above the saved position, or a log that nobody asked for its ends.
+
+        Where a reader was seen to leave a tail, a copy that it was given, and that is recorded, is not on its way.
+        """
         said = "the drain is said to have completed, and"
         logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
         saved = {e["partition"]: e["offset"] for e in self.history.of(kinds.POSITION)}
+        tail = self._tail()
         for name, log in logs.items():
             if log["stable"] < log["end"]:
                 return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
@@ -132,9 +136,19 @@ class Course:
             name, offset = _log_of(copy), copy["offset"]
             if name not in logs:
                 return f"{name} holds copies, and its ends were not asked for"
+            if (name, offset) in tail:
+                continue
             if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
                 return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
         return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
+
+    def _tail(self) -> set[tuple[str, int]]:
+        """Log and offset of the copies that a reader was given and has recorded, where it was seen to leave a tail."""
+        if self.drain is None or not self.drain.get("tail"):
+            return set()
+        recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
+        given = (e for e in self.history.of(kinds.FETCHED) if e.get("reached"))
+        return {(_log_of(e), e["offset"]) for e in given if e["record"] in recorded}
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
         """A copy in the files of a broker that was above the high watermark: nobody could be given it yet."""

@@ -55,6 +55,9 @@ values and not records. The highest version of a value counts. What is told twic
 about a record holds, so no two values of a key may share a number."""
 UNNAMED: Final = "unnamed"
 """``count, text``: so many rows of a declared pipeline's output have no id, and are no results; how the first of them begins."""
+UNFILLED: Final = "unfilled"
+"""``count, text, columns``: so many rows of a declared pipeline's output have nothing in ``columns`` (from 1) in which every row
+had something without a fault, and are no results; how the first of them begins. Of their records there is no other row."""
 ABSORBED: Final = "absorbed"
 """``record, place``, of a log ``partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
 AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED, FOLDED)
@@ -171,8 +174,9 @@ DURABLE: Final = "durable"
 ``number``-th of the stage. ``made``: how many of each call had begun before. ``result``: what the kernel said, of one that is
 done. ``at``: wall ns, as the tracer has it."""
 WRITES: Final = "writes"
-"""``role, made, records, because``: what a stage wrote durably in a run without a fault, since the target was given to it, of
-``records`` that were to come: how often each of its threads ``made`` each call. ``because``: why nobody could look, or null."""
+"""``role, made, records, because, files``: what a stage wrote durably in a run without a fault, since the target was given to it,
+of ``records`` that were to come: how often each of its threads ``made`` each call, and the ``files`` that it wrote into.
+``because``: why nobody could look, or null."""
 STRANGER: Final = "stranger"
 """``conn, role, pid, command``: a connection on a stage's route that no process of the stage holds; who does (pid 0: somebody
 who is not to be seen). Voids the cell: what it takes or gives is nothing that the stage did."""

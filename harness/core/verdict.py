@@ -222,10 +222,14 @@ def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> 
 
 
 def _unnamed(history: History) -> Iterator[str]:
-    """Say what stands in the output without an id, if anything does: no result, or one that has lost it."""
+    """Say what stands in the output and is no result: it has no id, or has lost it, or was begun and not filled in."""
     for event in history.of(kinds.UNNAMED):
         rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
         yield f"{rows} no id, as {event['text']!r}"
+    for event in history.of(kinds.UNFILLED):
+        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
+        columns = f"column{'s' if len(event['columns']) > 1 else ''} {' and '.join(map(str, event['columns']))}"
+        yield f"{rows} nothing in {columns}, where every row had something without a fault, as {event['text']!r}"
 
 
 def _rested(drain: Event | None) -> Iterator[str]:
@@ -330,6 +334,8 @@ def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> 
         elif not (_missing(plan, found) or found.duplicated):
             parts.append(f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
+    if drain is not None and drain.get("tail"):
+        parts.append("no position is saved behind the last records: the next start reads them again")
     return "; ".join((*parts, *_rested(drain)))
 
 

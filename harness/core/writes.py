@@ -26,6 +26,8 @@ FLUSHES: Final = ("fsync", "fdatasync", "msync", "sync", "syncfs")
 CHANGES: Final = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "truncate", "ftruncate")
 """A journal is ended by unlinking, truncating or renaming it; a mail appears in its folder by a link."""
 CALLS: Final = FLUSHES + CHANGES
+WRITES: Final = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
+"""Calls that put something into a file, where it is one: the same go to sockets and pipes."""
 MOST: Final = 6
 """How many points of one stage are tried."""
 LEAST: Final = 2
@@ -43,7 +45,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place to die at: the ``occurrence``-th such call of a thread.
+    """A place to die at: the ``occurrence``-th such call of a thread; of :data:`WRITES` only those into ``files`` count.
 
     >>> str(Point("unlink", 2, Side.AFTER))
     'after unlink 2'
@@ -52,6 +54,7 @@ class Point:
     call: str
     occurrence: int
     side: Side
+    files: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.side} {self.call} {self.occurrence}"
@@ -65,11 +68,16 @@ def chosen(made: Mapping[str, Sequence[int]], records: int) -> tuple[Point, ...]
     >>> two_transactions = {"fdatasync": [160], "unlink": [40]}
     >>> [str(point) for point in chosen(two_transactions, 20)]
     ['before unlink 1', 'after unlink 1', 'before unlink 2', 'after unlink 2', 'after fdatasync 1', 'after fdatasync 6']
+    >>> [str(point) for point in chosen({"write": [40]}, 20)]
+    ['after write 1', 'after write 2']
     """
     changes = [Point(call, number, side) for call in CHANGES for number, side in product(_tried(made, call, records), Side)]
     flushes = [Point(call, number, Side.AFTER) for call in FLUSHES for number in _tried(made, call, records)]
-    kept = _thinned(changes, MOST)
-    return (*kept, *_thinned(flushes, MOST - len(kept)))
+    plain = [Point(call, number, Side.AFTER) for call in WRITES for number in _tried(made, call, records)]
+    kept: list[Point] = []
+    for found in (changes, flushes, plain):
+        kept += _thinned(found, MOST - len(kept))
+    return tuple(kept)
 
 
 def _tried(made: Mapping[str, Sequence[int]], call: str, records: int) -> range:
@@ -85,7 +93,7 @@ def _tried(made: Mapping[str, Sequence[int]], call: str, records: int) -> range:
 
 def _thinned(found: Sequence[T], most: int) -> Sequence[T]:
     """Return at most so many of them, evenly, and of neighbours now the one, now the other."""
-    if len(found) <= most:
-        return found
+    if len(found) <= most or not most:
+        return found[:most]
     apart = 2 if len(found) >= 2 * most else 1
     return [found[number * len(found) // most + number % apart] for number in range(most)]

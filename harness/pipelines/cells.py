@@ -295,7 +295,10 @@ def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str,
         return f"one process of the {role} is crashed, and the wire cannot tell whose next request it would be"
     if not isinstance(fault, Pause) or processes is None or processes.get(role, 0) > 1:
         return None
-    return f"the dry run saw one process of the {role} at work: nobody would take over from it"
+    return (
+        f"the dry run saw one process of the {role} at work: nobody would take over from it (nor is it seen what it does when "
+        "its partitions are taken from it while it lives: let the stage start two)"
+    )
 
 
 def _without_fault(pipeline: Pipeline) -> Scenario:

@@ -100,8 +100,9 @@ class Stage:
     (nothing: the image's own). The folders whose names stand in braces are seen in it at the same places.
     ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
     when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
-    started again, as a supervisor would. ``position`` says where a consuming stage keeps it: ``group`` (Kafka's consumer
-    group) or ``elsewhere`` (then lostack cannot tell what it has skipped from what it has yet to read). ``failpoints``:
+    started again, as a supervisor would; whatever has ended is down for ``down_s`` seconds first. ``position`` says where a
+    consuming stage keeps it: ``group`` (Kafka's consumer group) or ``elsewhere`` (then lostack cannot tell what it has skipped
+    from what it has yet to read). ``failpoints``:
     names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand. ``crash``
     says what dies: the whole ``stage``, or the one ``process`` of it whose connection (or failpoint) is hit; what its
     siblings and its parent do about that is theirs.
@@ -114,6 +115,7 @@ class Stage:
     ready: str = ""
     ready_within_s: float = 60.0
     restart: bool = True
+    down_s: float = 0.0
     position: str = "group"
     failpoints: tuple[str, ...] = ()
     crash: str = STAGE

@@ -85,6 +85,7 @@ def _stage(data: Any, number: int) -> Stage:
         "role": lambda v: Role(choice(f"{where}: role", v, ROLES)), "command": _command(f"{where}: command"),
         "image": _text(f"{where}: image"), "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
+        "down_s": _number(f"{where}: down_s"),
         "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
         "crash": _text(f"{where}: crash"),
     }  # fmt: skip

@@ -6,10 +6,10 @@ Which calls a program makes shows in the dry run alone; a name must be there bef
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.core.writes import MOST, Side, chosen
+from harness.core.writes import MOST, WRITES, Side, chosen
 from harness.faults import CrashAtWrite
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ _ORDINALS = {1: "first", 2: "second", 3: "third"}
 class Written:
     """What a stage was seen to write durably while ``records`` came to it: how often each thread ``made`` each call.
 
-    ``because`` is why nobody could look.
+    ``because`` is why nobody could look. ``files``: what it wrote into, below its work folder by ``{work}``.
     """
 
     made: Mapping[str, Sequence[int]] = field(default_factory=dict)
     records: int = 0
     because: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -55,7 +56,8 @@ class WritePoint:
 
 def write_points(role: Role, written: Written | None) -> Iterator[WritePoint]:
     """Yield the failure points of a stage. ``written`` is ``None`` before the dry run: then every name may be one."""
-    found = chosen(written.made, written.records) if written else ()
+    points = chosen(written.made, written.records) if written else ()
+    found = [replace(point, files=written.files) if written and point.call in WRITES else point for point in points]
     for number in range(1, MOST + 1):
         name = f"{role}-{AT_WRITE}-{number}"
         if number <= len(found):
@@ -73,7 +75,7 @@ def _why_not(role: Role, written: Written, found: int) -> str:
     if written.made:
         made = ", ".join(f"{call} {count}" for call, count in written.counts.items())
         return f"the dry run saw too few durable writes of the {role} to count on them ({made})"
-    return f"the dry run saw no durable write of the {role} (an fsync, a rename, an unlink, …)"
+    return f"the dry run saw no durable write of the {role} (an fsync, …), nor one into a file of its own"
 
 
 def _told(role: Role, point: Point) -> str:
@@ -84,7 +86,8 @@ def _told(role: Role, point: Point) -> str:
     >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
     'The consumer is killed right behind its second unlink since it was given the record: that is done, and it does not know.'
     """
-    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call} since it was given the record"
+    into = " into a file" if point.call in WRITES else ""
+    place = f"its {_ORDINALS.get(point.occurrence, f'{point.occurrence}th')} {point.call}{into} since it was given the record"
     if point.side is Side.BEFORE:
         return f"The {role} is killed right in front of {place}: that is never done."
     return f"The {role} is killed right behind {place}: that is done, and it does not know."

@@ -1198,6 +1198,35 @@ def test_a_drain_that_is_none_keeps_and_convicts_nobody(disturb: Callable[[Story
     assert not judged(story, **CONTROL).verdict.green
 
 
+def test_a_row_that_was_not_filled_in_is_told_of() -> None:
+    """Where its record is lost for that, and where that is permitted."""
+    for semantic, kind in ((ALO, Kind.BROKEN), (AMO, Kind.KEPT)):
+        story = run()
+        lose(story, TARGET, "recorded")
+        row = story.tell("unfilled", "runner", count=1, text="k1-3 None", columns=[2, 3])
+        before(story, first(story, "log"), row)
+        said = "1 row of the output has nothing in columns 2 and 3, where every row had something without a fault, as 'k1-3 None'"
+        check(kind, said, judged(story, semantic=semantic, **ANYTHING, sign=None).verdict)
+
+
+def test_a_tail_that_is_recorded_is_not_on_its_way() -> None:
+    """No position is saved behind the last record, nor will be: kept where it was given and is recorded, and nowhere else."""
+    last = RECORDS[-1]
+    for tail, disturb, kind, reason in (
+        (True, nothing, Kind.KEPT, "no position is saved behind the last records: the next start reads them again"),
+        (False, nothing, Kind.VOID, "t/0 has a record at 2: the saved position is 2"),
+        (True, lambda s: lose(s, last, "recorded"), Kind.VOID, "1 records are left behind"),
+        (True, lambda s: lose(s, last, "fetched"), Kind.VOID, "t/0 has a record at 2"),
+        (True, second_copy_unread, Kind.VOID, "t/0 has a record at 3"),
+        (True, lambda s: lose(s, RECORDS[3], "recorded", "delivered"), Kind.BROKEN, f"1 lost .{RECORDS[3]} delivered"),
+    ):
+        story = run()
+        first(story, "drain", phase="completed").update(tail=tail)
+        first(story, "position", partition=place(last)[0]).update(offset=place(last)[1])
+        disturb(story)
+        check(kind, reason, judged(story).verdict)
+
+
 @pytest.mark.parametrize("supervised", [True, False])
 def test_a_declared_supervisor_is_no_ill_health(supervised: bool) -> None:
     """Who ended by itself and was started again by the pipeline's own supervisor is judged on; by nobody else's."""

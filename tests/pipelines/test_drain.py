@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.scenario import Role
+from harness.core.semantics import Semantic
 from harness.faults import CrashAtWrite
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
@@ -22,6 +23,8 @@ from tests.core.growing import so_far_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.pipelines import Pipeline
 
 SECOND = 10**9
 ORDERS = read_pipeline(Path(__file__).parents[2] / "examples" / "orders" / "pipeline.toml")
@@ -176,6 +179,40 @@ def test_without_a_fault_a_part_of_the_patience_is_spent(monkeypatch: pytest.Mon
     again = Pipe(monkeypatch, "none", pipe.silences)
     again.rows.append("b")
     assert again.drained_after()[0] == pytest.approx(QUIET_S, abs=0.3), "it is known by then"
+
+
+ONCE = dataclasses.replace(ORDERS, claims=Semantic.EXACTLY_ONCE)
+
+
+@pytest.mark.parametrize(("pipeline", "cell", "rows", "rest_s"), [
+    (ONCE, "commit-lost", ["a", "b"], PATIENCE_S / 3),
+    (ONCE, "told-to-end-while-reading", ["a", "b"], PATIENCE_S / 3),
+    (ONCE, "commit-lost", ["a", "b", "b"], QUIET_S),
+    (ONCE, "ack-lost", ["a", "b"], QUIET_S),
+    (ONCE, "broker-crash-before-position", ["a", "b"], QUIET_S),
+    (ORDERS, "commit-lost", ["a", "b"], QUIET_S),
+])  # fmt: skip
+def test_who_died_may_double_something_later(
+    monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline, cell: str, rows: list[str], rest_s: float
+) -> None:
+    """A program that repairs by a timer what its death has left: it is waited for where that is forbidden, and not seen yet."""
+    pipe = Pipe(monkeypatch)
+    [pipe.cell] = cells_of(pipeline, [CELLS[cell].scenario])
+    pipe.rows = rows
+    after, drain = pipe.drained_after()
+    assert after == pytest.approx(rest_s, abs=0.3)
+    assert drain.told()["why"] == "settled"
+
+
+def test_what_was_learnt_of_one_death_is_not_known_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each leaves something else: the next cell of the pair waits again, and sees what comes."""
+    pipe = Pipe(monkeypatch)
+    cells = cells_of(ONCE, [CELLS["consumer-crash-before-delivery"].scenario, CELLS["commit-lost"].scenario])
+    pipe.silences.learn(cells[0], 0.0, rested=10.0, patiently=False)
+    pipe.cell, pipe.rows = cells[1], ["a", "b"]
+    after, drain = pipe.drained_after(at_5=lambda: pipe.rows.append("b"))
+    assert drain.gap == pytest.approx(5, abs=0.3)
+    assert after == pytest.approx(5 + 2 * 5, abs=0.5), "twice what it was silent for: it may do so again"
 
 
 def test_what_cannot_be_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,6 +374,13 @@ def test_the_end_of_a_transaction_wants_its_answer_too(wire: Wire) -> None:
     assert wire.sighted.unacknowledged("producer") == 1
     wire.says("ending", record="a", request="1:3", outcome="taken", reached=True)
     assert wire.sighted.unacknowledged("producer") == 0
+
+
+def test_a_connection_that_has_ended(wire: Wire) -> None:
+    """Who was given something over it may be gone."""
+    assert wire.sighted.is_open(1)
+    wire.says("conn", phase="close", conn=1, role="producer")
+    assert not wire.sighted.is_open(1)
 
 
 def test_a_position_that_is_saved_again_is_nothing_new(wire: Wire) -> None:

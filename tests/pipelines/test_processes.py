@@ -218,6 +218,26 @@ def test_who_does_not_come_back_is_found_so_by_its_supervisor(tmp_path: Path, li
     assert said.count("the consumer ended with status 3 and was started again") == LIVES - 2
 
 
+def test_who_is_down_for_a_while_comes_back_later(tmp_path: Path, listener: socket.socket) -> None:
+    """Killed, or ended by itself: what it knew only for a time may have lapsed by then."""
+    with stage_of("[ -e lock ] && exit 3; exec {worker}", tmp_path, listener.getsockname()[1]) as stage:
+        stage.stage = dataclasses.replace(stage.stage, down_s=0.5)
+        listener.accept()[0].close()
+        stage.kill()
+        stage.restart()
+        (tmp_path / "lock").touch()
+        stage.kill()
+        stage.restart()  # it ends by itself
+        said = []
+        while stage.incarnation == 3:
+            said.append(stage.supervise())
+        assert "the consumer ended with status 3, and is down for 0.5 s" in said
+        assert said[-1] == "the consumer ended with status 3 and was started again"
+    lives = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] in {"started", "exited"}]
+    ends, starts = ([e["t"] for e in lives if e["phase"] == phase] for phase in ("exited", "started"))
+    assert all(start - end >= 0.5e9 for end, start in zip(ends[:3], starts[1:], strict=True))
+
+
 def test_who_comes_back_and_does_nothing_is_found_so(tmp_path: Path, listener: socket.socket) -> None:
     """It waits for the lock of its former life for ever: nobody waits with it until the end of the drain."""
     with stage_of("[ -e lock ] && echo waiting; touch lock; exec {worker}", tmp_path, listener.getsockname()[1]) as stage:

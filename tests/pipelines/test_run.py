@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +18,13 @@ from harness.core.waiting import WaitTimeoutError
 from harness.faults import CrashAtWrite, Kill, NoFault, Unanswered
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
+from harness.pipelines.declaration import Output, OutputKind
 from harness.systems.declared import run as declared
 from harness.systems.declared.nodes import StageError, last_lines
+from harness.systems.declared.outputs import Columns, Row
 from harness.systems.declared.run import DeclaredBench, DeclaredRun, Result
 from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.silence import Silences, name_of
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.wire.rules import Api, Direction
 from tests.core.growing import so_far_of
@@ -133,6 +137,30 @@ def test_a_record_that_is_too_large_is_told_at_once(tmp_path: Path, error: int, 
     assert run.stage_trouble() is None
 
 
+@pytest.mark.parametrize("kind", ["stdout", "sqlite"])
+def test_when_it_prints_is_its_own_where_that_is_the_output(kind: str, tmp_path: Path) -> None:
+    """Else what a Python program prints is seen at once, for whoever looks for why it has ended."""
+    run: Any = run_of("orders", work=tmp_path, log=tmp_path, lease=SimpleNamespace(port=1))
+    output = Output(kind=OutputKind.STDOUT) if kind == "stdout" else run._pipeline.output
+    run._pipeline = dataclasses.replace(run._pipeline, output=output)
+    started: list[Any] = []
+    runtime = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1))
+    run.deployed = SimpleNamespace(bootstrap=lambda _: "x:1", fetched=SimpleNamespace(jars={}), runtime_of=lambda _: runtime)
+    run.directory = tmp_path
+    for stage in run._pipeline.stages:
+        run._node(stage).start()
+    assert [spec.env["PYTHONUNBUFFERED"] for spec in started] == ["1", "" if kind == "stdout" else "1"]
+
+
+def test_nothing_printed_may_stand_in_a_buffer() -> None:
+    """That is told where nothing came of a program whose output is what it prints."""
+    run: Any = run_of("orders", results=SimpleNamespace(rows=list))
+    run._values = lambda _: {}
+    assert "buffer" not in run._nothing_arrived()
+    run._pipeline = dataclasses.replace(run._pipeline, output=Output(kind=OutputKind.STDOUT))
+    assert "it holds nothing (what a program prints into a pipe or a file stands in a buffer of its own" in run._nothing_arrived()
+
+
 def copy_of(offset: int, value: str) -> LogCopy:
     """Return a copy in a log."""
     return LogCopy(0, 0, offset, None, value.encode(), None, None, visible=True)
@@ -163,6 +191,34 @@ def test_a_header_or_a_footer_is_no_result_and_no_phantom(example: str) -> None:
     assert [line["record"] for line in told.lines if line["event"] == "recorded"] == [run._load.records[0].id]
     assert [line["foreign"] for line in told.lines if line["event"] == "stored"] == [True, False, True]
     assert [(line["count"], line["text"]) for line in told.lines if line["event"] == "unnamed"] == [(2, "reading value")]
+
+
+@pytest.mark.parametrize(("rows", "count", "results"), [
+    ([("r-1", 21), ("r-2", 22)], 0, ["r-1", "r-2"]),
+    ([("r-1", 21), ("r-2", None)], 1, ["r-1", None]),
+    ([("r-1", 21), ("r-1", None)], 0, ["r-1", "r-1"]),  # it is there, and there is a second copy
+    ([("r-1", None), ("r-1", None)], 2, [None, None]),
+    ([("TOTAL", None), ("r-2", 22)], 0, [None, "r-2"]),
+])  # fmt: skip
+def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
+    rows: list[tuple[str, int | None]], count: int, results: list[str | None]
+) -> None:
+    """Where every row without a fault had something in a column, one that has nothing there is none: for drain and verdict."""
+    columns = Columns()
+    run: Any = run_of("readings", fault=None, results=SimpleNamespace(rows=lambda: [Row.of(row) for row in rows]))
+    run.deployed = SimpleNamespace(columns=columns)
+    whole = [record if record in run._known else None for record, _ in rows]
+    assert run.results() == whole, "nothing is known of it yet"
+    name = name_of(run._pipeline)
+    columns.learn(name, [Row.of((f"r-{number}", number)) for number in range(9)])
+    assert run.results() == results
+    run._observe_results(run._results_in(run._rows()), ())
+    told: list[dict[str, Any]] = run.history.lines
+    assert [line["record"] for line in told if line["event"] == "recorded"] == [each for each in results if each]
+    unfilled = [line for line in told if line["event"] == "unfilled"]
+    assert [(line["count"], line["columns"]) for line in unfilled] == ([(count, [2])] if count else [])
+    columns.learn(name, [Row.of(("r-1", None))])
+    assert run.results() == whole, "it is empty without a fault, too"
 
 
 @pytest.mark.parametrize(("row", "held"), [
@@ -248,6 +304,38 @@ def test_a_producer_is_held_back_from_its_start_to_the_end_of_the_fault(monkeypa
     with pytest.raises(AttributeError):
         run.inject()  # there is no bench: as where a node fails meanwhile
     assert said == ["start", "producer", "release"]
+
+
+@pytest.mark.parametrize(("case", "tail"), [
+    ((5, 4, 35.1, False), True),
+    ((5, 4, 0.0, True), True),
+    ((5, 4, 34.0, False), False),  # clients that commit by a timer have had no time yet
+    ((5, 3, 35.1, True), False),  # it is behind
+    ((4, 4, 35.1, True), False),  # it has the last one in hand
+])  # fmt: skip
+@pytest.mark.parametrize("lives", [True, False])
+def test_who_commits_every_so_many_records_leaves_a_tail(
+    tmp_path: Path, case: tuple[int, int, float, bool], tail: bool, lives: bool
+) -> None:
+    """It was given what is there, has recorded it, and lives: nothing is on its way, though its position is behind."""
+    rows, given, still_s, known = case
+    at = time.monotonic_ns() - int(still_s * 1e9)
+    ids = [record.id for record in run_of("orders")._load.records[:5]]
+    fetched = {"event": "fetched", "topic": "orders", "partition": 0, "reached": True, "conn": 1}
+    seen = [fetched | {"offset": offset, "record": record} for offset, record in enumerate(ids[: given + 1])]
+    observer = SimpleNamespace(positions=lambda *_: {0: 3}, visible=lambda *_: {0: 4})
+    stage = SimpleNamespace(position="group")
+    nodes = {Role.CONSUMER: SimpleNamespace(stage=stage)}
+    run = run_of("orders", fault=NoFault(), nodes=nodes, results=SimpleNamespace(size=lambda: 1), owners={},
+                 written=(1, time.monotonic() - still_s))  # fmt: skip
+    run.silences = Silences()
+    if known:
+        run.silences.learn_tail(run.cell)
+    run.deployed = SimpleNamespace(observer=observer, groups=lambda _: ("billing",))  # type: ignore[assignment]
+    run._so_far, run.results = so_far_of(tmp_path, *seen), lambda: ids[:rows]  # type: ignore[method-assign]
+    sighted = SimpleNamespace(last=at, groups=lambda _: set(), read_topics=set, is_open=lambda _: lives)
+    run.sighted = sighted  # type: ignore[assignment]
+    assert run.position_trouble() == (None if tail and lives else "partition 0: position 3, last record at 4")
 
 
 def test_what_a_log_says_again_and_again_is_shown_once() -> None:

@@ -56,7 +56,7 @@ def test_the_names_are_there_before_the_dry_run(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize(("written", "because"), [
-    (Written({}, 20), "the dry run saw no durable write of the consumer (an fsync, a rename, an unlink, …)"),
+    (Written({}, 20), "the dry run saw no durable write of the consumer (an fsync, …), nor one into a file of its own"),
     (Written({"unlink": [1]}, 20), "the dry run saw too few durable writes of the consumer to count on them (unlink 1)"),
     (Written(because="strace is not on the PATH"), "strace is not on the PATH"),
 ])  # fmt: skip
@@ -80,6 +80,22 @@ def test_a_name_that_is_left_over_may_be_asked_for(pipeline: Pipeline, tmp_path:
     assert f"{NAMES[3]}: The consumer is killed right behind its second rename since it was given the record" in said
 
 
+def test_a_program_that_flushes_nothing_dies_behind_its_writes_into_files(pipeline: Pipeline) -> None:
+    """Those that the dry run saw it write into, and no socket; where there are durable writes enough, those come first."""
+    written = Written({"pwrite64": [114]}, 19, files=("{work}/orders.db-wal",))
+    points = [p for p in failure_points(pipeline, {}, {}, {"consumer": written}) if p.failure_point == AT_WRITE]
+    assert [reason(pipeline, point) for point in points] == [None] * 6
+    faults: list[Any] = [point.fault for point in points]
+    assert [str(fault.point) for fault in faults] == [f"after pwrite64 {number}" for number in range(1, 7)]
+    assert {fault.point.files for fault in faults} == {("{work}/orders.db-wal",)}
+    assert points[0].because.startswith("The consumer is killed right behind its first pwrite64 into a file since")
+    both = Written({"pwrite64": [114], "rename": [19]}, 19, files=written.files)
+    points = [p for p in failure_points(pipeline, {}, {}, {"consumer": both}) if p.failure_point == AT_WRITE]
+    faults = [point.fault for point in points]
+    assert [fault.point.call for fault in faults] == ["rename"] * 4 + ["pwrite64"] * 2
+    assert [fault.point.files for fault in faults] == [()] * 4 + [written.files] * 2
+
+
 class Node:
     """A stage that can be traced, or not."""
 
@@ -92,9 +108,9 @@ class Node:
         if self._why_not:
             raise TracingError(self._why_not)
 
-    def written(self, since_ns: int) -> dict[str, list[int]]:
-        """Return what it wrote."""
-        return {"rename": [since_ns]}
+    def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+        """Return what it wrote, and into which files."""
+        return {"rename": [since_ns]}, ("{work}/a",)
 
 
 def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) -> None:
@@ -112,8 +128,8 @@ def test_a_dry_run_tells_what_was_written_or_why_nobody_knows(tmp_path: Path) ->
     with HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as history:
         Watch(nodes, tmp_path / "writes").tell(history, seen, load)
         Watch(nodes[:1], tmp_path / "writes").tell(history, (), load)
-    told = [(e["role"], e["made"], e["because"]) for e in read_history(tmp_path).of(kinds.WRITES)]
+    told = [(e["role"], e["made"], e["files"], e["because"]) for e in read_history(tmp_path).of(kinds.WRITES)]
     assert told == [
-        ("consumer", {"rename": [70]}, None), ("processor", {}, "it is a container"),
-        ("consumer", {}, f"the wire did not see the consumer being given {load.target.id}, behind which writes are counted"),
+        ("consumer", {"rename": [70]}, ["{work}/a"], None), ("processor", {}, [], "it is a container"),
+        ("consumer", {}, [], f"the wire did not see the consumer being given {load.target.id}, behind which writes are counted"),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import sys
 import textwrap
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,38 @@ def test_a_log_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
     assert writes_in(tmp_path / "none") == ()
 
 
+PLAIN = """\
+71 1790000000.000001 write(1</w/stage.log>, ""..., 6) = 6
+71 1790000000.000002 pwrite64(4</w/db-wal>, ""..., 24, 32) = 24
+71 1790000000.000003 write(5<socket:[8]>, ""..., 99) = 99
+72 1790000000.000004 pwrite64(4</w/db-wal>, ""..., 24, 56 <unfinished ...>
+71 1790000000.000005 write(7</dev/null>, ""..., 1) = 1
+72 1790000000.000006 <... pwrite64 resumed>) = 24 (DELAYED)
+71 1790000000.000007 write(6</w/k3-7.json>, ""..., 1) = 1
+71 1790000000.000008 write(1</w/stage.log>, ""..., 6) = 6
+71 1790000000.000009 pwrite64(4</w/db-wal>, ""..., 24, 80) = 24
+71 1790000000.000010 unlink("/w/x") = 0
+"""
+
+
+def test_writes_into_files_are_told_from_those_into_sockets(tmp_path: Path) -> None:
+    """Those into what is written again and again; not into devices, nor into what is left aside, nor into one of each record."""
+    log = tmp_path / "log"
+    log.write_text(PLAIN)
+    found = writes_in(log)
+    assert [write.files[0] for write in found if write.tid == 71] == [
+        "/w/stage.log", "/w/db-wal", "/w/k3-7.json", "/w/stage.log", "/w/db-wal", "/w/x",
+    ]  # fmt: skip
+    assert durable.files_since(found, 0) == ("/w/db-wal", "/w/stage.log")
+    files = durable.files_since(found, 0, aside={"/w/stage.log"})
+    assert files == ("/w/db-wal",)
+    assert made_since(found, 0, files) == {"pwrite64": [2, 1], "unlink": [1]}
+    assert made_since(found, 0) == {"unlink": [1]}
+    held = held_in(log, Point("pwrite64", 1, Side.AFTER))
+    assert held is not None
+    assert held.write.tid == 72
+
+
 def test_writes_of_a_time_are_counted_by_thread_and_call(tmp_path: Path) -> None:
     """The busiest thread first; what was before does not count."""
     log = tmp_path / "log"
@@ -88,6 +120,17 @@ def test_a_point_is_told_to_the_tracer_as_a_delay() -> None:
         "-e", "inject=fsync:delay_exit=3600s:when=1", "-p", "7", "-p", "8",
     )  # fmt: skip
     assert not [word for word in durable.attached([7], log) if word.startswith("inject")]
+
+
+def test_only_writes_into_the_files_of_a_point_are_traced() -> None:
+    """They are counted by the tracer, too; and in a dry run nobody knows the files yet."""
+    log = Path("/w/log")
+    words = durable.attached([7], log, Point("write", 3, Side.AFTER, ("/w/a", "/w/b")))
+    assert [file for option, file in pairwise(words) if option == "-P"] == ["/w/a", "/w/b"]
+    assert "trace=?write,?pwrite64,?writev,?pwritev,?pwritev2" in words
+    plain, durables = (next(w for w in durable.attached([7], log, plain=p) if w.startswith("trace=")) for p in (True, False))
+    assert plain == f"{durables},?write,?pwrite64,?writev,?pwritev,?pwritev2"
+    assert "-P" not in durable.attached([7], log, Point("fsync", 3, Side.AFTER, ("/w/a",)))
 
 
 FAKES = {
@@ -345,6 +388,59 @@ def test_a_node_that_runs_is_traced_from_then_on(runtime: ProcessRuntime, tmp_pa
     assert (tmp_path / "b1").exists()
     assert (tmp_path / "b2").exists() == (side is Side.AFTER)
     assert not (tmp_path / "a3").exists()
+
+
+APPENDS = """
+    import os, signal, sys
+    files = [os.open(sys.argv[1] + "/" + name, os.O_CREAT | os.O_WRONLY | os.O_APPEND) for name in ("rows", "position")]
+    sys.stdin.readline()
+    for number in range(1, 4):
+        os.write(1, b"working\\n")
+        for file in files:
+            os.write(file, b"%d\\n" % number)
+    signal.pause()
+"""
+
+
+@pytest.mark.strace
+@pytest.mark.parametrize("prints", [False, True])
+def test_a_stage_dies_between_two_writes_into_files(tmp_path: Path, prints: bool) -> None:
+    """Neither is flushed: the first is there, the second is not. What it prints counts only where that is the output."""
+
+    def stage_in(folder: Path, out: HistoryWriter) -> CommandNode:
+        folder.mkdir()
+        return CommandNode(
+            stage=Stage(role=Role.CONSUMER, command=(sys.executable, "-c", textwrap.dedent(APPENDS), str(folder))),
+            values={"bootstrap": "", "work": folder}, runtime=runtime, history=out, cell_key="c", directory=tmp_path,
+            log=folder / "stage.log", failpoints=tmp_path, fetches=lambda _: True, stdin=True, hint=lambda: "", prints=prints,
+        )  # fmt: skip
+
+    def starts(stage: CommandNode, point: Point | None) -> None:
+        stage.start()
+        assert stage.node is not None
+        wait_until((stage.values["work"] / "position").exists, within_s=WITHIN_S, because="it")  # type: ignore[operator]
+        stage.trace(tmp_path / f"{stage.values['work']}.txt", point)
+        stage.node.write_stdin(b"\n")
+
+    with (
+        ProcessRuntime(directory=tmp_path / "nodes") as runtime,
+        HistoryWriter(tmp_path / "r.jsonl", cell="c", by="runner") as out,
+    ):
+        dry = stage_in(tmp_path / "dry", out)
+        starts(dry, None)
+        total = 9 if prints else 6
+        wait_until(lambda: sum(dry.written(0)[0].get("write", ())) == total, within_s=WITHIN_S, because="its writes")
+        made, files = dry.written(0)
+        assert made == {"write": [total]}
+        assert files == (*(["{work}/position", "{work}/rows"]), *(["{work}/stage.log"] if prints else []))
+        dry.kill()
+        stage = stage_in(tmp_path / "real", out)
+        starts(stage, Point("write", 5 if prints else 3, Side.AFTER, files))
+        held = wait_until(stage.held, within_s=WITHIN_S, because="it to be held")
+        assert held.write.files == (str(tmp_path / "real" / "rows"),)
+        stage.kill()
+        assert (tmp_path / "real" / "rows").read_text() == "1\n2\n"
+        assert (tmp_path / "real" / "position").read_text() == "1\n"
 
 
 @pytest.mark.strace

@@ -17,8 +17,11 @@ What strace does (6.1, on Linux 6.18), of which :func:`why_no_tracing` tries aga
   first (:func:`harness.runtimes.process.members.end`).
 - A program that is traced cannot be traced by its own.
 
+- ``-P FILE`` leaves out the calls that are about another file, and they are not counted either: so a write into a file is told
+  from one into a socket.
+
 Other threads and processes of the node go on until the harness has seen that one is held, some milliseconds. Writes that are
-no such calls (io_uring, ``O_SYNC``, a mapped file without msync) are not seen.
+no such calls (io_uring, a mapped file without msync) are not seen.
 """
 
 from __future__ import annotations
@@ -39,12 +42,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.core.writes import CALLS, Point, Side
+from harness.core.writes import CALLS, WRITES, Point, Side
 from harness.interfaces import CellFailure
 from harness.runtimes.process.members import VARIABLE, Members, end, look, read, tracer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from harness.runtimes.process.runtime import ProcessNode
 
@@ -58,6 +61,8 @@ _CALL: Final = re.compile(r"(?P<call>\w+)\((?P<words>.*)")
 _RESUMED: Final = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
 _RESULT: Final = re.compile(r".*\) += (?P<result>\?|-?\d+)(?P<more>.*)")
 _FILE: Final = re.compile(r'<(?P<open>/(?:[^<>\\]|\\.)*)>|"(?P<named>(?:[^"\\]|\\.)*)"')
+_INTO: Final = re.compile(r"\d+</(?!dev/|proc/|sys/)")
+"""The descriptor of a file, as a call's first argument."""
 _DELAYED: Final = "(DELAYED)"
 _TRACED: Final = "t"
 """The state of a thread that its tracer holds."""
@@ -111,12 +116,12 @@ class TracingError(CellFailure):
 # --- running it ------------------------------------------------------------------------------------------------------
 
 
-def attached(pids: Iterable[int], log: Path, point: Point | None = None) -> tuple[str, ...]:
+def attached(pids: Iterable[int], log: Path, point: Point | None = None, *, plain: bool = False) -> tuple[str, ...]:
     """Return a command that writes down the durable writes of processes that run, and holds one at a point, if there is one.
 
-    It stops them at every call of theirs, of whatever kind.
+    ``plain``: and every other write into a file. It stops them at every call of theirs, of whatever kind.
     """
-    return (STRACE, *_options(log, point), *(word for pid in pids for word in ("-p", str(pid))))
+    return (STRACE, *_options(log, point, plain=plain), *(word for pid in pids for word in ("-p", str(pid))))
 
 
 class Tracing:
@@ -125,14 +130,15 @@ class Tracing:
     It holds one thread at a point, if there is one. Raises TracingError where not all of them can be traced.
     """
 
-    def __init__(self, node: ProcessNode, log: Path, point: Point | None = None) -> None:
+    def __init__(self, node: ProcessNode, log: Path, point: Point | None = None, *, plain: bool = False) -> None:
+        """``plain``: write down every other write into a file, too."""
         self._log = log
         self._point = point
         said = log.with_suffix(".said")
         with said.open("wb") as words:
             self.tracer = subprocess.Popen(
-                attached((member.pid for member in node.members()), log, point), stdin=subprocess.DEVNULL, stdout=words,
-                stderr=words, start_new_session=True, env={**os.environ, VARIABLE: node.token},
+                attached((member.pid for member in node.members()), log, point, plain=plain), stdin=subprocess.DEVNULL,
+                stdout=words, stderr=words, start_new_session=True, env={**os.environ, VARIABLE: node.token},
             )  # fmt: skip
         try:
             wait_until(lambda: self.tracer.poll() is not None or self._has(member.pid for member in node.members()),
@@ -165,13 +171,32 @@ def _traces(tracer: int, pids: Iterable[int]) -> bool:
     return all(tracer_of(int(task.name)) == tracer for task in tasks)
 
 
-def _options(log: Path, point: Point | None) -> tuple[str, ...]:
-    trace = ",".join(f"?{call}" for call in CALLS)  # not every machine has every call
+def _options(log: Path, point: Point | None, *, plain: bool) -> tuple[str, ...]:
+    into = point is not None and point.call in WRITES
+    calls = WRITES if into else CALLS + WRITES if plain else CALLS
+    trace = ",".join(f"?{call}" for call in calls)  # not every machine has every call
+    only = (word for file in (point.files if point is not None and into else ()) for word in ("-P", file))
     hold: tuple[str, ...] = ()
     if point is not None:
         place = "enter" if point.side is Side.BEFORE else "exit"
         hold = ("-e", f"inject={point.call}:delay_{place}={LONG}:when={point.occurrence}")
-    return ("-f", "-y", "-ttt", "-qq", "-a", "1", "--signal=none", "-o", str(log), "-e", f"trace={trace}", *hold)
+    return (
+        "-f",
+        "-y",
+        "-ttt",
+        "-qq",
+        "-a",
+        "1",
+        "-s",
+        "0",
+        "--signal=none",
+        "-o",
+        str(log),
+        *only,
+        "-e",
+        f"trace={trace}",
+        *hold,
+    )
 
 
 # --- whether it can be done ------------------------------------------------------------------------------------------
@@ -263,9 +288,22 @@ def _state(tid: int) -> str:
     return chr(stat[stat.rfind(b")") + 2]) if stat else ""
 
 
-def made_since(writes: Iterable[Write], since_ns: int) -> dict[str, list[int]]:
-    """Return how often each thread has made each call since a time (wall), the busiest thread first."""
-    counts = Counter((write.call, write.tid) for write in writes if write.at_ns >= since_ns)
+def files_since(writes: Iterable[Write], since_ns: int, aside: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the files that were written into more than once since a time (wall), but for those that are left ``aside``.
+
+    One that is written once, as one of each record's own, will not be there in another run.
+    """
+    into = Counter(write.files[0] for write in writes if write.call in WRITES and write.at_ns >= since_ns)
+    return tuple(sorted(file for file, count in into.items() if count > 1 and file not in aside))
+
+
+def made_since(writes: Iterable[Write], since_ns: int, files: Collection[str] = ()) -> dict[str, list[int]]:
+    """Return how often each thread has made each call since a time (wall), the busiest thread first.
+
+    Of writes that are no durable ones those into these ``files``.
+    """
+    late = (write for write in writes if write.at_ns >= since_ns)
+    counts = Counter((write.call, write.tid) for write in late if write.call not in WRITES or write.files[0] in files)
     return {call: sorted((count for (each, _), count in counts.items() if each == call), reverse=True) for call, _ in counts}
 
 
@@ -291,10 +329,15 @@ def _calls(lines: Iterable[str]) -> list[_Call]:
         tid, rest = told["tid"], told["rest"]
         if (resumed := _RESUMED.fullmatch(rest)) and tid in latest:
             latest[tid].words += resumed["rest"]
-        elif (found := _CALL.fullmatch(rest)) and found["call"] in CALLS:
+        elif (found := _CALL.fullmatch(rest)) and (found["call"] in CALLS or _is_into(found["call"], found["words"])):
             latest[tid] = _Call(int(tid), told["at"], found["call"], found["words"].removesuffix(" <unfinished ...>"))
             begun.append(latest[tid])
     return begun
+
+
+def _is_into(call: str, words: str) -> bool:
+    """Whether it is a write into a file: the same call writes into sockets, pipes and devices."""
+    return call in WRITES and _INTO.match(words) is not None
 
 
 def _counted(calls: Iterable[_Call]) -> Iterator[Write]:

@@ -82,6 +82,19 @@ def _held(pid: int) -> set[int]:
     return found
 
 
+def written_by(pid: int) -> set[str]:
+    """Return the files that a process has open to write into; none where it is gone, or somebody else's."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError, ValueError, StopIteration):  # it has just been closed
+                lines = read(f"/proc/{pid}/fdinfo/{descriptor.name}").splitlines()
+                flags = next(int(line.split()[1], 8) for line in lines if line.startswith(b"flags:"))
+                if flags & os.O_ACCMODE and Path(descriptor.path).is_file():
+                    found.add(os.readlink(descriptor.path))  # noqa: PTH115 - as above
+    return found
+
+
 def _is_harness(pid: int) -> bool:
     """Whether it is this process, or one that it has started, but for nodes: those are below a guardian."""
     guardian = str(GUARDIAN).encode()

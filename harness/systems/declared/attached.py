@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.core.scenario import Role
     from harness.pipelines.declaration import Pipeline
     from harness.runtimes.interface import Runtime
+    from harness.systems.declared.outputs import Columns
     from harness.systems.declared.silence import Silences
     from harness.systems.declared.system import Fetched
     from harness.systems.kafka.ground import Ground
@@ -199,7 +200,7 @@ class AttachedSystem(DeclaredSystem):
         self._ground = _NoGround()  # type: ignore[assignment]  # of a ground, only the runtime is asked for
 
     def _deployment(self, ground: Ground, directory: Path) -> AttachedDeployed:
-        return AttachedDeployed(ground, directory, self._fetched, self.silences, self._attachment)
+        return AttachedDeployed(ground, directory, self._fetched, self.silences, self.columns, attachment=self._attachment)
 
 
 class AttachedDeployed(DeclaredDeployed):
@@ -209,9 +210,10 @@ class AttachedDeployed(DeclaredDeployed):
     """None of them is ours."""
 
     def __init__(
-        self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, attachment: Attachment
+        self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, columns: Columns, *,
+        attachment: Attachment,
     ) -> None:  # fmt: skip
-        super().__init__(ground, directory, fetched, silences)
+        super().__init__(ground, directory, fetched, silences, columns)
         self._attachment = attachment
         self.observer = Observer(attachment.bootstrap, self.runtime.check)
         self._listeners: tuple[Listener, ...] = ()

@@ -117,7 +117,8 @@ class Drain:
     def _needed(self) -> Rest:
         """Return the rest that is needed, as far as the drain may take."""
         settled = not self.missing and not self._run.unacknowledged()
-        found = self._run.silences.rest(self._run.cell, settled=settled, gap=self.gap)
+        doubled = any(count > 1 and record in self._run.offered for record, count in (self._results or {}).items())
+        found = self._run.silences.rest(self._run.cell, settled=settled, gap=self.gap, doubled=doubled)
         return Rest(min(found.seconds, self._run.cell.declared.drain_s), found.why)
 
     def _take_in(self) -> None:

@@ -8,19 +8,20 @@ import re
 import select
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
 from harness.core import events as kinds
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.core.writes import WRITES
 from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.runtimes.process.durable import Tracing, TracingError, made_since, why_no_tracing
+from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
 from harness.runtimes.process.members import tracer_of
-from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at
+from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at, written_by
 from harness.runtimes.process.scratch import NOTICE
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ GONE_S = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
 GRACE_S = 30.0
 """How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
+WORK = "{work}"
+"""How the work folder is named where a file is that another run will have, too."""
 TAIL = 5
 """Lines of a stage's output that are shown where it fails."""
 MANY = 1000
@@ -86,10 +89,14 @@ class CommandNode:
     """What the wire saw that may be the reason where the stage does not become ready."""
     buried: Callable[[], object] = lambda: None
     """Called when the stage has died, before it is started again."""
+    prints: bool = False
+    """Whether what it prints is the output. When it does so is its own then, or no crash would find anything unprinted."""
     incarnation: int = 0
     node: Node | None = None
     _since: int = 0
     _told: bool = field(default=False)
+    _ended_s: float = field(default=0.0)
+    """When it was first seen that this incarnation has ended (monotonic)."""
     _asked: bool = field(default=False)
     """Whether this incarnation was told to end."""
     _tracing: Tracing | None = field(default=None)
@@ -117,7 +124,8 @@ class CommandNode:
             cwd=None if self.stage.image else self.directory, container=self._container(),
             argv=tuple(fill(word, self.values) for word in self.stage.command),
             env={
-                "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "PYTHONUNBUFFERED": "1",
+                "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
+                "PYTHONUNBUFFERED": "" if self.prints else "1",  # empty is as good as not set, whatever lostack was started with
                 "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
                 **{name: fill(value, self.values) for name, value in self.stage.environment.items()},
             },
@@ -166,7 +174,7 @@ class CommandNode:
         self.runtime.check()
         end = self._alive().exit
         if end is not None and not self._told:
-            self._told = True
+            self._told, self._ended_s = True, time.monotonic()
             asked = {"asked": True} if self._asked else {}
             self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked,
                       **_others(members=end.members, left=end.left))  # fmt: skip
@@ -222,11 +230,27 @@ class CommandNode:
             raise TracingError(f"the {self.name} is a container, whose processes nobody traces")
         if why := why_no_tracing():
             raise TracingError(why)
-        self._tracing = Tracing(self._alive(), log, point)  # type: ignore[arg-type]  # a stage without an image is a process
+        if point is not None and point.call in WRITES:
+            named = {file.replace(WORK, str(self.values["work"])) for file in point.files}
+            opened = {file for pid in self.members() for file in written_by(pid)} - self._aside
+            point = replace(point, files=tuple(sorted(named | opened)))
+        self._tracing = Tracing(self._alive(), log, point, plain=point is None)  # type: ignore[arg-type]  # without an image: a process
 
-    def written(self, since_ns: int) -> dict[str, list[int]]:
-        """Return how often each of its threads was seen to make each durable call since a time (wall), the busiest first."""
-        return {} if self._tracing is None else made_since(self._tracing.writes(), since_ns)
+    def written(self, since_ns: int) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+        """Return how often each of its threads was seen to make each durable call since a time (wall), the busiest first.
+
+        And the files that it wrote into, below its work folder by ``{work}``.
+        """
+        if self._tracing is None:
+            return {}, ()
+        writes = self._tracing.writes()
+        files = files_since(writes, since_ns, self._aside)
+        return made_since(writes, since_ns, files), tuple(file.replace(str(self.values["work"]), WORK) for file in files)
+
+    @property
+    def _aside(self) -> set[str]:
+        """Files whose writes are no result: what it prints, unless that is the output."""
+        return set() if self.prints else {str(self.log.resolve())}
 
     def held(self) -> Held | None:
         """Say at which durable write it is held, if it is; written down once."""
@@ -286,6 +310,7 @@ class CommandNode:
     def restart(self) -> None:
         """Start it again and wait until it is ready. One that does not come back is found so by who supervises it."""
         self.buried()
+        wait_until(lambda: not self._is_down(), within_s=self.stage.down_s + GONE_S, because=f"the {self.name} to come back")
         self.start()
         try:
             self.await_ready()
@@ -303,9 +328,15 @@ class CommandNode:
             return None
         if not self.stage.restart or self.incarnation >= LIVES:
             raise self.error(f"ended with {end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}")
+        if self._is_down():
+            return f"the {self.name} ended with {end}, and is down for {self.stage.down_s:g} s"
         self.buried()
         self.start(supervised=True)
         return f"the {self.name} ended with {end} and was started again"
+
+    def _is_down(self) -> bool:
+        """Whether it is too early to start again what has ended."""
+        return time.monotonic() - self._ended_s < self.stage.down_s
 
     def _alive(self) -> Node:
         if self.node is None:

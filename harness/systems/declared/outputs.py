@@ -6,6 +6,7 @@ import contextlib
 import glob
 import sqlite3
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +14,7 @@ from harness.interfaces import CellFailure
 from harness.pipelines.declaration import DeclarationError, OutputKind, fill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.pipelines.declaration import Output
 
@@ -24,6 +25,50 @@ LAST = 3
 
 class OutputError(CellFailure):
     """An output cannot be read; one line."""
+
+
+class Row(str):
+    """A row of an output that has columns, as text; ``empty``: the numbers of those in which it has nothing, from 1."""
+
+    __slots__ = ("empty",)
+    empty: frozenset[int]
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Row:
+        """Join the columns of a row."""
+        values = [*values]
+        found = cls(" ".join(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values))
+        found.empty = frozenset(number for number, value in enumerate(values, start=1) if value is None)
+        return found
+
+
+class Columns:
+    """Which columns of a pipeline's output had nothing in some row of a run without a fault. Safe to use from several threads.
+
+    Where a column was never empty then, a row that has nothing in it is not finished: whoever is in the middle of it may fill it
+    in, or has died, and nobody will.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._empty: dict[str, frozenset[int]] = {}
+
+    def learn(self, pipeline: str, rows: Iterable[str]) -> None:
+        """Take in the results of a run without a fault."""
+        empty = frozenset(number for row in rows for number in empty_in(row))
+        with self._lock:
+            self._empty[pipeline] = empty | self._empty.get(pipeline, frozenset())
+
+    def lacking(self, pipeline: str, row: str) -> frozenset[int]:
+        """Return the columns that are empty in a row, and never were without a fault; none where nothing is known of that."""
+        with self._lock:
+            known = self._empty.get(pipeline)
+        return frozenset() if known is None else empty_in(row) - known
+
+
+def empty_in(row: str) -> frozenset[int]:
+    """Return the numbers of the columns in which a row has nothing; a text that has no columns has all it has."""
+    return row.empty if isinstance(row, Row) else frozenset()
 
 
 class Results(Protocol):
@@ -99,7 +144,7 @@ class Parquet(Files):
                 table = parquet.ParquetFile(file).read()
             except (OSError, pa.ArrowInvalid) as error:
                 raise OutputError(f"cannot read {file}: {error}") from error
-            yield from (_joined(row.values()) for row in table.to_pylist())
+            yield from (Row.of(row.values()) for row in table.to_pylist())
 
 
 class Sqlite:
@@ -120,7 +165,7 @@ class Sqlite:
         try:
             connection = sqlite3.connect(f"{self._file.as_uri()}?mode=ro", uri=True)
             try:
-                return [_joined(row) for row in connection.execute(self._query)]
+                return [Row.of(row) for row in connection.execute(self._query)]
             finally:
                 connection.close()
         except sqlite3.Error as error:
@@ -150,7 +195,3 @@ class Command:
             said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()][-LAST:]
             raise OutputError(f"the output's command {self._argv[0]!r} ended with status {done.returncode}: {' | '.join(said)}")
         return done.stdout.splitlines()
-
-
-def _joined(values: Any) -> str:
-    return " ".join(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.nodes import CommandNode, StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.sighted import Sighted
-from harness.systems.declared.silence import Why, longest_silence, place_of
+from harness.systems.declared.silence import Why, longest_silence, name_of, place_of
+from harness.systems.declared.tail import is_recorded, was_given
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.waves import STILL_S, Waves
 from harness.systems.declared.workers import REPLACED_S, Workers
@@ -73,6 +75,12 @@ STEPS = {
     Api.END_TXN: kinds.ENDING,
 }
 """Which line of the wire says that a request of this kind, about a record, has come through."""
+UNPRINTED = (
+    "what a program prints into a pipe or a file stands in a buffer of its own until that is full, and a crash loses it: let it "
+    "flush behind each result, as print(…, flush=True) does, or say in its environment what your production says, as "
+    'PYTHONUNBUFFERED = "1"'
+)
+"""What is said where nothing was printed."""
 REJOINS_S = 10.0
 """How long the others of a group may take to hear that one joins it again: they ask every 3 s."""
 IMAGES_PYTHON = "python3"
@@ -103,6 +111,8 @@ class Result:
     ids: Sequence[str]
     order: int
     text: str
+    lacks: frozenset[int] = frozenset()
+    """The columns in which it has nothing, and every result had something without a fault."""
 
     @property
     def record(self) -> str | None:
@@ -113,6 +123,12 @@ class Result:
     def shown(self) -> str:
         """Its beginning."""
         return self.text[:MOST_SHOWN]
+
+
+def unfilled(results: Sequence[Result]) -> list[Result]:
+    """Return those that lack something, of records of which no other has all: one that is whole is there, and has a copy."""
+    whole = {result.record for result in results if not result.lacks}
+    return [result for result in results if result.lacks and result.record is not None and result.record not in whole]
 
 
 def _text_of(copy: LogCopy) -> str:
@@ -313,6 +329,8 @@ class DeclaredRun:
         """The log whose readers an open transaction holds back, and since when."""
         self._owners: dict[int, int] = {}
         """Which process each connection belongs to."""
+        self._tail = False
+        """Whether the last records are recorded, and no position will be saved behind them."""
         self._written: tuple[Any, float] = None, time.monotonic()
         """How much the output held when it was last seen to have changed, and when that was."""
         self._on_wire = False
@@ -417,7 +435,9 @@ class DeclaredRun:
         # how long the first step takes is told by the run without a fault, in which nothing else is waited for
         first = longest_silence(self._loaded_at, self.sighted.moments()) if isinstance(self._fault, NoFault) else 0.0
         self.silences.learn(self.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
-        self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None, **waiting.told())
+        if self._tail:
+            self.silences.learn_tail(self.cell)
+        self.history.write(kinds.DRAIN, phase="completed", stage=None, because=None, tail=self._tail, **waiting.told())
 
     def observe(self) -> None:
         """Ask every authority: what was offered, acknowledged (by the wire), stored and recorded.
@@ -440,10 +460,13 @@ class DeclaredRun:
             self._observe_log(Hop.SINK, output.topic, results)
             found = [Result(self._ids_of(copy), copy.offset, _text_of(copy)) for copy in self._sorted(results.copies)]
         else:
-            found = [Result(self._ids_in(row), order, row) for order, row in enumerate(rows, start=1)]
+            found = self._results_in(rows)
             self._check_ids("row of the output", found)
         if isinstance(self._fault, NoFault) and copies and not any(result.record in self._known for result in found):
             raise StageError(self._nothing_arrived())
+        if isinstance(self._fault, NoFault):
+            known = [result.text for result in found if result.record in self._known]
+            self.deployed.columns.learn(name_of(self._pipeline), known)
         self._observe_results(found, copies)
         if self._watch is not None:
             self._watch.tell(self.history, self._so_far.of(kinds.CONN, kinds.FETCHED), self._load)
@@ -577,7 +600,7 @@ class DeclaredRun:
     def _position_trouble(self) -> str | None:
         if not self._keeps_position():
             return self._elsewhere_trouble()
-        saved = self._positions()
+        saved, self._tail = self._positions(), False
         last = self.deployed.observer.visible(self._pipeline.topic, {p: max(o - 1, 0) for p, o in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
             never = (
@@ -587,10 +610,32 @@ class DeclaredRun:
             if isinstance(self._fault, NoFault) and self._saves_none(last):
                 raise StageError(never)
             return never
-        for partition, offset in last.items():
-            if saved.get(partition, -1) <= offset:
-                return f"partition {partition}: position {saved.get(partition, -1)}, last record at {offset}"
-        return None
+        behind = {partition: offset for partition, offset in last.items() if saved.get(partition, -1) <= offset}
+        self._tail = bool(behind) and self._leaves(behind, saved)
+        if self._tail:
+            return None
+        return next(
+            (f"partition {p}: position {saved.get(p, -1)}, last record at {offset}" for p, offset in behind.items()), None
+        )
+
+    def _leaves(self, behind: Mapping[int, int], saved: Mapping[int, int]) -> bool:
+        """Whether what no position is saved behind is a tail that is recorded, and nobody will save a position there.
+
+        ``behind``: the last offset of each such partition. Of a pipeline that has left one without a fault it is known.
+        """
+        topic = self._pipeline.topic
+        given = [e for e in self._so_far.of(kinds.FETCHED) if e["reached"] and e["topic"] == topic and self._lives(e["conn"])]
+        if not was_given(behind, saved, given) or not (self.silences.leaves_tails(self.cell) or self._is_still(COMMITS_S)):
+            return False
+        try:
+            return is_recorded(saved, given, self.results())
+        except OutputError:
+            return False
+
+    def _lives(self, conn: int) -> bool:
+        """Whether who was given something over a connection lives; where nobody knows who that is, whether it is open."""
+        pid = self._owners.get(conn)
+        return self.sighted.is_open(conn) if pid is None else is_alive(pid)
 
     def _saves_none(self, last: Mapping[int, int]) -> bool:
         """Whether a reader that was given everything, and writes nothing more, has had its time to save a position.
@@ -600,16 +645,18 @@ class DeclaredRun:
         reached = self.sighted.reached(self._pipeline.topic)
         if any(reached.get(partition, -1) < offset for partition, offset in last.items()):
             return False
+        reader = next(role for role in self._nodes if role in CONSUMING)
+        return self._is_still(COMMITS_S if self.sighted.asked(reader, Api.FIND_COORDINATOR.label) else ASKS_NOBODY_S)
+
+    def _is_still(self, patience_s: float) -> bool:
+        """Whether nothing was seen of a record, and the output has not changed, for so long. To be asked again and again."""
         try:
             size = self.size()
         except OutputError as error:
             size = str(error)
         if size != self._written[0]:
             self._written = size, time.monotonic()
-        reader = next(role for role in self._nodes if role in CONSUMING)
-        patience_s = COMMITS_S if self.sighted.asked(reader, Api.FIND_COORDINATOR.label) else ASKS_NOBODY_S
-        still_s = time.monotonic() - self.sighted.last / 1e9
-        return still_s > patience_s and time.monotonic() - self._written[1] > patience_s
+        return time.monotonic() - max(self._written[1], self.sighted.last / 1e9) > patience_s
 
     def _elsewhere_trouble(self) -> str | None:
         """Where nobody can ask for the position: whether the reader was given everything, and a restarted one anything.
@@ -659,7 +706,9 @@ class DeclaredRun:
         """Return the id of every result that is in the output now. Raises OutputError."""
         if self._results is None:
             return [self._id_of(copy) for copy in self.deployed.observer.copies(self._pipeline.output.topic) if copy.visible]
-        return [self._id_in(row) for row in self._rows()]
+        found = self._results_in(self._rows())
+        left = {result.order for result in unfilled(found)}
+        return [None if result.order in left else result.record for result in found]
 
     @property
     def offered(self) -> set[str]:
@@ -680,10 +729,11 @@ class DeclaredRun:
 
     def _node(self, stage: Stage) -> CommandNode:
         feeds = stage.role is Role.PRODUCER and self._pipeline.input.kind is InputKind.STDIN
+        prints = self._pipeline.output.kind is OutputKind.STDOUT and stage is self._pipeline.stages[-1]
         return CommandNode(
             stage=stage, values=self._values(stage.role), runtime=self.deployed.runtime_of(stage), history=self.history,
             cell_key=self.cell.key, directory=self._pipeline.directory, log=self._log / f"{stage.role}.log",
-            failpoints=self.directory / "failpoints", stdin=feeds, hint=lambda: self._hint(stage.role),
+            failpoints=self.directory / "failpoints", stdin=feeds, prints=prints, hint=lambda: self._hint(stage.role),
             fetches=lambda since: self.sighted.fetched(stage.role) > since, buried=lambda: self._expel(stage.role),
         )  # fmt: skip
 
@@ -817,6 +867,11 @@ class DeclaredRun:
         rows = [row for row in self._results.rows() if not row.startswith(NOTICE)]
         return [row for row in rows if self._id_in(row) is not None] if self._pipeline.output.kind in FREE_TEXT else rows
 
+    def _results_in(self, rows: Sequence[str]) -> list[Result]:
+        """Return what rows of the output are results of, and what they lack."""
+        lacking = partial(self.deployed.columns.lacking, name_of(self._pipeline))
+        return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
+
     def _check_ids(self, what: str, found: Sequence[Result]) -> None:
         """Raise StageError where nothing of what was found carries an id that was offered, or something carries several."""
         for result in found:
@@ -860,6 +915,8 @@ class DeclaredRun:
         output, rows = self._pipeline.output, self._results.rows() if self._results else ()
         where = output.topic or fill(output.file, self._values(self._pipeline.stages[-1].role)) or " ".join(output.command)
         held = f"of its {len(rows)} lines none has an id, as {rows[-1][:120]!r}" if rows else "it holds nothing"
+        if output.kind is OutputKind.STDOUT:
+            held += f" ({UNPRINTED})"
         return f"not one record is in the output ({output.kind}{f' {where}' if where else ''}), without any fault: {held}"
 
     def _check_input(self, found: Sequence[str | None]) -> None:
@@ -950,6 +1007,7 @@ class DeclaredRun:
         """Write every result. An output does not say which log copy it is made of: the n-th is taken to be of the n-th.
 
         What has no id, as a header or a footer, is no result; where it was one, and has lost its id, its record is missing.
+        Nor is one that was begun and not filled in.
         """
         origins: Mapping[str | None, list[LogCopy]] = defaultdict(list)
         for copy in self._sorted(copies):
@@ -957,9 +1015,12 @@ class DeclaredRun:
         seen: dict[str | None, int] = defaultdict(int)
         if unnamed := [result for result in found if result.record is None]:
             self.history.write(kinds.UNNAMED, count=len(unnamed), text=unnamed[0].shown)
+        if left := unfilled(found):
+            columns = sorted({number for result in left for number in result.lacks})
+            self.history.write(kinds.UNFILLED, count=len(left), text=left[0].shown, columns=columns)
         for result in found:
             record = result.record
-            if record is None:
+            if record is None or result in left:
                 continue
             of = origins[record]
             origin = of[min(seen[record], len(of) - 1)] if of else None

@@ -41,6 +41,7 @@ class Sighted:
         self._open: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self._waiting: dict[int, dict[int, None]] = defaultdict(dict)
         self._answered: set[str] = set()
+        self._closed: set[int] = set()
         self._steps: set[tuple[str, str]] = set()
         self._readable: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
@@ -129,6 +130,12 @@ class Sighted:
             self._look()
             return set(self._groups[role])
 
+    def is_open(self, conn: int) -> bool:
+        """Whether a connection was not seen to end."""
+        with self._lock:
+            self._look()
+            return conn not in self._closed
+
     def unacknowledged(self, role: str) -> int:
         """Return how many records a stage has sent whose fate it was not told: it may send them again, or its successor."""
         with self._lock:
@@ -168,6 +175,7 @@ class Sighted:
             self._role_of[event["conn"]] = event["role"]
         elif event["phase"] == "close":
             self._waiting.pop(event["conn"], None)
+            self._closed.add(event["conn"])
 
     def _take_frame(self, event: Event) -> None:
         conn = event["conn"]

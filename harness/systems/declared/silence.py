@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from harness.core.scenario import BROKERS
+from harness.core.semantics import Anomaly, forbids
 from harness.faults import NoFault
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ NOBODY: Pair = ("", "none")
 """The pair of a run without a fault: what it shows holds for all others."""
 TWICE = 2
 PART = 3
-"""The first cell without a fault, with everything there, rests this part of the patience: it learns for all the others."""
+"""The part of the patience that a cell rests with everything there, where what comes late would be news: the first without a
+fault, which learns for all the others; and one in which a program died, that may not double anything and has not yet. What a
+program does about its own death, by a timer perhaps, no run without a fault can have shown."""
 OFTEN = 10
 """One in so many cells is patient again."""
 
@@ -64,10 +68,11 @@ class Silences:
         self._rested: dict[str, float] = {}
         self._patient: set[tuple[str, Pair]] = set()
         self._run: set[tuple[str, Pair]] = set()
+        self._tails: set[str] = set()
 
     def learn(self, cell: DeclaredCell, gap: float, *, rested: float, patiently: bool) -> None:
         """Take in the longest silence of a cell, and how long it has ``rested`` in the end; ``patiently``: with patience."""
-        key = (_name(cell.declared), pair_of(cell))
+        key = (name_of(cell.declared), pair_of(cell))
         with self._lock:
             self._longest[key] = max(gap, self._longest[key])
             self._rested[cell.id] = rested
@@ -75,27 +80,39 @@ class Silences:
                 self._patient.add(key)
             self._run.add(key)
 
+    def learn_tail(self, cell: DeclaredCell) -> None:
+        """Take in that a pipeline saves no position behind its last records, though it has had all its time."""
+        with self._lock:
+            self._tails.add(name_of(cell.declared))
+
+    def leaves_tails(self, cell: DeclaredCell) -> bool:
+        """Whether it was seen to do so."""
+        with self._lock:
+            return name_of(cell.declared) in self._tails
+
     def too_short(self, cells: Iterable[DeclaredCell]) -> set[str]:
         """Return the ids of cells that rested less long than another of their pair was silent before something still came."""
         with self._lock:
             return {
                 cell.id for cell in cells
-                if self._rested.get(cell.id, math.inf) < self._longest[_name(cell.declared), pair_of(cell)]
+                if self._rested.get(cell.id, math.inf) < self._longest[name_of(cell.declared), pair_of(cell)]
             }  # fmt: skip
 
-    def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0) -> Rest:
+    def rest(self, cell: DeclaredCell, *, settled: bool, gap: float = 0.0, doubled: bool = False) -> Rest:
         """Return how long a cell has to rest.
 
         ``settled``: everything is there, and nothing on its way is known of. ``gap``: its own longest silence so far.
+        ``doubled``: something is there twice already.
         """
         pipeline, pair = cell.declared, pair_of(cell)
-        key = (_name(pipeline), pair)
+        key = (name_of(pipeline), pair)
         with self._lock:
-            known = max(gap, *(self._longest[_name(pipeline), each] for each in (NOBODY, pair)))
+            known = max(gap, *(self._longest[name_of(pipeline), each] for each in (NOBODY, pair)))
             patient, first = key in self._patient, key not in self._run
         least = max(pipeline.output.quiet_s, TWICE * known)
         if settled:
-            return Rest(max(least, pipeline.patience_s / PART) if pair == NOBODY and first else least, Why.SETTLED)
+            news = first if pair == NOBODY else _may_repair(cell) and not doubled
+            return Rest(max(least, pipeline.patience_s / PART) if news else least, Why.SETTLED)
         if patient and not _again(cell):
             return Rest(least, Why.LEARNT)
         return Rest(max(least, pipeline.patience_s), Why.PATIENCE)
@@ -103,7 +120,7 @@ class Silences:
     def still(self, cell: DeclaredCell, least: float) -> float:
         """Return for how long nothing must have moved, ``least`` or longer, for what is awaited not to come any more."""
         with self._lock:
-            known = max(self._longest[_name(cell.declared), each] for each in (NOBODY, pair_of(cell)))
+            known = max(self._longest[name_of(cell.declared), each] for each in (NOBODY, pair_of(cell)))
         return max(least, TWICE * known)
 
 
@@ -131,10 +148,18 @@ def place_of(fault: Any) -> Any:
     return getattr(fault, "at", fault)
 
 
+def _may_repair(cell: DeclaredCell) -> bool:
+    """Whether a program may yet do something about its death that the claim forbids: double what is there."""
+    need = cell.scenario.fault.evidence()
+    struck = {*need.killed, *need.told, *need.paused, *need.ended} - {*BROKERS}
+    return bool(struck) and forbids(cell.declared.claims, Anomaly.DUPLICATED)
+
+
 def _again(cell: DeclaredCell) -> bool:
     """Whether a cell is one of those that are patient though the silences of its pair are known: always the same ones."""
     return int(cell.key, 16) % OFTEN == 0
 
 
-def _name(pipeline: Pipeline) -> str:
+def name_of(pipeline: Pipeline) -> str:
+    """Return what a pipeline is known by from one cell to the next."""
     return f"{pipeline.directory}/{pipeline.file}/{pipeline.name}"

@@ -12,6 +12,7 @@ from harness.pipelines.cells import SYSTEM, DeclaredCell
 from harness.setup.cache import cache_root
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
+from harness.systems.declared.outputs import Columns
 from harness.systems.declared.run import DeclaredRun
 from harness.systems.declared.silence import Silences
 from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
@@ -60,6 +61,8 @@ class DeclaredSystem(KafkaSystem):
         self._fetched = Fetched()
         self.silences = Silences()
         """What the cells before have shown of how long a silence may last."""
+        self.columns = Columns()
+        """What they have shown of which columns of an output may be empty."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
@@ -95,7 +98,7 @@ class DeclaredSystem(KafkaSystem):
             self._kept = None
 
     def _deployment(self, ground: Ground, directory: Path) -> DeclaredDeployed:
-        return DeclaredDeployed(ground, directory, self._fetched, self.silences)
+        return DeclaredDeployed(ground, directory, self._fetched, self.silences, self.columns)
 
 
 class _Kept:
@@ -119,13 +122,14 @@ class _Kept:
 class DeclaredDeployed(KafkaDeployed):
     """A broker behind its wire, all of whose routes belong to the cell that is running.
 
-    ``fetched``: what stages may name; ``silences``: what is known of how long one may last.
+    ``fetched``: what stages may name; ``silences``: what is known of how long one may last, ``columns``: of which may be empty.
     """
 
-    def __init__(self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences) -> None:
+    def __init__(self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, columns: Columns) -> None:
         super().__init__(ground, directory)
         self.fetched = fetched
         self.silences = silences
+        self.columns = columns
         self._containers: DockerRuntime | None = None
 
     def runtime_of(self, stage: Stage) -> Runtime:

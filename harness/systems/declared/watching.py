@@ -30,9 +30,9 @@ class Watch:
             because, since = self._why_not[node.name], given_at(seen, node.name, load.target.id)
             if because is None and since is None:
                 because = f"the wire did not see the {node.name} being given {load.target.id}, behind which writes are counted"
-            made = node.written(since) if because is None and since is not None else {}
+            made, files = node.written(since) if because is None and since is not None else ({}, ())
             left = len(load.records) - load.target.position + 1
-            history.write(kinds.WRITES, role=node.name, made=made, records=left, because=because)
+            history.write(kinds.WRITES, role=node.name, made=made, records=left, because=because, files=[*files])
 
 
 def _why_not(node: CommandNode, log: Path) -> str | None:
