@@ -10,12 +10,15 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from harness.interfaces import EnvironmentFailure
 from harness.sinks.interface import Copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+BUSY_MS = 10_000
+"""How long a writer waits for another one."""
 _SCHEMA = """
 CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT);
 CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT);
@@ -26,19 +29,29 @@ CREATE TABLE batches (query TEXT, batch INT, PRIMARY KEY (query, batch));
 
 
 class DatabaseSink:
-    """The sink in the file ``path``. Between ``begin`` and ``commit`` everything is one transaction."""
+    """The sink in the file ``path``. Between ``begin`` and ``commit`` everything is one transaction.
+
+    Raises EnvironmentFailure where there is no such file, or none that can be opened; it makes none.
+    """
 
     def __init__(self, path: Path) -> None:
-        # a client may call its rebalance listener in another thread of its own, while the program's waits
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-        self._db.execute("PRAGMA synchronous=OFF")
+        try:
+            # a client may call its rebalance listener in another thread of its own, while the program's waits
+            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None,
+                                       timeout=BUSY_MS / 1000, check_same_thread=False)  # fmt: skip
+            self._db.execute("PRAGMA synchronous=OFF")
+        except sqlite3.Error as error:
+            raise EnvironmentFailure(f"cannot open the sink {path}: {error}") from error
 
     @staticmethod
     def create(path: Path) -> None:
-        """Make the file with its tables."""
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(_SCHEMA)
+        """Make the file with its tables. Raises EnvironmentFailure where that cannot be, or they are there already."""
+        try:
+            with closing(sqlite3.connect(path)) as db, db:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise EnvironmentFailure(f"cannot make the sink {path}: {error}") from error
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -97,7 +110,19 @@ class DatabaseSink:
         return int(row[0]), int(row[1])
 
     def unsettled(self) -> int:
-        """A writer that is gone has left nothing open in a file."""
+        """Return 1 while another connection is in a transaction: a file has one writer. One that died has left nothing open."""
+        if self._db.in_transaction:
+            return 0
+        try:
+            self._db.execute("PRAGMA busy_timeout=0")
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return 1
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         return 0
 
     def reconnect(self) -> None:
@@ -106,5 +131,5 @@ class DatabaseSink:
             self._db.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what is open is rolled back."""
         self._db.close()

@@ -30,9 +30,10 @@ class SinkLostError(Exception):
 
 
 class Sink(Protocol):
-    """A connection to a sink. Between ``begin`` and ``commit`` everything is one transaction.
+    """A connection to a sink. Between ``begin`` and ``commit`` everything is one transaction, which nobody else sees before.
 
-    Whatever is asked of one that is a server may raise :class:`SinkLostError`; ``reconnect`` then gives it a new connection.
+    A writer that dies leaves whole transactions behind. Whatever is asked of one that is a server may raise
+    :class:`SinkLostError`; ``reconnect`` then gives it a new connection.
     """
 
     def begin(self) -> None:
@@ -78,4 +79,4 @@ class Sink(Protocol):
         """Return how many transactions of others are open or prepared: what they wrote may yet appear."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; what is open is rolled back. Safe to call twice."""

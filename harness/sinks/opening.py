@@ -17,7 +17,8 @@ def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sin
     """Connect to the sink at ``where``: an address ``postgresql://…``, or a SQLite file.
 
     ``name`` is what a server knows this connection by. Unless ``durable``, a server answers a commit before it has
-    written it down (SQLite here never waits for the disk).
+    written it down (SQLite here never waits for the disk). Raises EnvironmentFailure, one line with ``where``, where there is no
+    sink to be opened; nothing is made then.
     """
     if where.startswith(SERVER):
         from harness.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
@@ -27,7 +28,10 @@ def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sin
 
 
 def create_sink(where: str) -> None:
-    """Make the file, or the tables of a new database, at ``where``."""
+    """Make the file, or the tables of a new database, at ``where``.
+
+    Raises EnvironmentFailure, one line with ``where``, where that cannot be, or there is one already.
+    """
     if where.startswith(SERVER):
         from harness.sinks.postgres import PostgresSink  # noqa: PLC0415
 

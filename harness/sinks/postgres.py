@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from harness.core.waiting import wait_until
+from harness.interfaces import EnvironmentFailure
 from harness.sinks.interface import Copy, SinkLostError
 
 if TYPE_CHECKING:
@@ -35,20 +36,28 @@ BACK_S = 60.0
 
 
 class PostgresSink:
-    """A connection to the database ``address``. Each statement is sent when it is called; nothing is retried here."""
+    """A connection to the database ``address``. Each statement is sent when it is called; nothing is retried here.
+
+    Raises EnvironmentFailure where no server answers there, or it has no such database.
+    """
 
     def __init__(self, address: str, *, name: str = "lostack", durable: bool = True) -> None:
         self._address = address
         self._name = name
         self._durable = durable
-        with self._told():
+        try:
             self._db = self._connect()
+        except psycopg.Error as error:
+            raise EnvironmentFailure(f"cannot open the sink {address}: {_line(error)}") from error
 
     @staticmethod
     def create(address: str) -> None:
-        """Make the tables."""
-        with psycopg.connect(address, connect_timeout=CONNECT_S) as db:
-            db.execute(_SCHEMA)
+        """Make the tables. Raises EnvironmentFailure where that cannot be, or they are there already."""
+        try:
+            with psycopg.connect(address, connect_timeout=CONNECT_S) as db:
+                db.execute(_SCHEMA)
+        except psycopg.Error as error:
+            raise EnvironmentFailure(f"cannot make the sink {address}: {_line(error)}") from error
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -116,7 +125,7 @@ class PostgresSink:
         return int(self._ask(_UNSETTLED).fetchone()[0])
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; what is open is rolled back."""
         self._db.close()
 
     def _ask(self, statement: str, values: Sequence[Any] | None = None) -> Any:
