@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-DB = "tests/sinks/test_database.py::test_what_was_recorded_is_read_row_by_row"
+DB = "tests/contract/test_sinks.py::test_what_was_recorded_is_read_row_by_row[sqlite]"
 
 
 def reads(change: Callable[[list[Any]], list[Any]]) -> None:

@@ -8,25 +8,16 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
 from harness.interfaces import EnvironmentFailure
 from harness.sinks.interface import Copy, Sink, SinkLostError
 from harness.sinks.opening import create_sink, open_sink
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.postgres
 DATABASES = (f"db{number}" for number in itertools.count(1))
 AT = Copy(0, 1, 7)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, server: PostgresServer, tmp_path: Path) -> str:
-    """Return where a new sink is: a file, a database."""
-    return str(tmp_path / "sink.sqlite") if request.param == "sqlite" else made(server)
 
 
 def made(server: PostgresServer) -> str:
@@ -53,51 +44,6 @@ def write(sink: Sink, *values: bytes) -> None:
         sink.begin()
         sink.record(value, "k", AT)
         sink.commit()
-
-
-def test_both_sinks_do_the_same(where: str) -> None:
-    """Results in order, ids and batches once, positions replaced, copies absorbed, what is not committed is not there."""
-    create_sink(where) if not where.startswith("postgres") else None
-    sink, other = open_sink(where), open_sink(where)
-    sink.begin()
-    assert not sink.absorb("k-1", AT)
-    sink.record(b"one\0", "k", AT)
-    sink.save_position(2, 5)
-    sink.save_position(2, 8)
-    assert not sink.absorb_batch("q", 3)
-    assert other.size() == (0, 0)
-    sink.commit()
-    sink.begin()
-    assert sink.absorb("k-1", Copy(0, 1, 9))
-    assert sink.absorb_batch("q", 3)
-    sink.record(b"two", None, AT)
-    sink.commit()
-    assert list(other.results()) == [(1, b"one\0", "k", AT), (2, b"two", None, AT)]
-    assert list(other.absorbed()) == [("k-1", Copy(0, 1, 9))]
-    assert (other.positions(), other.size()) == ({2: 8}, (2, 1))
-    sink.begin()
-    sink.forget_key("k")
-    sink.reconnect()
-    assert sink.size() == (2, 1)
-    sink.close()
-    other.close()
-
-
-def test_an_open_transaction_is_seen_from_outside(address: str) -> None:
-    """The drain waits for it: what it has written may yet appear."""
-    sink, observer = open_sink(address), open_sink(address)
-    assert observer.unsettled() == 0
-    sink.begin()
-    sink.record(b"x", "k", AT)
-    assert observer.unsettled() == 1
-    sink.commit()
-    assert observer.unsettled() == 0
-    sink.begin()
-    sink.record(b"y", "k", AT)
-    sink.close()
-    wait_until(lambda: observer.unsettled() == 0, within_s=10, because="the server to notice that a client has gone")
-    assert observer.size() == (1, 0)
-    observer.close()
 
 
 def test_killed_it_is_gone_whole_and_comes_back_with_what_it_had_committed(server: PostgresServer, address: str) -> None:
