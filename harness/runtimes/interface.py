@@ -81,7 +81,8 @@ class ContainerSpec:
 class NodeSpec:
     """A node to start: a plain command with settings in its environment.
 
-    ``env`` is laid over the environment of the harness. ``log`` defaults to ``<runtime's directory>/<name>.log``.
+    ``env`` is laid over the environment of the harness, or, in a container, over the image's. ``log`` defaults to
+    ``<runtime's directory>/<name>.log``.
     With ``stdin_pipe`` the node reads what ``write_stdin`` writes, else its standard input is empty.
     ``foreign``: the program is somebody else's; where it may hide what it starts, more is done to find that.
     ``preload``: modules that a program ``(python, "-m", module, ...)`` imports, itself among them; see :meth:`Runtime.expect`.
@@ -175,7 +176,7 @@ class Node(Protocol):
         """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
 
     def terminate(self, within_s: float) -> Exit:
-        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later."""
+        """SIGTERM, which a paused one hears as well, and SIGKILL where it is not gone ``within_s`` later."""
 
     def tell_to_end(self) -> bool:
         """SIGTERM; does not wait. False where it has ended."""
@@ -261,7 +262,11 @@ class Runtime(Protocol):
         """Say that programs of this Python which import these modules will be started soon; some runtimes import them once."""
 
     def start(self, spec: NodeSpec) -> Node:
-        """Start a node. Raises StartError where that cannot be, NodeStateError where its name is taken."""
+        """Start a node; return when its program runs.
+
+        Raises StartError, one line with its name and why, where that cannot be (the name is free again then), and NodeStateError
+        where the name is taken, or the runtime closed.
+        """
 
     def check(self) -> None:
         """Raise EnvironmentFailure where nodes can no longer be watched over."""

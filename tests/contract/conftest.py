@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.runtimes import Place, runtime_params
 from tests.contract.sinks import sink_params
 from tests.postgres.conftest import server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from harness.runtimes.interface import Runtime
     from tests.contract.sinks import SinkKind
 
 __all__ = ["server"]
@@ -20,3 +26,22 @@ def kind(request: pytest.FixtureRequest) -> SinkKind:
     """Each kind of sink."""
     made: SinkKind = request.param(request)
     return made
+
+
+@pytest.fixture(scope="module", params=runtime_params())
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Each runtime, for all tests of a module."""
+    name: str
+    make: Callable[[Path], AbstractContextManager[Runtime]]
+    name, make = request.param
+    folder = tmp_path_factory.mktemp("runtime")
+    with make(folder / "logs") as runtime:
+        yield Place(name, runtime, folder, make)
+
+
+@pytest.fixture
+def place(running: Place) -> Iterator[Place]:
+    """Each runtime, without the nodes of the test before."""
+    yield running
+    while running.started:
+        running.started.pop().kill()

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract import test_runtimes as of_runtimes
 from tests.contract import test_sinks as of_sinks
-from tests.contract import wrong_sinks
+from tests.contract import wrong_runtimes, wrong_sinks
+from tests.contract.runtimes import Place
 from tests.contract.sinks import files_below
 
 if TYPE_CHECKING:
@@ -34,10 +36,10 @@ class Case:
         return f"{self.wrong.__name__}-{getattr(self.test, 'func', self.test).__name__.removeprefix('test_')}"
 
 
-def must_be_red(case: Case, *given: object) -> None:
+def must_be_red(case: Case, **given: object) -> None:
     """The test fails, whichever way tests fail, and says so."""
     with pytest.raises((Exception, pytest.fail.Exception)) as failure:
-        case.test(*given)
+        case.test(**given)
     said = f"{type(failure.value).__name__}: {failure.value}"
     assert re.search(case.says, said), said
 
@@ -109,9 +111,104 @@ def test_a_wrong_sink_is_found_out(tmp_path: Path, case: Case) -> None:
         kind = replace(kind, opener=f"{wrong_sinks.__name__}:{case.wrong.__name__}")
     else:
         kind = replace(kind, create=case.wrong)
-    must_be_red(case, kind)
+    must_be_red(case, kind=kind)
 
 
 def test_each_clause_about_sinks_can_be_broken() -> None:
     """Whoever adds one shows that it can be red."""
     assert tried(SINKS) == clauses(of_sinks, "kind")
+
+
+# --- runtimes ------------------------------------------------------------------------------------------------------
+
+SOON_S = 1.0
+IMPATIENT = {
+    wrong_runtimes.KillsNobody, wrong_runtimes.WaitsForEver, wrong_runtimes.StaysPaused, wrong_runtimes.SeesNobodyStandStill,
+    wrong_runtimes.KeepsTheInputOpen, wrong_runtimes.LeavesThemAlive,
+}  # fmt: skip
+"""With which the suite waits for what never comes: that long, and no longer."""
+
+
+def orderly(paused: bool) -> Callable[..., None]:
+    """Return the test of an orderly end."""
+    return partial(of_runtimes.test_a_node_that_is_told_to_end_may_do_so_in_order, paused=paused)
+
+
+def unstartable(name: str, program: str) -> Callable[..., None]:
+    """Return the test of what cannot be started."""
+    return partial(of_runtimes.test_what_cannot_be_started_is_one_line, name=name, program=program)
+
+
+RUNTIMES = cases_of({
+    wrong_runtimes.IsCalledSomethingElse: {of_runtimes.test_a_runtime_is_called_what_selects_it: "'docker' == 'process'"},
+    wrong_runtimes.DoesNotReap: {of_runtimes.test_a_killed_node_is_reaped_and_says_how_it_ended: "a zombie is not reaped"},
+    wrong_runtimes.SaysItLives: {of_runtimes.test_a_killed_node_is_reaped_and_says_how_it_ended: "assert not True"},
+    wrong_runtimes.SaysAnotherEnd: {
+        partial(of_runtimes.test_a_node_that_leaves_by_itself_has_its_status_and_no_signal, status=0): r"\(0, None\)",
+    },
+    wrong_runtimes.SaysAShellsStatus: {of_runtimes.test_a_node_that_kills_itself_has_ended_by_that_signal: r"\(137, None\)"},
+    wrong_runtimes.HasAClockOfItsOwn: {of_runtimes.test_the_end_of_a_node_is_in_the_past_and_behind_its_start: "AssertionError"},
+    wrong_runtimes.IgnoresThatItHasEnded: {
+        of_runtimes.test_of_an_ended_node_nothing_can_be_asked_but_how_it_ended: "DID NOT RAISE",
+    },
+    wrong_runtimes.TellsOfEachKill: {of_runtimes.test_two_who_kill_a_node_learn_of_one_end: "AssertionError"},
+    wrong_runtimes.KillsNobody: {of_runtimes.test_what_a_node_has_started_dies_with_it: "for the child to be gone"},
+    wrong_runtimes.HasNoMembers: {of_runtimes.test_its_own_process_is_a_member_of_a_living_node: r"in \[\]"},
+    wrong_runtimes.KillsWhomItTellsToEnd: {
+        orderly(paused=False): r"== \(5, None\)", of_runtimes.test_to_tell_a_node_to_end_does_not_wait: "assert False",
+    },
+    wrong_runtimes.IsDeafWhilePaused: {orderly(paused=True): r"== \(5, None\)"},
+    wrong_runtimes.WaitsForEver: {
+        of_runtimes.test_a_node_that_does_not_end_in_time_is_killed: "assert .* < ",
+        of_runtimes.test_a_wait_is_bounded: "assert .* < ",
+    },
+    wrong_runtimes.WaitsNotAtAll: {of_runtimes.test_a_wait_is_bounded: "assert 0.3 <= "},
+    wrong_runtimes.PausesItsFirstProcessOnly: {of_runtimes.test_a_paused_node_stands_still_and_goes_on: "assert not True"},
+    wrong_runtimes.StaysPaused: {of_runtimes.test_a_paused_node_stands_still_and_goes_on: "assert False"},
+    wrong_runtimes.CannotBeKilledWhilePaused: {of_runtimes.test_a_paused_node_can_be_killed: "is paused"},
+    wrong_runtimes.SeesNobodyStandStill: {of_runtimes.test_a_node_that_stops_itself_is_seen_and_goes_on: "to stop itself"},
+    wrong_runtimes.ForgetsTheEnvironment: {
+        of_runtimes.test_environment_words_and_folder_are_the_node_s: "the harness's",
+    },
+    wrong_runtimes.ForgetsTheFolder: {of_runtimes.test_environment_words_and_folder_are_the_node_s: "AssertionError"},
+    wrong_runtimes.KeepsTheInputOpen: {of_runtimes.test_a_node_has_no_input_unless_it_is_given_one: "lives on"},
+    wrong_runtimes.LosesItsInput: {of_runtimes.test_what_is_written_to_a_node_is_read_or_refused: "AssertionError|IndexError"},
+    wrong_runtimes.SaysAWrongAddress: {of_runtimes.test_nodes_reach_each_other_by_their_addresses: "refused"},
+    wrong_runtimes.TakesItAsItComes: {unstartable("no name", ""): "OSError"},
+    wrong_runtimes.TellsItInTwoLines: {unstartable("never", "/no/such/program"): "AssertionError"},
+    wrong_runtimes.StartsOverALivingOne: {of_runtimes.test_a_name_is_taken_while_its_node_lives: "DID NOT RAISE"},
+    wrong_runtimes.CountsFromZero: {of_runtimes.test_a_restart_is_the_next_incarnation: r"\(1, 1\) == \(1, 2\)"},
+    wrong_runtimes.ForgetsItsLastLine: {
+        partial(of_runtimes.test_what_a_node_has_said_is_readable_after_its_death, output=1): r"== \['first', 'last'\]",
+    },
+    wrong_runtimes.WritesTheLogElsewhere: {of_runtimes.test_a_log_is_where_it_was_asked_for: "AssertionError"},
+    wrong_runtimes.LeavesThemAlive: {of_runtimes.test_nothing_survives_a_closed_runtime: "for all to be gone"},
+    wrong_runtimes.ClosesOnce: {of_runtimes.test_nothing_survives_a_closed_runtime: "it is closed"},
+    wrong_runtimes.HidesErrors: {of_runtimes.test_an_error_ends_a_runtime_and_is_told: "DID NOT RAISE"},
+    wrong_runtimes.ClearsOnce: {of_runtimes.test_to_clear_what_is_not_there_is_harmless: "FileNotFoundError"},
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RUNTIMES, ids=lambda case: case.name)
+def test_a_wrong_runtime_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    """By the clause that it breaks."""
+    made: list[wrong_runtimes.Wrong] = []
+
+    def make(directory: Path) -> wrong_runtimes.Wrong:
+        made.append(case.wrong(directory=directory))
+        return made[-1]
+
+    if case.wrong in IMPATIENT:
+        monkeypatch.setattr(of_runtimes, "WITHIN_S", SOON_S)
+    given = {"place": Place("process", make(tmp_path / "logs"), tmp_path, make), "tmp_path": tmp_path, "monkeypatch": monkeypatch}
+    wanted = inspect.signature(getattr(case.test, "func", case.test)).parameters
+    try:
+        must_be_red(case, **{name: value for name, value in given.items() if name in wanted})
+    finally:
+        for runtime in made:
+            wrong_runtimes.really_end(runtime)
+
+
+def test_each_clause_about_runtimes_can_be_broken() -> None:
+    """Whoever adds one shows that it can be red."""
+    assert tried(RUNTIMES) == clauses(of_runtimes, "place")

@@ -1,9 +1,8 @@
-"""Runtime ``process``: real processes, and the kernel's word about each."""
+"""Runtime ``process``: the ends of its guardian, and of the harness. What any runtime must is in ``tests/contract``."""
 
 from __future__ import annotations
 
 import contextlib
-import signal
 import subprocess
 import sys
 import textwrap
@@ -13,24 +12,15 @@ import psutil
 import pytest
 
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
-from harness.runtimes.interface import NodeSpec, NodeStateError, StartError
+from harness.runtimes.interface import NodeSpec, NodeStateError
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SLEEPER = (sys.executable, "-c", "import signal; print('up', flush=True); signal.pause()")
 GONE_S = 3.0
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[ProcessRuntime]:
-    """Return a runtime that is closed afterwards."""
-    with ProcessRuntime(directory=tmp_path) as made:
-        yield made
 
 
 def gone(pid: int) -> bool:
@@ -39,65 +29,6 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def test_a_killed_node_is_reaped_and_says_how_it_ended(runtime: ProcessRuntime) -> None:
-    """``kill`` returns when the kernel has reported SIGKILL, and a second one says the same."""
-    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
-    end = node.kill()
-    assert (end.pid, end.status, end.signal) == (node.pid, None, signal.SIGKILL)
-    assert gone(node.pid)
-    assert node.kill() == end
-
-
-def test_a_restart_keeps_name_and_log(runtime: ProcessRuntime) -> None:
-    """The next incarnation has the same spec and appends to the same log."""
-    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
-    wait_until(lambda: "up" in node.log_tail(), within_s=10, because="the node to be up")
-    with pytest.raises(NodeStateError):
-        node.restart()
-    node.kill()
-    again = node.restart()
-    assert again.incarnation == node.incarnation + 1
-    wait_until(lambda: again.log_path.read_text().count("up") == 2, within_s=10, because="both to have been up")
-
-
-def test_a_paused_node_stands_still_and_goes_on(runtime: ProcessRuntime) -> None:
-    """``pause`` returns when the kernel shows it stopped; ``resume`` lets it go on."""
-    node = runtime.start(NodeSpec("a", "consumer", SLEEPER))
-    node.pause()
-    assert psutil.Process(node.pid).status() == psutil.STATUS_STOPPED
-    node.resume()
-    wait_until(lambda: psutil.Process(node.pid).status() != psutil.STATUS_STOPPED, within_s=3, because="it to go on")
-
-
-def test_a_program_that_is_not_there_is_one_line(runtime: ProcessRuntime) -> None:
-    """A missing program is an error of the machine, said in one line."""
-    with pytest.raises(StartError) as failure:
-        runtime.start(NodeSpec("a", "consumer", ("/no/such/program",)))
-    assert isinstance(failure.value, EnvironmentFailure)
-    assert "\n" not in str(failure.value)
-
-
-def test_an_orderly_end_has_a_status(runtime: ProcessRuntime) -> None:
-    """A node that leaves by itself has its exit status and no signal."""
-    node = runtime.start(NodeSpec("a", "tool", (sys.executable, "-c", "raise SystemExit(7)")))
-    end = node.wait(10)
-    assert end is not None
-    assert (end.status, end.signal) == (7, None)
-
-
-def test_grandchildren_die_with_their_node(runtime: ProcessRuntime, tmp_path: Path) -> None:
-    """The whole group dies."""
-    file = tmp_path / "grandchild"
-    parent = (
-        f"import signal, subprocess; p = subprocess.Popen({SLEEPER!r}); "
-        f"open({str(file)!r}, 'w').write(str(p.pid)); signal.pause()"
-    )
-    node = runtime.start(NodeSpec("a", "driver", (sys.executable, "-c", parent)))
-    pid = int(wait_until(lambda: file.exists() and file.read_text(), within_s=10, because="a grandchild"))
-    node.kill()
-    wait_until(lambda: gone(pid), within_s=GONE_S, because="the grandchild to be gone")
 
 
 def test_a_node_may_end_as_soon_as_it_goes_on(tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ class DockerNode:
 
     def members(self) -> tuple[Member, ...]:
         """Return the processes of its first one's group that are seen from here: what dies with it is the engine's business."""
-        return tuple(Member(pid, "group", command_of(pid)) for pid in (group_members(self.pid) if self.pid else ()))
+        seen = group_members(self.pid) if self.pid and self.alive else ()  # the id of one that has ended may be given again
+        return tuple(Member(pid, "group", command_of(pid)) for pid in seen)
 
     def kill(self) -> Exit:
         """SIGKILL, and wait until the engine says that it is gone. Where it had ended before, say how."""
