@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from harness.interfaces import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
-
-EventKind: TypeAlias = Literal["started", "signalled", "exited"]
-
-OnEvent: TypeAlias = "Callable[[EventKind, Node, Mapping[str, Any]], None]"
-"""Called for everything that happens to nodes, in the order in which it happened, always by the same thread.
-
-``started`` has ``pid, incarnation, at_ns``; ``signalled`` has ``pid, incarnation, signal, at_ns``; ``exited`` has
-``pid, incarnation, status, signal, at_ns`` (monotonic ns). It must return soon and must not call the runtime. What it
-raises fails the next call into the runtime.
-"""
 
 
 class StartError(EnvironmentFailure):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from harness.runtimes.docker.engine import Image
-    from harness.runtimes.interface import EventKind, NodeSpec, OnEvent, Room
+    from harness.runtimes.interface import NodeSpec, Room
 
 GONE_WITHIN_S: Final = 30.0
 READY_WITHIN_S: Final = 20.0
@@ -194,8 +194,7 @@ class DockerNode:
 class DockerRuntime:
     """Starts nodes as containers of one private network. Thread-safe; a context manager.
 
-    ``images``: by the names that specs use. Logs go to ``directory/<node>.log``. ``on_event``: see
-    :data:`harness.runtimes.interface.OnEvent`, but for the thread. What earlier runs of this machine left is removed first.
+    ``images``: by the names that specs use. Logs go to ``directory/<node>.log``. What earlier runs here left goes first.
     Raises EngineError where the engine cannot be reached.
     """
 
@@ -203,10 +202,9 @@ class DockerRuntime:
     python = "python3"
     bind = "0.0.0.0"  # noqa: S104 - of the container; only loopback is published
 
-    def __init__(self, *, directory: Path, images: Mapping[str, Image], on_event: OnEvent | None = None) -> None:
+    def __init__(self, *, directory: Path, images: Mapping[str, Image]) -> None:
         self.directory = directory
         self.images = images
-        self._on_event = on_event
         self._nodes: dict[str, DockerNode] = {}
         self._incarnations: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -259,7 +257,7 @@ class DockerRuntime:
         return node
 
     def check(self) -> None:
-        """Raise what makes this runtime useless: the engine is gone, or what ``on_event`` raised."""
+        """Raise what makes this runtime useless: the engine is gone."""
         if self._failure is not None:
             raise self._failure
         if self._guardian.poll() is not None and not self._closing:
@@ -294,19 +292,18 @@ class DockerRuntime:
                     node.sent.discard(number)
                     return False
                 raise
-        self._tell("signalled", node, signal=number.name, at_ns=time.monotonic_ns())
         return True
 
     def pause(self, node: DockerNode) -> None:
         """Freeze a container. Raises NodeStateError where it has ended."""
-        self._act(node, "pause", "SIGSTOP")
+        self._act(node, "pause")
         if not self.state(node).get("Paused"):
             raise NodeStateError(f"node {node.name} is not paused, though the engine said so")
 
     def resume(self, node: DockerNode) -> None:
         """Thaw it, and send SIGCONT where it has stopped itself. Raises NodeStateError where it has ended."""
         if node.alive and self.state(node).get("Paused"):
-            self._act(node, "unpause", "SIGCONT")
+            self._act(node, "unpause")
         if self.stands_still(node):
             self.signal(node, signal.SIGCONT)
             wait_until(lambda: not node.alive or not self.stands_still(node), within_s=GONE_WITHIN_S,
@@ -448,7 +445,6 @@ class DockerRuntime:
             node.container = self._create(node)
         state = self.state(node)
         node.pid = int(state.get("Pid") or 0)
-        self._tell("started", node, at_ns=time.monotonic_ns())
         threading.Thread(target=self._follow, args=(node,), name=f"follow-{node.name}", daemon=True).start()
 
     def _create(self, node: DockerNode) -> Any:
@@ -516,7 +512,6 @@ class DockerRuntime:
             return
         number = self._signal_of(node, code, oom=oom)
         node._end(Exit(node.pid, None if number else code, number, at_ns), oom_killed=oom)  # noqa: SLF001
-        self._tell("exited", node, status=None if number else code, signal=number, at_ns=at_ns)
 
     def _out_of_memory(self, node: DockerNode, code: int) -> bool:
         """Whether the engine says that memory was the reason; it may learn of a death a moment before it learns of its reason."""
@@ -544,7 +539,7 @@ class DockerRuntime:
             return number
         return None
 
-    def _act(self, node: DockerNode, verb: str, name: str) -> None:
+    def _act(self, node: DockerNode, verb: str) -> None:
         self.check()
         try:
             if node.alive:
@@ -555,15 +550,6 @@ class DockerRuntime:
             node.wait(GONE_WITHIN_S)
         if not node.alive:
             raise NodeStateError(f"cannot {verb} node {node.name}: it has ended by {node.exit}")
-        self._tell("signalled", node, signal=name, at_ns=time.monotonic_ns())
-
-    def _tell(self, kind: EventKind, node: DockerNode, **fields: Any) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(kind, node, {"pid": node.pid, "incarnation": node.incarnation, **fields})
-        except Exception as error:  # noqa: BLE001 - it is raised by the next call, in a thread of its user
-            self._failure = self._failure or error
 
 
 def _moment(text: str) -> float:

@@ -9,7 +9,7 @@ The socket carries JSON lines. The harness asks ``{"id", "do": "start", "node", 
 for all of a node's members (``members.py``), and ``{"do": "close"}``.
 ``{"id", "do": "preload", "argv", "env", "cwd", "log"}`` starts a fork server (``fork_server.py``). A ``start`` that has
 ``"module"`` and ``"words"`` besides is forked from it as soon as it is ready, or started by its ``argv`` where there is none.
-The guardian answers ``{"id", "pid", "t"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself
+The guardian answers ``{"id", "pid"}`` (and ``members``) or ``{"id", "error", "stage"}``, and says by itself
 ``{"event": "ready"}``, ``{"event": "exited", "node", "pid", "status", "signal", "members", "left", "t"}`` and ``{"event":
 "closed"}``; ``t`` is monotonic ns. ``members`` were killed with the node; ``left`` could not be, or are nobody knows whose.
 
@@ -240,7 +240,7 @@ class Guardian:
         match message["do"]:
             case "signal":
                 kill_group(life.pid, message["signal"])
-                self.send({"id": message["id"], "pid": life.pid, "t": time.monotonic_ns()})
+                self.send({"id": message["id"], "pid": life.pid})
             case "members":
                 found = self.members_of(life)
                 self.send({"id": message["id"], "members": [one.told() for one in found]})
@@ -276,7 +276,7 @@ class Guardian:
         answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
         try:
             found = yield from members.hold(lambda: self.members_of(life), STILL_WITHIN_S)
-            answer = {"pid": life.pid, "members": [one.told() for one in found], "t": time.monotonic_ns()}
+            answer = {"pid": life.pid, "members": [one.told() for one in found]}
         except TimeoutError as error:
             answer = {"error": f"{len(error.args)} of its processes did not stand still", "stage": "still"}
         finally:
@@ -290,7 +290,7 @@ class Guardian:
             found = self.members_of(life)
             members.release(found)
             # who ends of it has gone on: then this is the answer
-            answer = {"pid": life.pid, "members": [one.told() for one in found], "t": time.monotonic_ns()}
+            answer = {"pid": life.pid, "members": [one.told() for one in found]}
             while (still := [one for one in found if "T" in members.thread_states(one.pid)]) and time.monotonic() < deadline:
                 yield members.LOOK_S
             if still:
@@ -309,7 +309,7 @@ class Guardian:
                 cgroups.kill(life.members.cgroup)
             killed.update((one.pid, one) for one in found if one.pid != life.pid)
             if asked is not None:
-                self.send({"id": asked, "pid": life.pid, "t": time.monotonic_ns()})
+                self.send({"id": asked, "pid": life.pid})
                 asked = None
 
         sure_by = time.monotonic() + members.UNSURE_S
@@ -379,7 +379,7 @@ class Guardian:
             node = Members(told["pid"], message["env"].get(members.VARIABLE, ""), cgroup=message["cgroup"] or "")
             self.lives[node.leader] = Life(message["node"], node, foreign=message["foreign"])
             self.tell_second(b"+", node)
-            self.send({"id": message["id"], "pid": told["pid"], "since": node.since, "t": time.monotonic_ns()})
+            self.send({"id": message["id"], "pid": told["pid"], "since": node.since})
         else:
             self.send({"id": message["id"], **told})
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-    from harness.runtimes.interface import EventKind, NodeSpec, OnEvent
+    from harness.runtimes.interface import NodeSpec
 
 GUARDIAN: Final = Path(__file__).with_name("guardian.py")
 FORK_SERVER: Final = Path(__file__).with_name("fork_server.py")
@@ -191,8 +191,7 @@ class _Request:
 class ProcessRuntime:
     """Starts nodes as processes of this machine. Thread-safe; a context manager.
 
-    Logs go to ``directory/<node>.log``, by default in the folder for temporary files, which goes at the end. ``on_event``: see
-    :data:`harness.runtimes.interface.OnEvent`.
+    Logs go to ``directory/<node>.log``, by default in the folder for temporary files, which goes at the end.
     Raises GuardianDiedError where the guardian does not come up, and from every call after its death.
     """
 
@@ -200,14 +199,13 @@ class ProcessRuntime:
     python = sys.executable
     bind = "127.0.0.1"
 
-    def __init__(self, *, directory: Path | None = None, on_event: OnEvent | None = None, cgroups: bool = True) -> None:
+    def __init__(self, *, directory: Path | None = None, cgroups: bool = True) -> None:
         """``cgroups``: foreign nodes get one of their own, where this machine lets one be made."""
         self._scratch = Scratch()
         self.directory = directory or self._scratch.path
         self._cgroups = cgroups
         self.id = secrets.token_hex(8)
         """Of all runtimes."""
-        self._on_event = on_event
         self._nodes: dict[str, ProcessNode] = {}
         self._incarnations: dict[str, int] = {}
         self._by_pid: dict[int, ProcessNode] = {}
@@ -269,7 +267,7 @@ class ProcessRuntime:
         return self.bind
 
     def check(self) -> None:
-        """Raise what makes this runtime useless: GuardianDiedError, or what ``on_event`` raised."""
+        """Raise what makes this runtime useless: GuardianDiedError."""
         if self._failure is not None:
             raise self._failure
 
@@ -298,7 +296,6 @@ class ProcessRuntime:
             if "pid" in answer:
                 node.pid, node.since = answer["pid"], answer["since"]
                 self._by_pid[node.pid] = node
-                self._tell("started", node, {"at_ns": answer["t"]})
 
         message = {
             "do": "start",
@@ -330,12 +327,7 @@ class ProcessRuntime:
         self.check()
         if not node.alive:
             return {"error": "it has ended", "stage": "signal"}
-
-        def signalled(answer: dict[str, Any]) -> None:
-            if "error" not in answer:
-                self._tell("signalled", node, {"signal": number.name, "at_ns": answer["t"]})
-
-        return self._ask({"do": what, "pid": node.pid, "signal": int(number)}, signalled)
+        return self._ask({"do": what, "pid": node.pid, "signal": int(number)}, lambda _: None)
 
     def members(self, node: ProcessNode) -> tuple[Member, ...]:
         """Return the living processes of a node."""
@@ -438,14 +430,6 @@ class ProcessRuntime:
                 send(each, signal.SIGKILL)
         node._end(node.exit)  # noqa: SLF001
 
-    def _tell(self, kind: EventKind, node: ProcessNode, fields: dict[str, Any]) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(kind, node, {"pid": node.pid, "incarnation": node.incarnation, **fields})
-        except Exception as error:  # noqa: BLE001 - it is raised by the next call, in a thread of its user
-            self._failure = self._failure or error
-
     # --- the guardian -------------------------------------------------------------------------------------------
 
     def _ask(
@@ -495,7 +479,6 @@ class ProcessRuntime:
                 message["pid"], message["status"], message["signal"], message["t"], _members(message["members"]),
                 _members(message["left"]),
             )  # fmt: skip
-            self._tell("exited", node, {"status": exit_.status, "signal": exit_.signal, "at_ns": exit_.at_ns})
             node._end(exit_)  # noqa: SLF001
         elif message["event"] == "ready":
             self._ready.set()
