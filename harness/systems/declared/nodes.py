@@ -278,10 +278,12 @@ class CommandNode:
 
     def kill(self) -> None:
         """SIGKILL all of its processes, and wait until they are reaped."""
-        if self.ended() is None:
-            self._alive().kill()
-            self.ended()
-        self.untrace()
+        try:
+            if self.ended() is None:
+                self._alive().kill()
+                self.ended()
+        finally:
+            self.untrace()
 
     def tell_to_end(self) -> None:
         """SIGTERM to all of its processes; does not wait."""

@@ -12,6 +12,7 @@ import math
 import sys
 import time
 from collections import Counter, defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -472,21 +473,22 @@ class DeclaredRun:
             self._watch.tell(self.history, self._so_far.of(kinds.CONN, kinds.FETCHED), self._load)
 
     def close(self) -> None:
-        """End the processes, leave the wire, and leave nothing behind on the broker."""
+        """End the processes, leave the wire. What fails keeps nothing else from its end, and is raised behind it."""
         if self._closed:
             return
         self._closed = True
-        if self._feeder:
-            self._feeder.close()
-        if self._holding:
-            self._holding.close()
-        for node in self._nodes.values():
-            if node.started:
-                node.kill()
-                node.runtime.clear(self.cell.key)
-        self._lease.close()
-        if self._on_wire:
-            self.deployed.wire.close_cell(self.cell.id)
+        with ExitStack() as ends:  # the last comes first
+            if self._on_wire:
+                ends.callback(self.deployed.wire.close_cell, self.cell.id)
+            ends.callback(self._lease.close)
+            for node in reversed(self._nodes.values()):
+                if node.started:
+                    ends.callback(node.runtime.clear, self.cell.key)
+                    ends.callback(node.kill)
+            if self._holding:
+                ends.callback(self._holding.close)
+            if self._feeder:
+                ends.callback(self._feeder.close)
 
     # --- what the drain asks -----------------------------------------------------------------------------------------
 

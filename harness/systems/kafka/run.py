@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -173,20 +173,21 @@ class KafkaCellRun:
         self._observe_log(Hop.TOPIC, self._topics.source, saved)
 
     def close(self) -> None:
-        """End the processes, leave the wire."""
+        """End the processes, leave the wire. What fails keeps nothing else from its end, and is raised behind it."""
         if self._closed:
             return
         self._closed = True
         self._volley.leave(self.cell.id)
-        for stage in (self._producer, *self._consumers, *self._replaced):
-            if stage.started:
-                stage.kill()
-        if self._on_wire:
-            self.deployed.wire.close_cell(self.cell.id)
-        if self._network:
-            self._network.close()
-        if self._db:
-            self._db.close()
+        with ExitStack() as ends:  # the last comes first
+            if self._db:
+                ends.callback(self._db.close)
+            if self._network:
+                ends.callback(self._network.close)
+            if self._on_wire:
+                ends.callback(self.deployed.wire.close_cell, self.cell.id)
+            for stage in reversed((self._producer, *self._consumers, *self._replaced)):
+                if stage.started:
+                    ends.callback(stage.kill)
 
     # --- what the drain asks -----------------------------------------------------------------------------------------
 

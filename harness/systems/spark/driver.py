@@ -110,9 +110,11 @@ class DriverNode(StageNode):
         if self.session is not None:
             self.session.end(self.stage, self._over)
             return
-        super().kill()
-        if self.front is not None and self.front.alive:
-            self.front.kill()
+        try:
+            super().kill()
+        finally:
+            if self.front is not None and self.front.alive:
+                self.front.kill()
 
     def pause(self) -> None:
         """Stop it. One that is shared is not there to be stopped: raises RuntimeError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -164,15 +165,16 @@ class SparkCellRun(KafkaCellRun):
 
     def close(self) -> None:
         """End the drivers, those that were replaced too, and leave the wire."""
-        for stage in (*self._bench.stages, *self._bench.replaced):
-            if stage.started:
-                stage.kill()
-            if isinstance(stage, DriverNode):
-                stage.dismiss()
-        super().close()
-        if self._cluster is not None:
-            self._cluster.close()
-        shutil.rmtree(self.directory / SCRATCH, ignore_errors=True)
+        with ExitStack() as ends:  # the last comes first
+            ends.callback(shutil.rmtree, self.directory / SCRATCH, ignore_errors=True)
+            if self._cluster is not None:
+                ends.callback(self._cluster.close)
+            ends.callback(super().close)
+            for stage in reversed((*self._bench.stages, *self._bench.replaced)):
+                if isinstance(stage, DriverNode):
+                    ends.callback(stage.dismiss)
+                if stage.started:
+                    ends.callback(stage.kill)
 
     def _exhausted(self) -> bool:
         """Whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
