@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.runtimes import Place, runtime_params
 from tests.contract.sinks import sink_params
+from tests.contract.systems import Ground, Subject, system_params
 from tests.postgres.conftest import server
 
 if TYPE_CHECKING:
@@ -45,3 +46,18 @@ def place(running: Place) -> Iterator[Place]:
     yield running
     while running.started:
         running.started.pop().kill()
+
+
+@pytest.fixture(scope="module", params=system_params(really=True))
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """Each system, deployed, for all tests of a module; nothing of it is left at their end."""
+    made = Ground(request.param(), tmp_path_factory.mktemp("run"))
+    yield made
+    assert made.end() == []
+
+
+@pytest.fixture(params=system_params(really=False))
+def subject(request: pytest.FixtureRequest) -> Subject:
+    """Each system, as it is planned with."""
+    made: Subject = request.param()
+    return made

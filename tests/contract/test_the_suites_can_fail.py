@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.core.semantics import Semantic
+from tests.contract import systems, wrong_plans, wrong_runtimes, wrong_sinks, wrong_systems
+from tests.contract import test_plans as of_plans
 from tests.contract import test_runtimes as of_runtimes
 from tests.contract import test_sinks as of_sinks
-from tests.contract import wrong_runtimes, wrong_sinks
+from tests.contract import test_systems as of_systems
 from tests.contract.runtimes import Place
 from tests.contract.sinks import files_below
 
@@ -212,3 +215,115 @@ def test_a_wrong_runtime_is_found_out(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_each_clause_about_runtimes_can_be_broken() -> None:
     """Whoever adds one shows that it can be red."""
     assert tried(RUNTIMES) == clauses(of_runtimes, "place")
+
+
+# --- systems -------------------------------------------------------------------------------------------------------
+
+
+def without_fault(semantic: Semantic) -> Callable[..., None]:
+    """Return the test of a cell without a fault."""
+    return partial(of_systems.test_a_cell_without_a_fault_is_kept_and_counted_exactly, semantic=semantic)
+
+
+def closed_after(last: str) -> Callable[..., None]:
+    """Return the test of a cell that is closed after a step."""
+    return partial(of_systems.test_a_cell_that_is_closed_after_any_step_leaves_nothing, last=last)
+
+
+def failing_at(at: str) -> Callable[..., None]:
+    """Return the test of a cell whose preparation fails."""
+    return partial(of_systems.test_a_cell_whose_preparation_fails_leaves_nothing, at=at)
+
+
+def test_of_its_end(ground: systems.Ground) -> None:
+    """What the fixture of the suite asks at the end of all tests."""
+    assert ground.end() == []
+
+
+SYSTEMS = [
+    *(Case(wrong, without_fault(Semantic.AT_LEAST_ONCE), rf"{{'lost': {count}}}: ")
+      for count, wrong in wrong_systems.LOSING.items()),
+    *(Case(wrong, without_fault(Semantic.EXACTLY_ONCE), rf"{{'duplicated': {count}, 'stored_twice': {count}}}: ")
+      for count, wrong in wrong_systems.DOUBLING.items()),
+    *cases_of({
+        wrong_systems.StopsReading: {without_fault(Semantic.AT_MOST_ONCE): "'left_in_topic': 3"},
+        wrong_systems.IsUnhealthy: {without_fault(Semantic.AT_MOST_ONCE): "not healthy before"},
+        wrong_systems.PreparesOnce: {of_systems.test_what_is_said_while_it_is_prepared_is_one_line_each: "it is there already"},
+        wrong_systems.TalksInParagraphs: {of_systems.test_what_is_said_while_it_is_prepared_is_one_line_each: "AssertionError"},
+        wrong_systems.HasNoVersions: {of_systems.test_what_takes_part_has_a_version: "assert {}"},
+        wrong_systems.ChangesItsVersions: {of_systems.test_what_takes_part_has_a_version: "memory"},
+        wrong_systems.Complains: {of_systems.test_the_ground_holds: "the wire ended"},
+        wrong_systems.ServesTheLastOneOnly: {of_systems.test_cells_at_once_do_not_meet: "'lost': "},
+        wrong_systems.SeesLessTheSecondTime: {of_systems.test_what_is_observed_twice_is_the_same: "recorded"},
+        wrong_systems.KeepsItsFiles: {
+            without_fault(Semantic.AT_MOST_ONCE): "open in ", closed_after("observe"): "open in ",
+            of_systems.test_a_cell_that_is_interrupted_leaves_nothing: "open in ",
+        },
+        wrong_systems.LeavesAThread: {
+            closed_after("load"): "waiting", of_systems.test_a_cell_that_is_interrupted_leaves_nothing: "waiting",
+        },
+        wrong_systems.ClosesOnce: {closed_after("made"): "it is closed"},
+        wrong_systems.ClosesWhatWasPrepared: {failing_at("last"): "open in "},
+        wrong_systems.WritesToNobody: {failing_at("first"): "DID NOT RAISE"},
+        wrong_systems.TellsOfPaths: {of_systems.test_where_nothing_can_be_written_nothing_is_deployed: "NotADirectory"},
+        wrong_systems.LeavesAProcess: {closed_after("made"): "alive: ", test_of_its_end: "alive: "},
+        wrong_systems.EndsOnce: {test_of_its_end: "it is closed"},
+    }),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SYSTEMS, ids=lambda case: case.name)
+def test_a_wrong_system_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    """By the clause that it breaks; what is planted k times is counted k times."""
+    monkeypatch.setattr(systems, "GONE_S", 0.2)
+    subject = replace(systems.of_registry("memory"), make=case.wrong)
+
+    def build_and_test(**given: Any) -> None:
+        wanted = inspect.signature(getattr(case.test, "func", case.test)).parameters
+        given["ground"] = systems.Ground(subject, tmp_path / "run")
+        case.test(**{name: value for name, value in given.items() if name in wanted})
+
+    try:
+        must_be_red(replace(case, test=build_and_test), tmp_path=tmp_path)
+    finally:
+        wrong_systems.tidy()
+
+
+def test_each_clause_about_systems_can_be_broken() -> None:
+    """Whoever adds one shows that it can be red."""
+    assert tried(SYSTEMS) == clauses(of_systems, "ground") | {test_of_its_end.__name__}
+
+
+PLANS = cases_of({
+    wrong_plans.calls_its_system_so: {of_plans.test_a_system_is_called_what_selects_it: r"'memory'"},
+    wrong_plans.calls_its_cells_so: {of_plans.test_a_system_is_called_what_selects_it: r"'kafka'"},
+    wrong_plans.has_versions_later: {of_plans.test_versions_can_be_asked_for_at_any_time: "comes first"},
+    wrong_plans.has_everything_twice: {of_plans.test_cells_of_other_names_never_share_anything: "AssertionError"},
+    wrong_plans.gives_no_reason: {of_plans.test_a_cell_applies_or_says_in_a_line_why_not: "AssertionError"},
+    wrong_plans.gives_a_long_reason: {of_plans.test_a_cell_applies_or_says_in_a_line_why_not: r"\n"},
+    wrong_plans.has_no_settings: {of_plans.test_a_cell_that_applies_names_its_settings: "assert {}"},
+    wrong_plans.gives_no_because: {of_plans.test_a_cell_that_applies_names_its_settings: "assert ''"},
+    wrong_plans.cannot_be_written_down: {
+        of_plans.test_a_cell_that_applies_names_its_settings: "TypeError",
+        of_plans.test_a_plan_is_read_as_it_was_written: "TypeError",
+    },
+    wrong_plans.draws_anew: {of_plans.test_a_load_is_the_same_again_and_has_its_target: "AssertionError"},
+    wrong_plans.begins_with_its_target: {of_plans.test_a_load_is_the_same_again_and_has_its_target: "0 < 0"},
+    wrong_plans.always_has_a_fault: {of_plans.test_there_is_a_cell_without_a_fault_for_each_semantic: "assert {}"},
+    wrong_plans.forgets_a_semantic: {of_plans.test_there_is_a_cell_without_a_fault_for_each_semantic: "exactly-once"},
+    wrong_plans.talks_through_another: {of_plans.test_a_system_talks_through_some_client: "java"},
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PLANS, ids=lambda case: case.name)
+def test_a_wrong_plan_is_found_out(tmp_path: Path, case: Case) -> None:
+    """By the clause that it breaks."""
+    given = {"subject": case.wrong()}
+    if "tmp_path" in inspect.signature(case.test).parameters:
+        given["tmp_path"] = tmp_path
+    must_be_red(case, **given)
+
+
+def test_each_clause_about_plans_can_be_broken() -> None:
+    """Whoever adds one shows that it can be red."""
+    assert tried(PLANS) == clauses(of_plans, "subject")
