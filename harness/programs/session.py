@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,9 @@ class Queries:
         query.stop()
 
     def _stream(self, stage: Stage, ledger: HistoryWriter) -> str:
-        query = self._running[stage.client_id] = Query(stage, ledger, self._spark.newSession()).start()
-        query.awaitTermination()
+        with closing(Query(stage, ledger, self._spark.newSession())) as query:  # the session outlives it, and so would its sink
+            running = self._running[stage.client_id] = query.start()
+            running.awaitTermination()
         return STOPPED
 
 

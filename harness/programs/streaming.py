@@ -62,6 +62,11 @@ class Query:
         self._ledger.write(kinds.READY, role="driver")
         return query
 
+    def close(self) -> None:
+        """Leave the database, once the query has ended."""
+        if self._sink is not None:
+            self._sink.close()
+
     def _tell_failpoints(self, begins: str) -> None:
         """Tell the failpoints in the JVM, by the folder of the cell, whose query this is (``CheckpointFailpoints.java``)."""
         marks = {
