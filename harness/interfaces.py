@@ -33,10 +33,14 @@ class CellRun(Protocol):
 
         Cursor and positions are asked first, then the sink, the log last. Of each log that :meth:`Cell.logs` names, every
         partition has its ``log`` line and every copy its ``stored`` one; each partition's position is written, -1 where none is.
+        To look changes nothing: asked again, they say the same.
         """
 
     def close(self) -> None:
-        """End this cell's processes and free what it holds. Safe to call twice, and after any failure."""
+        """End this cell's processes and free what it holds. Safe to call twice, and after any step or failure.
+
+        What fails here keeps nothing else from its end; it is raised behind it.
+        """
 
 
 class Deployed(Protocol):
@@ -52,7 +56,7 @@ class Deployed(Protocol):
         """Raise EnvironmentFailure where the ground under the cells has broken (a guardian or a wire has died)."""
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop it, and all that was started for it. Safe to call twice."""
 
 
 class System(Protocol):
@@ -61,13 +65,16 @@ class System(Protocol):
     name: str
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what is needed, once; ``say`` shows progress. Raises EnvironmentFailure where that cannot be."""
+        """Fetch what is needed, once, however often it is called; ``say`` shows progress, a line each.
+
+        Raises EnvironmentFailure where that cannot be.
+        """
 
     def deploy(self, need: Deployment, directory: Path) -> Deployed:
-        """Start a deployment; its logs go below ``directory``."""
+        """Start a deployment; its logs go below ``directory``. Raises EnvironmentFailure where that cannot be."""
 
     def versions(self) -> dict[str, str]:
-        """Versions of everything that takes part, for the report."""
+        """Versions of everything that takes part, for the report; of what is not prepared yet, none."""
 
 
 @runtime_checkable
