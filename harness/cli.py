@@ -16,11 +16,11 @@ import typer
 
 from harness import registry
 from harness.core.cell import DEFAULT_RECORDS
+from harness.core.failures import EnvironmentFailure, UsageError
 from harness.core.history import HistoryError
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient, Suite
 from harness.core.semantics import Semantic
 from harness.core.verdict import UNCLEAN, Kind
-from harness.interfaces import EnvironmentFailure, UsageError
 from harness.pipelines.declaration import EXPECTABLE, DeclarationError, RepeatedIdError
 from harness.progress import make_progress
 from harness.registry import UnknownNameError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.durable import why_no_tracing
 from harness.setup.archive import find_archive

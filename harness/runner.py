@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 import psutil
 
 from harness.core import events as kinds
+from harness.core.failures import CellFailure, EnvironmentFailure
 from harness.core.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.core.plan import PLAN_FILE, plan_of
 from harness.core.scenario import Deployment
 from harness.core.verdict import Kind
 from harness.core.waiting import WaitCancelledError, cancellable
-from harness.interfaces import CellFailure, EnvironmentFailure, PreparesForCells
+from harness.interfaces import PreparesForCells
 from harness.latest import point_latest
 from harness.room import behind, full_disk
 from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole

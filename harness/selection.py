@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from harness import registry
 from harness.core.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS, Cell, expand
+from harness.core.failures import UsageError
 from harness.core.scenario import Suite
 from harness.core.semantics import Semantic
-from harness.interfaces import UsageError
 from harness.saved import NotRun
 
 if TYPE_CHECKING:

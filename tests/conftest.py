@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.process.durable import why_no_tracing
 from harness.setup.postgres import why_no_postgres
 from tests.browser.chromium import programs

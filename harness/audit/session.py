@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import harness
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.process import ProcessRuntime
 from harness.setup.gateway import start_gateway
 from harness.setup.spark import ensure_spark

@@ -42,7 +42,7 @@ from urllib.parse import parse_qsl
 
 from harness.audit.findings import Span
 from harness.audit.pages import NUMBERS
-from harness.interfaces import UsageError
+from harness.core.failures import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.postgres.program import NODE, USER
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

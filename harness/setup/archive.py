@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process import GuardianDiedError, ProcessRuntime

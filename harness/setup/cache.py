@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import platformdirs
 from filelock import FileLock, Timeout
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

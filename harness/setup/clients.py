@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from harness.core.cell import client_name
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.programs.clients import JAVA
 from harness.programs.clients.java import COMMAND
 from harness.setup.cache import cache_root

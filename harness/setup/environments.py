@@ -18,7 +18,7 @@ from packaging.version import Version
 
 import harness
 from harness.core.cell import client_name
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import cache_root, fill, locked, need_space
 
 if TYPE_CHECKING:

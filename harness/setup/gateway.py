@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 
 if TYPE_CHECKING:

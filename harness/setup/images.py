@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from docker.errors import APIError, DockerException, ImageNotFound
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.docker.engine import HARNESS, Image, me
 from harness.setup.cache import cache_root, locked, need_space
 from harness.setup.failpoints import ensure_failpoints

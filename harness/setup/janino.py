@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 
 SOURCES: Final = Path(__file__).parents[1] / "programs" / "jvm"
 COMPILER: Final = SOURCES / "Compile.java"

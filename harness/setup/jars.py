@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import fill, locked, need_space
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

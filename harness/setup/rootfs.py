@@ -23,7 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessRuntime
 from harness.setup.archive import Archive, ensure_archive

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import fill, locked, need_space
 from harness.setup.jars import JarSet, Module, ensure_jars, ivy_retrieve, read_jar_set, sha256
 

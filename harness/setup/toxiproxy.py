@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import fill, locked, need_space
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.sinks.interface import Copy, SinkLostError
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.toxiproxy.client import Toxiproxy
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
-from harness.interfaces import EnvironmentFailure
 from harness.systems.memory import MemoryDeployed, MemorySystem
 from harness.systems.planting import Plant
 from scenarios import plain

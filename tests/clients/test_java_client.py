@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.semantics import Semantic
 from harness.core.settings import AT_LEAST_ONCE, PipelineKind, ProducerSettings, SaveCursor, Settings, recipe
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.programs.stage import Stage
 from harness.setup.clients import java_versions, prepare_client
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.docker.engine import HARNESS, Image
 from harness.runtimes.docker.runtime import DockerRuntime
 from harness.runtimes.interface import ContainerSpec, NodeSpec

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.checking import Check, seen_in
+from harness.core.failures import EnvironmentFailure
 from harness.core.history import HISTORY, read_history
 from harness.core.verdict import Kind
-from harness.interfaces import EnvironmentFailure
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
 from harness.setup.images import OWN

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import sinks
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.sinks.interface import Copy, Sink
 from tests.contract.sinks import SINKS
 from tests.contract.writer import ROWS

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.history import HistoryError, read_history
 from harness.core.scenario import Deployment
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.core.waiting import WaitCancelledError, cancellable
-from harness.interfaces import EnvironmentFailure
 from harness.saved import HISTORY
 from tests.contract.systems import STEPS, left, processes
 

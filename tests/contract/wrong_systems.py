@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.systems.memory import MemoryCellRun, MemoryDeployed, MemorySystem
 from harness.systems.planting import Plant
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from harness.checking import Check, seen_in
 from harness.cli import app
+from harness.core.failures import EnvironmentFailure
 from harness.core.history import HISTORY, read_history
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
 from harness.runtimes.ports import PortLease

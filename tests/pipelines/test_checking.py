@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from harness import checking, cli, room
+from harness.core.failures import CellFailure, EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import CellFailure, EnvironmentFailure
 from harness.pipelines.cells import NO_FAULT
 from harness.room import full_disk
 from harness.saved import load_run

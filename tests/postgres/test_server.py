@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.sinks.interface import Copy, Sink, SinkLostError
 from harness.sinks.opening import create_sink, open_sink
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import runner
+from harness.core.failures import EnvironmentFailure
 from harness.core.scenario import Deployment
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.latest import LATEST
 from harness.runner import RunBrokenError, run
 from harness.saved import RunInfo, load_run
@@ -361,7 +361,7 @@ RUN_WITH_LITTLE_ROOM = """
 import json, resource, sys
 from pathlib import Path
 from harness.core.history import HistoryError
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from tests.runner.troubled import named, run_troubled
 
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

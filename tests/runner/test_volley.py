@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.cell import Cell, expand
+from harness.core.failures import CellFailure
 from harness.core.semantics import Semantic
 from harness.core.waiting import WaitCancelledError, WaitTimeoutError, cancellable
-from harness.interfaces import CellFailure
 from harness.systems.kafka import volley as volleys
 from harness.systems.kafka.volley import Volley
 from harness.systems.memory import MemoryDeployed

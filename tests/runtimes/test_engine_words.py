@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.docker.engine import EngineError, connect, telling
 from harness.setup.images import PULL_VARIABLE, ensure_image
 

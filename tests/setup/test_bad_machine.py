@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import cache_root
 from harness.setup.jars import JarSet, Module, check_jars, ensure_jars, is_stamped, ivy_module, read_jar_set, sha256, stamp
 from harness.setup.java import Java, find_java

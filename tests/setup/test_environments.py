@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.registry import UnknownNameError, clients_of
 from harness.setup import environments
 from harness.setup.environments import ensure_client, installed, variables

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import cli, registry
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.runtimes.docker.engine import Image
 from harness.setup import images, postgres
 from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import doctor, registry
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.selection import select
 from harness.setup import postgres
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import cache_root
 from harness.setup.java import find_java
 from harness.setup.spark_install import SCALA, SparkInstall

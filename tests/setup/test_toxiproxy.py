@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.setup.toxiproxy import MODULE, PROGRAM, ensure_toxiproxy, find_toxiproxy, go_candidates
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.sinks.database import DatabaseSink
 from harness.sinks.interface import Copy
 from harness.systems.declared.outputs import Sqlite

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import psutil
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
 from harness.runtimes.logs import tail
 from harness.runtimes.process.members import VARIABLE, Members, look, send

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.systems.declared.system import DeclaredDeployed, DeclaredSystem
 from harness.systems.kafka.observer import Observer

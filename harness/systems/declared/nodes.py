@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
 from harness.core import events as kinds
+from harness.core.failures import CellFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.core.writes import WRITES
-from harness.interfaces import CellFailure
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing

@@ -6,8 +6,8 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.systems.kafka.ground import new_cluster_id
 
 if TYPE_CHECKING:

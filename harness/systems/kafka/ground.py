@@ -9,7 +9,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness.interfaces import EnvironmentFailure
+from harness.core.failures import EnvironmentFailure
 from harness.postgres.program import InstalledPostgres, PostgresImage
 from harness.runtimes.interface import ContainerSpec, NodeSpec, SmallDisk
 from harness.runtimes.process.runtime import ProcessRuntime

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 from kafka.errors import KafkaError
 
 from harness.core.cell import client_name
+from harness.core.failures import EnvironmentFailure
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import EnvironmentFailure
 from harness.programs.clients import ADAPTERS, JAVA, PRELOADS
 from harness.proofs.network import NetworkBad
 from harness.runtimes.interface import ContainerSpec, NodeSpec

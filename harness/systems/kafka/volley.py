@@ -6,8 +6,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from harness.core.failures import CellFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.interfaces import CellFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,0 +1,15 @@
+"""How work ends that cannot go on, by whom that can be mended."""
+
+from __future__ import annotations
+
+
+class UsageError(Exception):
+    """What was asked for cannot be; the message, one line, says why and what can."""
+
+
+class CellFailure(Exception):  # noqa: N818 - like the word below
+    """A cell proves nothing, for a reason that its user can mend; the message, one line, says which and how."""
+
+
+class EnvironmentFailure(Exception):  # noqa: N818 - the word of the exit-code table
+    """The machine lacks something, or something outside the cells broke; the message says what and what to do."""
