@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     from harness import registry  # noqa: PLC0415 - only for those who use it
     from harness.core.cell import DEFAULT_RECORDS  # noqa: PLC0415
-    from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
+    from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
     from harness.report.breaks import BaselineError  # noqa: PLC0415
     from harness.selection import SelectionError, choose  # noqa: PLC0415
 
@@ -139,7 +139,7 @@ class Results:
 
     def _run(self, cells: list[Cell]) -> None:
         from harness.core.history import HistoryError  # noqa: PLC0415
-        from harness.interfaces import EnvironmentFailure  # noqa: PLC0415
+        from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
