@@ -104,8 +104,8 @@ class Deliveries:
         return saved.results[0]
 
     def _played(self, act: Callable[[Any], Any]) -> Any:
-        from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
 
         capture = self._config.pluginmanager.getplugin("capturemanager")

@@ -138,8 +138,8 @@ class Results:
         return self._found[cell.id]
 
     def _run(self, cells: list[Cell]) -> None:
-        from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.core.history import HistoryError  # noqa: PLC0415
         from harness.progress import make_progress  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
