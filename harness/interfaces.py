@@ -29,10 +29,11 @@ class CellRun(Protocol):
         """Wait until everything is at rest, and write ``drain`` events: begun, then completed or failed with the stage."""
 
     def observe(self) -> None:
-        """Write what the authorities say: offered, cursor, stored, log, position, recorded, absorbed.
+        """Write what the authorities say: offered, cursor, stored, log, counted, position, recorded, absorbed.
 
         Cursor and positions are asked first, then the sink, the log last. Of each log that :meth:`Cell.logs` names, every
         partition has its ``log`` line and every copy its ``stored`` one; each partition's position is written, -1 where none is.
+        A queue has neither positions nor ends: each has its ``counted`` line, and what is gone a ``removed`` or ``moved`` one.
         To look changes nothing: asked again, they say the same.
         """
 

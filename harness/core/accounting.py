@@ -410,7 +410,7 @@ class _Cell:
         points: dict[int, int] = {}
         for row in self.of(kinds.FLUSHED):
             points[row["partition"]] = max(row["offset"], points.get(row["partition"], -1))
-        return _ids(row for row in self.in_topic if row["offset"] < points.get(row["partition"], -1))
+        return _ids(row for row in self.in_topic if 0 <= row["offset"] < points.get(row["partition"], -1))
 
     def _replicated(self) -> set[str]:
         """Records that a follower had fetched before the first broker died."""

@@ -55,8 +55,10 @@ class Cell:
         return dataclasses.asdict(self.settings)
 
     def logs(self) -> dict[str, int]:
-        """Return how many partitions each log has that is read at the end, by its hop."""
+        """Return how many partitions each log has that is read at the end, by its hop. A queue is none."""
         size = self.settings.topic.partitions
+        if self.settings.topic.is_queue:
+            return {}
         found = {Hop.TOPIC: size}
         if self.scenario.pipeline.to_topic:
             found[Hop.SINK] = size

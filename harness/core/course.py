@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.crosschecks import contradiction as crosscheck
+from harness.core.places import MOVABLE, UNDECIDED
+from harness.core.states import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -97,7 +99,7 @@ class Course:
         """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
         if self.plan.refused_by_client or self.drain is None:
             return None
-        checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._sink_goes_on)
+        checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._queue_goes_on, self._sink_goes_on)
         return next((reason for check in checks if (reason := check())), None)
 
     def _left_behind(self) -> str | None:
@@ -132,7 +134,7 @@ class Course:
                 return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
         for copy in self.history.of(kinds.STORED):
             if copy.get("offset") is None:
-                continue  # it stands in a queue: what it waits for is counted
+                continue  # it stands in a queue
             name, offset = _log_of(copy), copy["offset"]
             if name not in logs:
                 return f"{name} holds copies, and its ends were not asked for"
@@ -149,6 +151,15 @@ class Course:
         recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
         given = (e for e in self.history.of(kinds.FETCHED) if e.get("reached"))
         return {(_log_of(e), e["offset"]) for e in given if e["record"] in recorded}
+
+    def _queue_goes_on(self) -> str | None:
+        """A copy that somebody may yet be given, of whatever record, or that an open transaction holds."""
+        for copy in self.history.of(kinds.STORED):
+            waiting = copy.get("waiting")
+            if copy.get("offset") is None and (waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)):
+                what = f"a copy of {copy['record']}" if copy["record"] else "a message"
+                return f"the drain is said to have completed, and {what} at {copy['place']} waits: {waiting}"
+        return None
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
         """A copy in the files of a broker that was above the high watermark: nobody could be given it yet."""

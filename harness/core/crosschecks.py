@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
+from harness.core import queuechecks
 from harness.core.places import in_log, waits_in_log
 from harness.core.scenario import Role
 from harness.core.states import Hop
@@ -38,7 +39,7 @@ def contradiction(plan: Plan, history: History) -> str | None:
     """Say what contradicts what, or ``None``."""
     told = _Told(plan, history)
     checks = (*_CHECKS, *(_SINCE_SEALED if plan.sealed else ()))
-    return next((why for check in checks if (why := check(told))), None)
+    return next((why for check in checks if (why := check(told))), None) or queuechecks.contradiction(plan, history)
 
 
 class _Told:
@@ -54,18 +55,26 @@ class _Told:
         self.held: dict[tuple[int, int], Event] = {}
         """By partition and offset: what stands in the topic between producer and consumer, or stood there until retention."""
         self.known: set[str] = set()
-        """The records of which that topic has, or had, a copy."""
-        for copy in history.of(kinds.REMOVED, kinds.STORED):
+        """The records of which that topic, or queue, has, or had, a copy."""
+        self.queued: list[Event] = []
+        """What stands, or stood, in queues between producer and consumer: about its places, see :mod:`queuechecks`."""
+        for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
             if copy.get("partition") is None:
-                continue  # it stands in a queue, of which these checks know nothing
+                if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
+                    self.known.add(copy["record"])
+                    self.queued += [copy] if copy["event"] == kinds.STORED else []
+                continue
             if copy["event"] == kinds.STORED:
                 self.stored[copy["hop"], copy["topic"], copy["partition"]].append(copy)
             if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
                 self.held[copy["partition"], copy["offset"]] = copy
                 self.known.add(copy["record"])
-        mine = {None, *(topic for hop, topic, _ in self.logs if hop == Hop.TOPIC)}  # a program's own word names no topic
-        given = history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets else ()
-        self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in mine}
+        queues = {e["queue"] for e in history.of(kinds.COUNTED) if e["hop"] == Hop.TOPIC}
+        self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
+        """The topic, or the queues, between producer and consumer."""
+        given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and e.get("partition") is not None)
+        own = {None, *self.mine}  # a program's own word names no topic
+        self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own}
         """Partition, offset and record of what readers were given, where a log may have forgotten it since."""
         self.offered = {e["record"]: e["position"] for e in history.of(kinds.OFFERED)}
         self.added = Counter(topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)})
@@ -172,12 +181,14 @@ def _kept_back(told: _Told) -> str | None:
     if not kept:
         return None
     kept -= {(e["topic"], e["record"]) for e in told.history.of(kinds.SENT)}
-    copies = (copy for found in told.stored.values() for copy in found)
-    arrived = next((copy for copy in copies if (copy["topic"], copy["record"]) in kept), None)
+    copies = (*told.queued, *(copy for found in told.stored.values() for copy in found))
+    arrived = next((copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept), None)
     if arrived is None:
         return None
-    where = f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
-    return f"{arrived['record']} was kept from the broker and not sent again, and the log has it: {where}"
+    queued = arrived.get("partition") is None
+    where = arrived["place"] if queued else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
+    has = "queue" if queued else "log"
+    return f"{arrived['record']} was kept from the broker and not sent again, and the {has} has it: {where}"
 
 
 def _both_ways(told: _Told) -> str | None:
@@ -201,8 +212,7 @@ def _speechless(told: _Told) -> str | None:
 
 def _not_given(told: _Told) -> str | None:
     """A record whose every answer the wire kept from its readers, and that has a result all the same."""
-    mine = {topic for hop, topic, _ in told.logs if hop == Hop.TOPIC}
-    fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in mine]
+    fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
     kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
     found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
     return None if found is None else f"{found} is recorded, and the wire says that no answer with it has reached a reader"
@@ -210,8 +220,7 @@ def _not_given(told: _Told) -> str | None:
 
 def _saved_unasked(told: _Told) -> str | None:
     """A saved position that nobody has asked for but in requests that the wire kept from the broker."""
-    mine = {topic for hop, topic, _ in told.logs if hop == Hop.TOPIC}
-    asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in mine]
+    asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in told.mine]
     kept = {(e["partition"], e["offset"]) for e in asked if e.get("reached") is False}
     kept -= {(e["partition"], e["offset"]) for e in asked if e.get("reached") is not False}
     for saved in told.history.of(kinds.POSITION):
@@ -222,13 +231,14 @@ def _saved_unasked(told: _Told) -> str | None:
 
 
 def _nowhere(told: _Told) -> str | None:
-    """A record that is in the sink and was acknowledged, and that no log has."""
+    """A record that is in the sink and was acknowledged, and that no log has, and no queue has had."""
     if told.plan.forgets:
         return None
     recorded = {e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")} & told.offered.keys()
     acked = (e["record"] for e in told.history.of(kinds.ACKED) if e.get("hop") != Hop.SINK)
     lost = next((record for record in acked if record in recorded and record not in told.known), None)
-    return None if lost is None else f"{lost} was acknowledged and is recorded, and the log has no copy of it"
+    between = "log" if told.logs else "queue"
+    return None if lost is None else f"{lost} was acknowledged and is recorded, and the {between} has no copy of it"
 
 
 def _ahead(told: _Told) -> str | None:

@@ -29,7 +29,7 @@ CURSOR: Final = "cursor"
 STORED: Final = "stored"
 """``hop, place, waiting, record, key, intact, visible, attempt, foreign``: one line per copy that a broker has, or is known to
 have had, whatever it is. Of a log also ``topic, partition, epoch, offset, producer_id``: where copies are missing, it was not
-read whole.
+read whole. Of a queue also ``queue``, its name.
 
 ``hop`` is ``topic`` (a topic or queue between producer and consumer), ``sink`` (a log that is the sink) or ``aside`` (dead
 letters). ``place`` and ``waiting``: see :mod:`harness.core.places`. ``visible``: it is committed; in a log, a read-committed
@@ -41,6 +41,12 @@ LOG: Final = "log"
 
 One for every partition of every log of the plan. ``hop`` may also be ``cursor``: a topic that keeps the source's cursor, whose
 copies are not written down.
+"""
+COUNTED: Final = "counted"
+"""``hop, queue, ready, in_flight, scheduled``: how many messages the broker itself counts in a queue at rest: to be given to a
+consumer, with one that has not acknowledged them, and to be given when their time comes. None of them is in two of these counts.
+
+One for every queue of the pipeline, dead letters and later attempts among them; ``hop`` as of what is stored there.
 """
 SETTLED: Final = "settled"
 """``open``: how many transactions of others were open, or prepared, in the sink when it was read; of a server only."""
@@ -60,7 +66,7 @@ UNFILLED: Final = "unfilled"
 had something without a fault, and are no results; how the first of them begins. Of their records there is no other row."""
 ABSORBED: Final = "absorbed"
 """``record, place``, of a log ``partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
-AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, POSITION, RECORDED, FOLDED)
+AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, COUNTED, POSITION, RECORDED, FOLDED)
 """What is true only of a system at rest: after the drain. (What was absorbed stays absorbed, whenever it was seen.)"""
 
 # --- the ledgers, written by the programs ----------------------------------------------------------------------

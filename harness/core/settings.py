@@ -211,9 +211,10 @@ class ConsumerSettings:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The topic between producer and consumer."""
+    """The topic, or queue, between producer and consumer."""
 
     partitions: int = 3
+    """0: it is a queue, which has none."""
     flush_messages: int | None = None
     """``flush.messages``: 1 makes every append durable before it is acknowledged."""
     replicas: int = 1
@@ -224,8 +225,15 @@ class TopicSettings:
     """``unclean.leader.election.enable``: a replica that is not in sync may lead where no other is left."""
 
     def __post_init__(self) -> None:
+        if self.partitions < 0:
+            raise SettingsError("partitions count from 1; a queue has 0")
         if not 1 <= self.min_insync <= self.replicas:
             raise SettingsError("min_insync counts replicas: from 1 to how many there are")
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether what is read of it is acknowledged message by message, and no log is kept of it."""
+        return self.partitions == 0
 
 
 @dataclass(frozen=True, slots=True)

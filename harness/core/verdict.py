@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 from harness.core import events as kinds
 from harness.core.course import Course
 from harness.core.movement import Movement, movement_of
+from harness.core.places import Removal
 from harness.core.prediction import Permitted, Prediction, Select, examples
 from harness.core.rollback import Rollback, rollback_of
 from harness.core.semantics import PROMISES, Anomaly
-from harness.core.states import State
+from harness.core.states import Hop, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -304,7 +305,7 @@ def _anything_goes(plan: Plan) -> bool:
 
 def _repeats(history: History, record: str) -> Iterator[str]:
     """Yield what the wire saw more than once of a record; a foreign program says nothing of its attempts."""
-    asked = {(e["topic"], e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
+    asked = {(e.get("topic"), e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
     if len(asked) > len({topic for topic, _ in asked}):
         yield "sent-again"
     if len([e for e in history.of(kinds.FETCHED) if e["record"] == record]) > 1:
@@ -346,16 +347,30 @@ def _effects(plan: Plan, history: History, found: Account) -> list[str]:
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:
     """Say of what was doubled on its way, and is recorded once, who has absorbed that."""
-    copies = [e for e in history.of(kinds.STORED) if e["hop"] == "topic" and e["record"] is not None]
+    copies, doubled = _copies(history)
     stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
-    taken = _taken(history, {e["topic"] for e in copies})
+    taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
     once = set(found.records.loc[found.records["recordings"] == 1, "record"])
     by_broker = frozenset(record for record, times in taken.items() if times > 1 == stored[record] and record in once)
     behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
+    if known := frozenset(doubled & once):
+        yield f"{examples(known)} sent twice: absorbed by the broker, which took the second for a duplicate"
     if by_broker:
         yield f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the producer is idempotent"
     if behind:
         yield f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key in the output, or lost there"
+
+
+def _copies(history: History) -> tuple[list[Event], set[str]]:
+    """Return the copies between producer and consumer, where they first stood, and the records that the broker had twice.
+
+    One that it has taken for a duplicate is no copy.
+    """
+    copies = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None]
+    twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
+    places = {e.get("place") for e in copies}
+    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {e["place"] for e in twice}
+    return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}
 
 
 def _taken(history: History, topics: set[str]) -> Counter[str]:

@@ -118,7 +118,7 @@ def _in_turn(names: list[str]) -> list[str]:
 def _said_of(history: History, target: str) -> list[Event]:
     """What the cluster said of the target's partition, in order."""
     sent = next((e for e in history.of(kinds.SENT, kinds.UNSENT) if e.get("record") == target), None)
-    place = (sent["topic"], sent["partition"]) if sent else None
+    place = (sent.get("topic"), sent.get("partition")) if sent else None
     return [e for e in history.of(kinds.LEADERSHIP) if (e["topic"], e["partition"]) == place]
 
 

@@ -15,7 +15,7 @@ from harness.core.prediction import Exactly
 from harness.core.record import Record, decode, decode_id, make_records
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
 from harness.core.semantics import Semantic
-from harness.core.settings import AT_MOST_ONCE
+from harness.core.settings import AT_MOST_ONCE, EXACTLY_ONCE, PipelineKind, SettingsError, TopicSettings
 from tests.core.test_settings import scenario
 
 SEEDS = range(60)
@@ -102,6 +102,20 @@ def test_the_key_of_the_target_comes_again_behind_it() -> None:
             at = load.target.position
             behind = [record for record in load.records if record.position > -(-at // unit) * unit]
             assert load.target.key in {record.key for record in behind}, (seed, unit)
+
+
+def test_a_queue_is_no_log() -> None:
+    """Nor are its results in one, or its source's cursor: no ends are asked for."""
+    queue = replace(EXACTLY_ONCE, topic=TopicSettings(partitions=0))
+    for pipeline in PipelineKind.PLAIN, PipelineKind.TOPIC_TO_TOPIC:
+        logs, none = (
+            Cell(scenario(pipeline=pipeline, expect={Semantic.EXACTLY_ONCE: Predicted(settings=settings)}),
+                 Semantic.EXACTLY_ONCE, "memory", "none", "process", 1, 24).logs()
+            for settings in (EXACTLY_ONCE, queue)
+        )  # fmt: skip
+        assert (logs["topic"], none) == (3, {})
+    with pytest.raises(SettingsError, match="a queue has 0"):
+        TopicSettings(partitions=-1)
 
 
 def test_positions_count_from_one_and_ids_are_unique() -> None:

@@ -26,7 +26,7 @@ _SOURCE, _SENDER, _WIRE, _SERVER, _OTHER, _RECEIVER, _SINK = range(7)
 """The order of lanes, down the way of a record."""
 STOPPED = frozenset({"held", "dropped", "discarded", "cut"})
 """What became of a frame that a rule did not let pass."""
-AT_REST = frozenset({kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.POSITION, kinds.RECORDED, kinds.ABSORBED})
+AT_REST = frozenset({*kinds.AUTHORITIES, kinds.ABSORBED})
 """Asked for at the end: their time is when they were asked, not when it happened."""
 BRIEF = 3
 """How many records a message names."""

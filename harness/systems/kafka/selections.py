@@ -67,7 +67,8 @@ def lapsed(history: History) -> str | None:
         return None
     epochs: dict[tuple[str, int], set[int]] = {}
     for event in history.of(kinds.STORED):
-        epochs.setdefault((event.get("topic", ""), event.get("partition", -1)), set()).add(event.get("epoch", -1))
+        if event.get("partition") is not None:  # a queue has no leader
+            epochs.setdefault((event["topic"], event["partition"]), set()).add(event["epoch"])
     if any(len(each) > 1 for each in epochs.values()):
         return "the broker's registration had lapsed: its leader epoch grew, and nobody had harmed it"
     refused = any(event.get("error") == NOT_LEADER for event in history.of(kinds.PRODUCE_ANSWER))
