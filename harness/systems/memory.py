@@ -239,7 +239,9 @@ class MemoryCellRun:
     def _lose_stored(self, record: Record, part: LastHop) -> None:
         """Say how the broker has lost a record that it had, and of which nothing else is known."""
         if part is LastHop.MOVED:
-            self._history.write(kinds.MOVED, record=record.id, place=f"message {record.position}", to="nowhere")
+            self._history.write(
+                kinds.MOVED, record=record.id, place=f"message {record.position}", to=f"elsewhere {record.position}"
+            )
         elif part is LastHop.DELETED:
             self._history.write(
                 kinds.REMOVED, why=Removal.RETENTION, topic=TOPIC, record=record.id, visible=True, **log_fields(0, 0, 0)
