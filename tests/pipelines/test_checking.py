@@ -145,7 +145,7 @@ def test_a_disk_is_full_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, t
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A real check of the orders pipeline, saved: 25 kept, three of them with no sign of their fault."""
+    """A real check of the orders pipeline, saved: 25 kept, some of them with no sign of their fault."""
 
     run: SavedRun
 
