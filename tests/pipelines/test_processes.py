@@ -27,7 +27,7 @@ from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, Stage
 from harness.systems.declared.run import DeclaredRun
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.workers import REPLACED_S, Worker, Workers
-from tests.core.growing import so_far_of
+from tests.core.growing import so_far_of, tell
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
@@ -98,6 +98,29 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
     assert [(e["phase"], e["pid"] == victim) for e in events[1:]] == [("paused", True), ("resumed", True), ("exited", True)]
     assert events[-1]["signal"] == signal.SIGKILL
     assert events[-1]["of"] == stage.node.pid
+
+
+def test_of_an_earlier_incarnation_nothing_ends_by_itself(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
+    """A fetch of the one before, read when the next one is up: who made it is gone because it was told to end."""
+    told: list[str] = []
+    with listener.accept()[0] as end:
+        peer = end.getpeername()[1]
+        run: Any = object.__new__(DeclaredRun)
+        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
+        run._owners, run._workers, run._fault = {}, Workers(run._nodes, lambda _: False), NoFault()
+        run.cell, run.deployed = SimpleNamespace(scenario=SimpleNamespace(id="none")), SimpleNamespace(say=told.append)
+        run._so_far = so_far_of(
+            tmp_path / "wire", {"event": kinds.CONN, "phase": "open", "conn": 0, "role": "consumer", "peer": peer}
+        )
+        run.attribute()
+        assert run._owners
+        stage.kill()
+        stage.start()
+        tell(tmp_path / "wire", {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": 0, "role": "consumer"})
+        run.attribute()
+        run.attribute()
+        stage.kill()
+    assert told == []
 
 
 def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:

@@ -328,8 +328,8 @@ class DeclaredRun:
         self._attributed = 0
         self._held_back: tuple[str | None, float] = None, time.monotonic()
         """The log whose readers an open transaction holds back, and since when."""
-        self._owners: dict[int, int] = {}
-        """Which process each connection belongs to."""
+        self._owners: dict[int, tuple[int, int]] = {}
+        """Which process each connection belongs to, and which incarnation of its stage opened it."""
         self._tail = False
         """Whether the last records are recorded, and no position will be saved behind them."""
         self._written: tuple[Any, float] = None, time.monotonic()
@@ -562,14 +562,14 @@ class DeclaredRun:
         self._attributed += len(new)
         for event in new:
             if event["event"] == kinds.FRAME and event["api"] == Api.FETCH.label and event["role"] in CONSUMING:
-                if pid := self._owners.get(event["conn"]):
-                    self._workers.note(event["role"], pid)
+                if owner := self._owners.get(event["conn"]):
+                    self._workers.note(event["role"], *owner)
                 continue
             if event["event"] != kinds.CONN or event["phase"] != "open" or (stage := self._nodes.get(event["role"])) is None:
                 continue
             of = {"conn": event["conn"], "role": event["role"]}
             if (pid := stage.owner(event["peer"])) is not None:
-                self._owners[event["conn"]] = pid
+                self._owners[event["conn"]] = pid, stage.incarnation
                 self.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
             elif (stranger := stage.stranger(event["peer"])) is not None:
                 self.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
@@ -636,7 +636,7 @@ class DeclaredRun:
 
     def _lives(self, conn: int) -> bool:
         """Whether who was given something over a connection lives; where nobody knows who that is, whether it is open."""
-        pid = self._owners.get(conn)
+        pid, _ = self._owners.get(conn, (None, 0))
         return self.sighted.is_open(conn) if pid is None else is_alive(pid)
 
     def _saves_none(self, last: Mapping[int, int]) -> bool:

@@ -41,10 +41,10 @@ class Workers:
         self._spared = spared
         self._known: dict[int, Worker] = {}
 
-    def note(self, role: Role, pid: int) -> None:
-        """Remember one that has fetched."""
+    def note(self, role: Role, pid: int, life: int) -> None:
+        """Remember one that has fetched, in this incarnation of its stage; what is said of an earlier one comes too late."""
         stage = self._stages[role]
-        if pid not in self._known and stage.node is not None and pid != stage.node.pid:
+        if pid not in self._known and life == stage.incarnation and stage.node is not None and pid != stage.node.pid:
             self._known[pid] = Worker(role, pid, command_of(pid), stage.incarnation, time.monotonic())
 
     def gone(self) -> Iterator[Worker]:
