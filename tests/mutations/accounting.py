@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.core import accounting
 from harness.core import events as kinds
+from harness.core.copies import Copies
 from harness.core.states import LastHop, State
-from tests.mutations.registry import golden, mutation
+from tests.mutations.registry import golden, mutation, story
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +104,31 @@ def all_is_visible() -> None:
             row["visible"] = True
 
     rows(shown)
+
+
+@mutation({story("retried"): r"\{'stored_twice': 1\} != \{'stored_twice': 0\}"})
+def moved_is_another_copy() -> None:
+    """A copy that the broker has moved counts as a second one."""
+    Copies._join = lambda *_: None
+
+
+@mutation({story("gone_from_aside"): "SET_ASIDE"})
+def gone_is_there() -> None:
+    """What was taken out of a queue counts as what is there."""
+    right = Copies.__init__
+
+    def begin(copies: Any, *given: Any) -> None:
+        right(copies, *given)
+        copies.gone = set()
+
+    Copies.__init__ = begin
+
+
+@mutation({story("folded_twice"): r"\{'delivered_twice': 3\} != \{'delivered_twice': 1\}"})
+def every_line_of_a_version_counts() -> None:
+    """A version of a value that is told twice holds everything twice."""
+    right = _Cell._contributions
+    _Cell._contributions = lambda cell: Counter({record: 2 * count for record, count in right(cell).items()})
 
 
 @mutation({golden("broken-by-phantoms"): "1 phantom, which"})

@@ -70,6 +70,11 @@ def golden(name: str) -> str:
     return f"tests/core/test_golden.py::test_a_golden_history_is_judged_as_before[{name}]"
 
 
+def story(name: str) -> str:
+    """Return the id of the test of a story of a queue."""
+    return f"tests/core/test_queue_stories.py::test_a_queue_is_counted_as_a_person_counts_it[{name}]"
+
+
 def all_of(seam: str) -> dict[str, Mutation]:
     """Return the mutations of a seam, by their names within it."""
     importlib.import_module(f"tests.mutations.{seam}")
