@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.core.places import Waiting
 from harness.core.prediction import AtLeast, Exactly, Some
 from harness.core.scenario import Role
 from harness.core.states import LastHop
@@ -32,7 +33,8 @@ class Plant:
     ``lose`` records disappear at ``lose_at``; ``duplicate`` ones are recorded twice (stored twice, or delivered twice);
     ``resurrect`` ones are visible although their transaction was aborted; ``tear`` transactions are half visible;
     ``stall`` records stay behind an open transaction; ``phantom`` rows were never offered; ``reorder`` records are
-    recorded after a later one of their key.
+    recorded after a later one of their key. Only of a queue: ``hide`` messages wait at the end although the drain is said to
+    have completed; ``set_aside`` ones end among the dead letters.
     """
 
     lose: int = 0
@@ -42,11 +44,21 @@ class Plant:
     """Duplicates are delivered twice instead of stored twice."""
     times: int = 2
     """How often a duplicate is recorded."""
+    absorbs: bool = False
+    """The sink turns away what it has: a duplicate is recorded once."""
     resurrect: int = 0
     tear: int = 0
     stall: int = 0
     phantom: int = 0
     reorder: int = 0
+    hide: int = 0
+    hide_as: Waiting = Waiting.READY
+    """What the hidden messages wait for."""
+    hide_another: bool = False
+    """They are second copies of what is recorded."""
+    set_aside: int = 0
+    miscount: int = 0
+    """How many more messages the broker counts in its queue than its observer has seen there; below 0, how many fewer."""
     disarm: bool = False
     """The fault never fires."""
     wrong_victim: bool = False
@@ -65,9 +77,17 @@ class Plant:
     """Nothing shows that the protection worked."""
 
     def __post_init__(self) -> None:
-        numbers = (self.lose, self.duplicate, self.resurrect, self.tear, self.stall, self.phantom, self.reorder)
+        numbers = (
+            self.lose, self.duplicate, self.resurrect, self.tear, self.stall, self.phantom, self.reorder, self.hide,
+            self.set_aside,
+        )  # fmt: skip
         if min(numbers) < 0 or self.times < 2:  # noqa: PLR2004 - once is no duplicate
             raise PlantError("a plant counts from 0, and a duplicate is recorded twice or more")
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether anything is planted that only a queue can do, beside the hops at which it loses."""
+        return bool(self.hide or self.set_aside or self.miscount)
 
 
 @dataclass
@@ -83,6 +103,8 @@ class Cast:
     stalled: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     untaken: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
+    aside: set[str] = field(default_factory=set)
     swapped: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of neighbours of one key that are recorded the wrong way round."""
 
@@ -91,7 +113,7 @@ class Cast:
         pairs = {record for pair in self.swapped for record in pair}
         return pairs.union(
             self.lost, self.stored_twice, self.delivered_twice, self.resurrected, self.torn, self.stalled, self.unread,
-            self.untaken,
+            self.untaken, self.hidden, self.aside,
         )  # fmt: skip
 
 
@@ -104,14 +126,16 @@ def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
     _cast_pairs(cast, plan, plant.reorder, records)
     free = [record.id for record in records if record.id not in cast.taken() | {plan.target}]
     random.Random(plan.key).shuffle(free)
-    wanted = plant.lose + plant.duplicate + plant.resurrect + plant.tear
+    wanted = plant.lose + plant.duplicate + plant.resurrect + plant.tear + plant.hide + plant.set_aside
     if wanted > len(free):
         raise PlantError(f"{wanted} records are planted and {len(free)} are free; give the cell more records")
     drawn = iter(free)
     cast.lost |= {next(drawn): plant.lose_at for _ in range(plant.lose)}
     twice = cast.delivered_twice if plant.delivered_twice else cast.stored_twice
     twice |= {next(drawn): plant.times for _ in range(plant.duplicate)}
-    for part, count in ((cast.resurrected, plant.resurrect), (cast.torn, plant.tear)):
+    for part, count in (
+        (cast.resurrected, plant.resurrect), (cast.torn, plant.tear), (cast.hidden, plant.hide), (cast.aside, plant.set_aside),
+    ):  # fmt: skip
         part.update(next(drawn) for _ in range(count))
     return cast
 

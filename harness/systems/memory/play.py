@@ -1,0 +1,371 @@
+"""The play of one cell: what is the same whether a log or a queue is between producer and consumer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.core import events as kinds
+from harness.core.course import SIGKILL
+from harness.core.history import HISTORY, SUFFIX, HistoryWriter
+from harness.core.plan import plan_of
+from harness.core.scenario import Role
+from harness.core.settings import PipelineKind
+from harness.core.sign import Sign
+from harness.core.states import LastHop
+from harness.proofs.network import Effect, NetworkBad
+from harness.systems.planting import Cast, Plant, cast_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.places import Waiting
+    from harness.core.record import Record
+
+OUTBOX = "outbox"
+NOT_STORED = (LastHop.SENT, LastHop.ACKED)
+"""Where a record is lost that was sent and that no broker has ever had."""
+
+
+@dataclass
+class Copy:
+    """One copy of a record that the broker has, or has had."""
+
+    record: str
+    attempt: str | None
+    where: dict[str, Any]
+    """The fields of a line that say where it stands."""
+    visible: bool
+    spare: bool
+    """The sink absorbs it, for another copy of the record is recorded."""
+    queue: str | None = None
+    """The name of the queue that it stands in; of a log, null."""
+    waiting: Waiting | None = None
+    """What it waits for there; of a log that follows from its ends."""
+
+
+class MemoryCellRun(ABC):
+    """The play of one cell. Implements :class:`harness.interfaces.CellRun`."""
+
+    between: ClassVar[str]
+    """What the topic, or the queue, is called."""
+    nowhere: ClassVar[dict[str, Any]]
+    """The fields of a result that names no copy."""
+    stalled: ClassVar[tuple[str, str]]
+    """The stage that stops where a transaction is left open, and what a drain says of it."""
+    unread: ClassVar[tuple[str, str]]
+    """Likewise where the consumer stops reading."""
+    loses_at: ClassVar[Collection[LastHop]]
+    """Where the broker loses what it is sent, so that nobody consumes it as the others."""
+
+    def __init__(self, cell: Cell, directory: Path, history: HistoryWriter, plant: Plant) -> None:
+        self.cell = cell
+        self.plan = plan_of(cell)
+        self.plant = plant
+        self.copies: list[Copy] = []
+        self.cast = Cast()
+        self._history = history
+        self._directory = directory / HISTORY
+        self._writers: dict[str, HistoryWriter] = {}
+        self._incarnations: Counter[Role] = Counter()
+        self._numbers: Counter[str] = Counter()
+        self._rows: list[Copy] = []
+        self._absorbed_copies: list[Copy] = []
+        self._cursor = 1
+        load = cell.load()
+        self._records, self._target = load.records, load.target
+        topic_to_topic = self.plan.pipeline == PipelineKind.TOPIC_TO_TOPIC
+        self._reading = Role.PROCESSOR if topic_to_topic else Role.CONSUMER
+
+    # --- the steps ---------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Hand out the parts; the nodes come up."""
+        self.cast = cast_of(self.plan, self.plant, self._records)
+        for role in (Role.BROKER, Role.PRODUCER, self._reading):
+            self._start(role)
+        if self.plant.unhealthy:
+            self._exit(self._reading, status=1)
+            self._start(self._reading)
+        self._resumed(1)
+        self._fault("armed")
+
+    def load(self) -> None:
+        """Let the records before the target flow; all of them, where nothing is to move after the fault."""
+        if self.plan.refused_by_client:
+            self._tell(self._producer, kinds.STOPPED, because="the client refused these settings", kind="settings")
+            return
+        for record in self._records:
+            if self.plant.no_load or record.position < self._target.position:
+                self._flow(record)
+
+    def inject(self) -> None:
+        """Fire with the target on its way, then let the rest flow."""
+        if self.plan.refused_by_client:
+            return
+        if self.plant.no_load:
+            self._fire()
+            return
+        self._send(self._target)
+        self._fire()
+        self._show_sign()
+        self.consume(self._target)
+        for record in self._records:
+            if record.position > self._target.position:
+                self._flow(record)
+
+    def drain(self) -> None:
+        """Come to rest, or fail to."""
+        self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        if self.plant.cut_drain:
+            return
+        stage, because = self.stalled if self.cast.stalled else self.unread if self.cast.unread else (None, None)
+        self._history.write(kinds.DRAIN, phase="failed" if stage else "completed", stage=stage, because=because)
+
+    def observe(self) -> None:
+        """Write what the authorities would say."""
+        for record in self._records:
+            self.observed(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
+        self.observed(kinds.CURSOR, position=self._cursor, where=OUTBOX)
+        self.observe_broker()
+        self._observe_sink()
+
+    def close(self) -> None:
+        """Close the files."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+    # --- what a log and a queue do each in their way -----------------------------------------------------------------
+
+    @abstractmethod
+    def aim(self, record: Record) -> dict[str, Any]:
+        """Return the fields of a request's line that say where a record is sent to, beside the name."""
+
+    @abstractmethod
+    def store(self, record: Record, attempt: str | None, *, visible: bool, spare: bool = False) -> None:
+        """Keep one more copy of a record."""
+
+    @abstractmethod
+    def lose(self, record: Record, attempt: str, hop: LastHop) -> None:
+        """Lose a record that the broker is sent, at one of the hops of :attr:`loses_at`."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Lose what was not flushed."""
+
+    @abstractmethod
+    def observe_broker(self) -> None:
+        """Write what the observer would say of the copies."""
+
+    @abstractmethod
+    def acknowledge(self, copy: Copy) -> None:
+        """Let the broker know that the consumer has done with a copy."""
+
+    # --- the way of a record -----------------------------------------------------------------------------------------
+
+    def _flow(self, record: Record) -> None:
+        if record.id not in self.cast.untaken:
+            self._send(record)
+            self.consume(record)
+
+    def _send(self, record: Record) -> None:
+        """Take a record from the source, send it and store it, as its part wants it."""
+        part = self.cast.lost.get(record.id)
+        self._cursor = record.position + 1
+        self._tell(self._producer, kinds.TAKEN, record=record.id)
+        if part is LastHop.NEVER_SENT:
+            return
+        if part is LastHop.ABORTED:
+            self._abort(record, visible=False)
+            return
+        if record.id in self.cast.resurrected:
+            self._abort(record, visible=True)
+        if record.id in self.cast.torn:
+            self._tear(record)
+        attempt = self._attempt()
+        self._sent(record, attempt)
+        if part is not None and part in self.loses_at:
+            self.lose(record, attempt, part)
+        elif part not in NOT_STORED:
+            for _ in range(self.cast.stored_twice.get(record.id, 1)):
+                self.store(record, attempt, visible=record.id not in self.cast.stalled)
+        uncertain = part is LastHop.SENT or (record is self._target and self.shows(Sign.NOT_RESENT))
+        self._tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
+                   hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
+
+    def _abort(self, record: Record, *, visible: bool) -> None:
+        """Make an attempt in a transaction that is aborted; a broken system shows it all the same."""
+        attempt = self._attempt()
+        self._transaction(attempt, "begun")
+        self._sent(record, attempt)
+        self.store(record, attempt, visible=visible, spare=True)
+        self._transaction(attempt, "aborted")
+
+    def _tear(self, record: Record) -> None:
+        """Make two attempts in one transaction, of which one is visible."""
+        attempt = self._attempt()
+        self._transaction(attempt, "begun")
+        for one, visible in ((attempt, True), (f"{attempt}2", False)):
+            self._sent(record, one)
+            self.store(record, one, visible=visible, spare=True)
+        self._transaction(attempt, "unknown")
+
+    def consume(self, record: Record) -> None:
+        """Deliver and record the visible copies of a record, as its part wants it."""
+        part = self.cast.lost.get(record.id)
+        if record.id in self.cast.unread or part is LastHop.SKIPPED or part in self.loses_at:
+            return
+        for copy in [copy for copy in self.copies if copy.record == record.id and copy.visible]:
+            for time in range(self.cast.delivered_twice.get(record.id, 1)):
+                self.delivered(copy, again=time > 0)
+                if copy.spare or (self.plant.absorbs and any(row.record == record.id for row in self._rows)):
+                    self._absorbed_copies.append(copy)
+                elif part is not LastHop.DELIVERED:
+                    self._rows.append(copy)
+            self.acknowledge(copy)
+
+    def _show_sign(self) -> None:
+        """Show what proves that the protection worked on the target, where the plan wants a proof."""
+        sent = next((copy for copy in self.copies if copy.record == self._target.id), None)
+        ways: dict[Sign, Callable[[], None]] = {
+            Sign.TAKEN_AGAIN: lambda: self._tell("producer-again", kinds.TAKEN, record=self._target.id),
+            Sign.ABORTED: lambda: self._abort(self._target, visible=False),
+            Sign.RESUMED_PAST: lambda: self._resumed(self._target.position + 1),
+        }
+        if sent is not None:
+            ways |= {
+                Sign.REPEATED_REQUEST: lambda: self._sent(self._target, str(sent.attempt)),
+                Sign.SENT_ANEW: lambda: self._sent(self._target, self._attempt()),
+                Sign.DELIVERED_AGAIN: lambda: self.delivered(sent),
+                Sign.ABSORBED: lambda: self._absorbed_copies.append(sent),
+            }
+        for sign, show in ways.items():
+            if self.shows(sign):
+                show()
+
+    def shows(self, sign: Sign) -> bool:
+        """Whether a sign is to be shown."""
+        return self.plan.sign is sign and not self.plant.hide_sign and not self.plant.disarm
+
+    # --- the fault ---------------------------------------------------------------------------------------------------
+
+    def _fire(self) -> None:
+        """Hit the trigger, kill or pause the victims, bring them back."""
+        evidence = self.plan.evidence
+        if evidence.trigger == "none" or self.plant.disarm:
+            return
+        if evidence.trigger == "rule":
+            self._tell("wire", kinds.RULE, rule="fault", phase="hit", records=[self._target.id])
+        else:
+            self._tell("failpoint", kinds.FAILPOINT, name="here", record=self._target.id, hit=1, action="kill", pid=1)
+        self._fault("fired", record=self._target.id)
+        killed = (self._other_victim(),) if self.plant.wrong_victim else evidence.killed
+        for role in killed:
+            self._exit(role, signal=SIGKILL)
+        for role in evidence.paused:
+            self._node(role, "paused")
+        if evidence.forgotten:
+            self.forget()
+            self._fault("forgot", file=self.between)
+        if (network := self.cell.scenario.fault.evidence().proof(NetworkBad)) is not None:
+            self._bad_network(network)
+        for role in killed:
+            self._start(role)
+        for role in evidence.paused:
+            self._node(role, "resumed")
+        self._fault("healed")
+
+    def _bad_network(self, need: NetworkBad) -> None:
+        """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
+        shown = 0.0 if self.plant.network_idle else need.limit
+        counts = {"sent": 1000, "answers": 0 if need.effect is Effect.SILENT and not self.plant.network_idle else 10,
+                  "reads": 10 * shown, "lost": shown, "longest_s": shown, "rate": shown or 10 * need.limit}  # fmt: skip
+        for role in [*need.roles] * need.times:
+            self._history.write(kinds.NETWORK, phase="on", role=role, node="broker", toxics=[])
+            self._history.write(kinds.NETWORK, phase="off", role=role, node="broker", toxics=[], **counts)
+
+    def _other_victim(self) -> Role:
+        return next(role for role in (Role.PRODUCER, self._reading) if role not in self.plan.evidence.killed)
+
+    # --- what is written ---------------------------------------------------------------------------------------------
+
+    @property
+    def _producer(self) -> str:
+        return f"{Role.PRODUCER}-{self._incarnations[Role.PRODUCER]}"
+
+    def _attempt(self) -> str:
+        """Return the id of a new attempt, the first of a transaction of its own."""
+        self._numbers["transaction"] += 1
+        return f"{self._producer}.{self._numbers['transaction']}.1"
+
+    def _sent(self, record: Record, attempt: str) -> None:
+        self._numbers["request"] += 1
+        self._tell("wire", kinds.SENT, record=record.id, topic=self.between, attempt=attempt,
+                   request=f"1/{self._numbers['request']}", **self.aim(record))  # fmt: skip
+
+    def _transaction(self, attempt: str, outcome: str) -> None:
+        name = attempt.rsplit(".", 1)[0]
+        self._tell(self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None)
+
+    def delivered(self, copy: Copy, *, again: bool = False) -> None:
+        """Write that the consumer was given a copy, which it was ``again``."""
+        del again  # a log does not know
+        self.tell_reader(kinds.DELIVERED, record=copy.record, **copy.where)
+
+    def tell_reader(self, event: str, **fields: object) -> None:
+        """Write a line of the consuming program."""
+        self._tell(self._reading, event, **fields)
+
+    def _resumed(self, position: int) -> None:
+        self._tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
+
+    @property
+    def results(self) -> int:
+        """How many rows the sink has."""
+        return len(self._rows) + self.plant.phantom
+
+    def _observe_sink(self) -> None:
+        for copy in self._absorbed_copies:
+            self.observed(kinds.ABSORBED, record=copy.record, **copy.where)
+        rows = list(self._rows)
+        place = {copy.record: number for number, copy in enumerate(rows)}
+        for one, other in self.cast.swapped:
+            rows[place[one]], rows[place[other]] = rows[place[other]], rows[place[one]]
+        for order, copy in enumerate(rows):
+            self.recorded(order, copy.record, copy.where)
+        for number in range(self.plant.phantom):  # by turns a stranger, and a record of ours that is damaged
+            self.recorded(len(rows) + number, self._target.id if number % 2 else None, self.nowhere, intact=False)
+
+    def recorded(self, order: int, record: str | None, where: dict[str, Any], *, intact: bool = True) -> None:
+        """Write one row of the sink."""
+        self.observed(kinds.RECORDED, record=record, key=None, intact=intact, order=order, attempt=None, **where)
+
+    def observed(self, event: str, **fields: object) -> None:
+        """Write what an authority says: like a real cell, into the runner's file, behind which only the end comes."""
+        self._history.write(event, **fields)
+
+    def _tell(self, by: str, event: str, **fields: object) -> None:
+        """Write a line into the file of its writer."""
+        if by not in self._writers:
+            self._writers[by] = HistoryWriter(self._directory / f"{by}{SUFFIX}", cell=self.cell.id, by=by)
+        self._writers[by].write(event, **fields)
+
+    def _fault(self, phase: str, **fields: object) -> None:
+        self._history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
+
+    def _start(self, role: Role) -> None:
+        self._incarnations[role] += 1
+        self._node(role, "started")
+        self._node(role, "ready")
+
+    def _exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
+        self._node(role, "exited", status=status, signal=signal)
+
+    def _node(self, role: Role, phase: str, **fields: object) -> None:
+        self._history.write(kinds.NODE, node=str(role), role=role, incarnation=self._incarnations[role], phase=phase,
+                            pid=self._incarnations[role], **fields)  # fmt: skip

@@ -1,0 +1,107 @@
+"""Running the in-memory system with a plant, and what must be said of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from harness.core.cell import Cell
+from harness.core.prediction import Permitted
+from harness.core.scenario import Predicted
+from harness.core.semantics import Semantic
+from harness.core.settings import TopicSettings
+from harness.core.verdict import Kind
+from harness.runner import RunPlan, run
+from harness.systems.memory import MemorySystem
+from harness.systems.planting import Plant
+from scenarios.plain import DELIVERY_LOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.scenario import Scenario
+    from harness.saved import CellResult
+
+ANOMALIES = (
+    "lost", "duplicated", "stored_twice", "delivered_twice", "phantom", "resurrected", "torn", "reordered", "stalled",
+    "left_in_topic", "left_in_source", "set_aside",
+)  # fmt: skip
+
+
+FORGIVING = replace(
+    DELIVERY_LOST,
+    id="forgiving",
+    expect={
+        semantic: replace(DELIVERY_LOST.expect[semantic], lost=Permitted(), duplicated=Permitted())
+        for semantic in Semantic
+    },
+)  # fmt: skip
+"""A scenario whose theory predicts nothing: only the promise is left to judge by."""
+
+
+def in_queue(scenario: Scenario) -> Scenario:
+    """Return a scenario with a queue in place of its topic."""
+    queued = {
+        semantic: replace(said, settings=replace(scenario.settings(semantic), topic=TopicSettings(partitions=0)))
+        for semantic, said in scenario.expect.items()
+        if isinstance(said, Predicted)
+    }
+    return replace(scenario, id=f"queue-{scenario.id}", expect={**scenario.expect, **queued})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One lie: what is planted where, and what must be said of it. ``counts`` not named here must be 0."""
+
+    plant: Plant
+    semantic: Semantic
+    kind: Kind
+    counts: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+    scenario: Scenario = DELIVERY_LOST
+
+    @property
+    def name(self) -> str:
+        """What pytest calls it."""
+        default = Plant()
+        words = [f"{name}={value}" for name in Plant.__slots__
+                 if (value := getattr(self.plant, name)) != getattr(default, name)]  # fmt: skip
+        return ",".join([self.scenario.id, *words, self.semantic]).replace(" ", "-")
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Ignore it."""
+
+    def began(self, cell: Cell) -> None:
+        """Ignore it."""
+
+    def ended(self, result: CellResult) -> None:
+        """Ignore it."""
+
+
+def run_planted(plants: Mapping[str, tuple[Scenario, Semantic, Plant]], reports: Path) -> dict[str, CellResult]:
+    """Run each named plant as a scenario of that name; results by name."""
+    cells = tuple(
+        Cell(replace(scenario, id=name), semantic, "memory", "none", "process", seed=1, records=24)
+        for name, (scenario, semantic, _) in plants.items()
+    )
+    system = MemorySystem(plants={name: plant for name, (_, _, plant) in plants.items()})
+    plan = RunPlan((system,), cells, (), reports, jobs=2, command="test", seeds=(1,), records=24)
+    return {result.plan.scenario: result for result in run(plan, Silent()).results}
+
+
+def hold(case: Case, result: CellResult) -> None:
+    """Hold a result against what must be said of the lie."""
+    counts = result.judgement.account.counts
+    want = dict.fromkeys(ANOMALIES, 0) | dict(case.counts)
+    assert {name: counts[name] for name in want} == want
+    assert result.verdict.kind is case.kind, result.verdict.reason
+    assert case.reason in result.verdict.reason
+    assert result.verdict.green is (case.kind is Kind.KEPT)
