@@ -9,7 +9,8 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.core.failures import EnvironmentFailure
-from harness.systems.memory import MemoryCellRun, MemoryDeployed, MemorySystem
+from harness.systems.memory import MemoryDeployed, MemorySystem
+from harness.systems.memory.log import LogRun
 from harness.systems.planting import Plant
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def tidy() -> None:
 class WrongDeployed(MemoryDeployed):
     """A deployment whose cells run in a class of their own."""
 
-    cell_class: ClassVar[type[MemoryCellRun]] = MemoryCellRun
+    cell_class: ClassVar[type[LogRun]] = LogRun
 
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> LogRun:
         """Return the run of one cell."""
         return self.cell_class(cell, directory, history, self.plant)
 
@@ -65,7 +66,7 @@ def deployed(cls: type[MemoryDeployed]) -> type[Wrong]:
     return type(cls.__name__, (Wrong,), {"deployed_class": cls, "__doc__": cls.__doc__, "__module__": __name__})
 
 
-def cells(cls: type[MemoryCellRun]) -> type[Wrong]:
+def cells(cls: type[LogRun]) -> type[Wrong]:
     """Return a system with such cells."""
     return deployed(type(cls.__name__, (WrongDeployed,), {"cell_class": cls, "__doc__": cls.__doc__}))
 
@@ -149,7 +150,7 @@ class Complains(WrongDeployed):
 class LeavesAProcess(WrongDeployed):
     """What is started for a cell goes on."""
 
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> LogRun:
         """Start something that nobody ends."""
         idle = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
         _LEFT.append(idle.communicate)
@@ -173,10 +174,10 @@ class EndsOnce(WrongDeployed):
 
 
 @cells
-class ServesTheLastOneOnly(MemoryCellRun):
+class ServesTheLastOneOnly(LogRun):
     """A cell that comes takes the place of the one before, wherever that is."""
 
-    last: ClassVar[list[MemoryCellRun]] = []
+    last: ClassVar[list[LogRun]] = []
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -190,7 +191,7 @@ class ServesTheLastOneOnly(MemoryCellRun):
 
 
 @cells
-class SeesLessTheSecondTime(MemoryCellRun):
+class SeesLessTheSecondTime(LogRun):
     """To look at the sink empties it."""
 
     def observe(self) -> None:
@@ -200,7 +201,7 @@ class SeesLessTheSecondTime(MemoryCellRun):
 
 
 @cells
-class KeepsItsFiles(MemoryCellRun):
+class KeepsItsFiles(LogRun):
     """A closed cell still has its files open."""
 
     def close(self) -> None:
@@ -209,7 +210,7 @@ class KeepsItsFiles(MemoryCellRun):
 
 
 @cells
-class ClosesOnce(MemoryCellRun):
+class ClosesOnce(LogRun):
     """To close it again is an error."""
 
     _closed = False
@@ -223,7 +224,7 @@ class ClosesOnce(MemoryCellRun):
 
 
 @cells
-class ClosesWhatWasPrepared(MemoryCellRun):
+class ClosesWhatWasPrepared(LogRun):
     """Of a cell whose preparation has failed nothing is ended."""
 
     _prepared = False
@@ -242,7 +243,7 @@ class ClosesWhatWasPrepared(MemoryCellRun):
 
 
 @cells
-class LeavesAThread(MemoryCellRun):
+class LeavesAThread(LogRun):
     """What it has started to wait for its end waits on, where it is closed before."""
 
     _waits: threading.Thread | None = None
@@ -264,7 +265,7 @@ class LeavesAThread(MemoryCellRun):
 
 
 @cells
-class WritesToNobody(MemoryCellRun):
+class WritesToNobody(LogRun):
     """That there is no room for its history does not trouble it."""
 
     def __init__(self, cell: Cell, directory: Path, history: Any, plant: Plant) -> None:

@@ -74,7 +74,7 @@ def counted() -> list[Case]:
 def hidden() -> list[Case]:
     """Return the messages that wait although nothing is said to, and those that only broker or observer know."""
     cases = []
-    for waiting in MOVABLE:
+    for waiting in sorted(MOVABLE):
         for k in NUMBERS:
             left = {"left_in_topic": k}
             cases.append(Case(Plant(hide=k, hide_as=waiting), ALO, VOID, left, f"{k} records are left behind", QUEUE))
