@@ -54,7 +54,11 @@ POSITION: Final = "position"
 """``partition, offset, where``: the position saved by the consuming side, wherever its semantic keeps it (-1: none)."""
 RECORDED: Final = "recorded"
 """``record, key, intact, order, place, attempt``: one line per row of the sink, and the copy that it was made of; of a log also
-``partition, epoch, offset``. ``text`` as of what is stored."""
+``partition, epoch, offset``. ``text`` as of what is stored.
+
+Rows of a record whose ``place`` is null count as made of one copy, delivered again. So where a sink does not say it, the observer
+takes the n-th row of a record for one of its n-th copy.
+"""
 FOLDED: Final = "folded"
 """``key, version, record, times``: how often a record is folded into one version of the value of a key, where the sink holds
 values and not records. The highest version of a value counts. What is told twice of one version is told once: the later line
