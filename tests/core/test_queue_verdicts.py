@@ -24,6 +24,13 @@ LAST = RECORDS[-1]
 ANYTHING: dict[str, Any] = {"sign": None, "lost": Permitted(), "duplicated": Permitted()}
 
 
+def test_a_broker_that_was_asked_too_early_has_said_nothing() -> None:
+    """What waits then may be gone when all is at rest, and the reverse."""
+    story = queue_run()
+    first(story, "counted")["t"] = first(story, "drain")["t"] - 5
+    assert judged(story).verdict.reason == "an authority was asked before the drain had ended (counted)"
+
+
 def lose(story: QueueStory) -> None:
     """Let the last record be without a result."""
     without(story, lambda row: about(row, LAST, "recorded"))

@@ -152,6 +152,8 @@ def test_a_history_of_a_queue_names_no_offsets(results: dict[str, CellResult]) -
         assert not {"partition", "offset", "epoch"} & event.keys()
     counted = {event["queue"]: event["ready"] for event in history.of(kinds.COUNTED)}
     assert counted == {"queue": 0, "dead letters": 1}
+    [aside] = [event["place"] for event in history.of(kinds.STORED) if event["hop"] == "aside"]
+    assert [event["to"] for event in history.of(kinds.MOVED)] == [aside]
     assert [event["redelivered"] for event in history.of(kinds.DELIVERED)].count(True) == 2
 
 

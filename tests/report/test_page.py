@@ -20,6 +20,9 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
+from tests.core import queue_runs
+from tests.core.queue_runs import deliver, queue_run
+from tests.core.runs import TARGET
 from tests.report.hostile import ACK_LOST, ALO, hostile_run, result, run_of
 from tests.report.lively import golden
 
@@ -338,3 +341,36 @@ def test_the_account_of_the_page_is_the_judges() -> None:
     detail, _ = detail_of(found, Shared())
     counts = account(read_history(found.directory / "history").events).counts
     assert detail["counts"] == {name: count for name, count in counts.items() if count}
+
+
+def test_a_path_through_a_queue_names_places_and_no_offsets() -> None:
+    """What was moved keeps its letter, a second copy has its own; what was taken away, and why, is told; no ribbon is drawn."""
+    story = queue_run()
+    story.moved(TARGET, queue_runs.place(TARGET), "later:1")
+    story.copy(TARGET, "later:1", queue="later", attempt="producer-2.3.1")
+    story.copy(TARGET, "q:9", "ready", queue="q", attempt="producer-2.90.1")
+    story.removed(TARGET, "later:1", "expiry")
+    deliver(story, TARGET, again=True)
+    rows = account(story.events).records.to_dict("records")
+    path = Paths(story.events).of(next(row for row in rows if row["record"] == TARGET))
+    assert not [hop.text for hop in path.hops if "None" in hop.text and not hop.text.startswith("rule")]
+    told = {(hop.by, hop.text, hop.copy) for hop in path.hops}
+    assert told >= {
+        ("queue", "stored in q: q:3, attempt producer-2.3.1", "A"),
+        ("broker", "moved from q:3 to later:1", "A"),
+        ("queue", "stored in later: later:1, attempt producer-2.3.1", "A"),
+        ("broker", "taken away from later:1: expiry", "A"),
+        ("queue", "stored in q: q:9, attempt producer-2.90.1, waits: ready", "B"),
+        ("sink", "recorded, row 3: from q:3", "A"),
+        ("consumer-1", "delivered, again, as the broker says", ""),
+    }
+    assert [ribbon.name for ribbon in ribbons_of(story.events, rows)] == ["source"]
+
+
+def test_what_was_set_aside_has_its_path_told() -> None:
+    """It is as good as lost."""
+    story = queue_run()
+    story.events[:] = [row for row in story.events if not (row["event"] == "recorded" and row["record"] == TARGET)]
+    story.copy(TARGET, "dlq:1", "ready", hop="aside", queue="dlq")
+    rows = account(story.events).records.to_dict("records")
+    assert [row["record"] for row in anomalous(rows)] == [TARGET]

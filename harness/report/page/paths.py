@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
+from harness.core.places import Removal
 from harness.core.states import State
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ MS_NS = 1_000_000
 class Hop:
     """One step: ``ms`` since the cell began (null: found when everything was at rest), who says so, what happened.
 
-    ``copy`` is the letter of the log copy it is about. ``bad`` marks what did not work out.
+    ``copy`` is the letter of the copy it is about. ``bad`` marks what did not work out.
     """
 
     ms: float | None
@@ -44,8 +45,8 @@ class RecordPath:
 
 
 def anomalous(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows of the record table that were lost or recorded more than once, in the order of the source."""
-    found = [row for row in rows if row["state"] == State.LOST or row["recordings"] > 1]
+    """Return the rows of the record table that were lost, set aside or recorded more than once, in the order of the source."""
+    found = [row for row in rows if row["state"] in (State.LOST, State.SET_ASIDE) or row["recordings"] > 1]
     return sorted(found, key=lambda row: int(row["position"]))
 
 
@@ -93,8 +94,7 @@ class Paths:
             return None
         by, text, bad = told(event)
         rest = event["event"] in _AT_REST
-        copy = letters.get(_copy(event), "") if event.get("partition") is not None and event.get("offset") is not None else ""
-        return Hop(None if rest else self._ms(event), by or str(event.get("by")), text, copy, bad)
+        return Hop(None if rest else self._ms(event), by or str(event.get("by")), text, letters.get(_copy(event), ""), bad)
 
     def _outcomes(self, events: Iterable[Event]) -> list[Event]:
         """Return what became of the transactions that the record was sent in."""
@@ -112,7 +112,7 @@ class Paths:
         """Return, per log copy in the topic, the first commit of a position past it."""
         found = []
         for event in events:
-            if event["event"] == kinds.STORED and event.get("hop") == "topic":
+            if event["event"] == kinds.STORED and event.get("hop") == "topic" and event.get("offset") is not None:
                 past = (saved for saved in self._saved if saved.get("partition") == event.get("partition")
                         and int(saved.get("offset") or 0) > int(event.get("offset") or 0))  # fmt: skip
                 first = next(past, None)
@@ -125,7 +125,7 @@ class Paths:
         return [
             (step, letters.get(_copy(event), ""))
             for event in events
-            if event["event"] == kinds.STORED and event.get("hop") == "topic"
+            if event["event"] == kinds.STORED and event.get("hop") == "topic" and event.get("offset") is not None
             for step in self._batches
             if step.get("partition") == event.get("partition")
             and int(step.get("offset") or 0) <= int(event.get("offset") or 0) < int(step.get("position") or 0)
@@ -139,7 +139,7 @@ class Paths:
         return Hop(self._ms(event), "wire", text, letter)
 
 
-_AT_REST = frozenset({kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED})
+_AT_REST = frozenset({kinds.OFFERED, kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED, kinds.MOVED})
 
 
 def _records(event: Event) -> Iterable[object]:
@@ -148,13 +148,24 @@ def _records(event: Event) -> Iterable[object]:
 
 
 def _copy(event: Event) -> tuple[object, ...]:
+    """Name the copy that a line is about: by what is said of it where it stands in a log, else by its place."""
+    if event.get("offset") is None:
+        return ("place", event["place"]) if event.get("place") is not None else ()
     return event.get("partition"), event.get("epoch"), event.get("offset")
 
 
 def _letters(events: Iterable[Event]) -> dict[tuple[object, ...], str]:
-    """Name the log copies of the topic between producer and consumer: A, B, ..."""
+    """Name the copies of the topic, or queue, between producer and consumer: A, B, ... One that was moved keeps its letter."""
+    events = list(events)
     copies = dict.fromkeys(_copy(event) for event in events if event["event"] == kinds.STORED and event.get("hop") == "topic")
-    return {copy: _letter(number) for number, copy in enumerate(copies)} if len(copies) > 1 else {}
+    for move in (event for event in events if event["event"] == kinds.MOVED):
+        copies.pop(("place", move.get("to")), None)
+    if len(copies) <= 1:
+        return {}
+    letters = {copy: _letter(number) for number, copy in enumerate(copies)}
+    for move in (event for event in events if event["event"] == kinds.MOVED):
+        letters["place", move.get("to")] = letters.get(_copy(move), "")
+    return letters
 
 
 def _letter(number: int) -> str:
@@ -179,6 +190,9 @@ def _fate(row: Mapping[str, Any], timed: Sequence[Hop]) -> tuple[str, str]:
 
 
 def _at(event: Event) -> str:
+    """Say where a copy stands, or that nobody says it."""
+    if event.get("offset") is None:
+        return str(event.get("place") or "an unknown place")
     epoch = f" epoch {event['epoch']}" if event.get("epoch") is not None else ""
     return f"partition {event.get('partition')}{epoch} offset {event.get('offset')}"
 
@@ -188,12 +202,14 @@ def _sent(event: Event) -> tuple[str, str, bool]:
     who = f", producer id {number} epoch {event.get('producer_epoch')} sequence {event.get('sequence')}" if number != -1 else ""
     attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
     stopped = event["event"] == kinds.UNSENT
-    text = f"{'stopped on the wire' if stopped else 'sent'}: {event.get('topic')} partition {event.get('partition')}"
+    partition = f" partition {event['partition']}" if event.get("partition") is not None else ""
+    text = f"{'stopped on the wire' if stopped else 'sent'}: {event.get('topic')}{partition}"
     return "wire", f"{text}, request {event.get('request')}{attempt}{who}", stopped
 
 
 def _answer(event: Event) -> tuple[str, str, bool]:
-    said = f"error {event['error']}" if event.get("error") else f"stored at offset {event.get('offset')}"
+    at = f" at offset {event['offset']}" if event.get("offset") is not None else ""
+    said = f"error {event['error']}" if event.get("error") else f"stored{at}"
     lost = event.get("reached") is False
     return (
         "wire",
@@ -204,12 +220,30 @@ def _answer(event: Event) -> tuple[str, str, bool]:
 
 def _fetched(event: Event) -> tuple[str, str, bool]:
     lost = event.get("reached") is False
-    return "wire", f"fetched: {_at(event)}{'; it never reached the client' if lost else ''}", lost
+    at = f": {_at(event)}" if event.get("offset") is not None else ""
+    return "wire", f"fetched{at}{'; it never reached the client' if lost else ''}", lost
+
+
+def _delivered(event: Event) -> tuple[str, str, bool]:
+    again = ", again, as the broker says" if event.get("redelivered") else ""
+    at = f": {_at(event)}" if event.get("offset") is not None else ""
+    return "", f"delivered{at}{again}", False
+
+
+def _gone(event: Event) -> tuple[str, str, bool]:
+    return "broker", f"taken away from {_at(event)}: {event.get('why')}", event.get("why") != Removal.ACK
+
+
+def _moved(event: Event) -> tuple[str, str, bool]:
+    return "broker", f"moved from {_at(event)} to {event.get('to')}", False
 
 
 def _stored(event: Event) -> tuple[str, str, bool]:
     seen = "" if event.get("visible") else ", not visible (aborted, or its transaction is open)"
     attempt = f", attempt {event['attempt']}" if event.get("attempt") else ""
+    if event.get("offset") is None:
+        waits = f", waits: {event['waiting']}" if event.get("waiting") else ""
+        return "queue", f"stored in {event.get('queue')}: {_at(event)}{attempt}{seen}{waits}", not event.get("visible")
     return "log", f"stored in {event.get('topic')}: {_at(event)}{attempt}{seen}", not event.get("visible")
 
 
@@ -237,8 +271,7 @@ _TEXTS: dict[str, Any] = {
     kinds.SENT: _sent, kinds.UNSENT: _sent, kinds.PRODUCE_ANSWER: _answer, kinds.FETCHED: _fetched,
     kinds.ACKED: _told("acknowledged", bad=False), kinds.REFUSED: _told("refused", bad=True),
     kinds.UNKNOWN: _told("nothing certain", bad=True),
-    kinds.DELIVERED: lambda e: ("", f"delivered: {_at(e)}", False),
-    kinds.STORED: _stored, kinds.RECORDED: _recorded,
+    kinds.DELIVERED: _delivered, kinds.STORED: _stored, kinds.RECORDED: _recorded, kinds.REMOVED: _gone, kinds.MOVED: _moved,
     kinds.ABSORBED: lambda e: ("sink", f"absorbed: a copy from {_at(e)} was not recorded again", False),
     kinds.RULE: _rule,
     kinds.FAILPOINT: lambda e: ("", f"failpoint {e.get('name')}, hit {e.get('hit')}: {e.get('action')} pid {e.get('pid')}", True),

@@ -41,7 +41,10 @@ class Ribbon:
 
 
 def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tuple[Ribbon, ...]:
-    """Return the source's ribbon, then one per partition of every log, from a cell's events and its record table."""
+    """Return the source's ribbon, then one per partition of every log, from a cell's events and its record table.
+
+    A queue has none: its places are no positions.
+    """
     fates = {row["record"]: _fate(row) for row in rows}
     places = sorted((int(row["position"]), fates[row["record"]]) for row in rows)
     found = [_ribbon("source", places[0][0], places[-1][0] + 1, places)] if places else []
@@ -53,7 +56,7 @@ def ribbons_of(events: Sequence[Event], rows: Sequence[Mapping[str, Any]]) -> tu
         if event["event"] == kinds.LOG and event.get("hop") != Hop.CURSOR:
             limits[_log(event)] = (int(event.get("start") or 0), int(event.get("end") or 0), int(event.get("stable") or 0))
     for event in events:
-        if event["event"] == kinds.STORED and not event.get("foreign"):
+        if event["event"] == kinds.STORED and event.get("offset") is not None and not event.get("foreign"):
             stable = limits.get(_log(event), (0, 0, 0))[2]
             copies.setdefault(_log(event), []).append((int(event.get("offset") or 0), _copy_fate(event, fates, stable, seen)))
     for log in sorted({*copies, *limits}):
