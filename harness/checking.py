@@ -16,7 +16,7 @@ from harness.faults import NoFault
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import DeclarationError, InputKind, nearest
 from harness.pipelines.fixes import fix_of
-from harness.pipelines.writes import UNWATCHED, Written
+from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.page.evidence import told_write
 from harness.report.record import record_text
 from harness.report.summary import counted
@@ -214,7 +214,11 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 
 
 def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
-    """Return a sentence for each stage that no scenario kills: what it does when it is crashed, nobody has seen."""
+    """Return a sentence for each stage that no scenario kills: what it does when it is crashed, nobody has seen.
+
+    Likewise where a reader keeps its position itself, and no scenario kills it at a durable write: between its result and its
+    position nothing is tried then, and that is where such programs are wrong.
+    """
     found = []
     for stage in pipeline.stages:
         kills = [scenario for scenario in scenarios if stage.role in scenario.fault.evidence().killed]
@@ -222,6 +226,11 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
         if len(reasons) == len(kills):
             why = f", for {reasons[0]}" if reasons else ""
             found.append(f"The {stage.role} is not tried: no failure point kills it{why}.")
+            continue
+        at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
+        if stage.position == "elsewhere" and at_writes and all(isinstance(each, NotApplicable) for each in at_writes):
+            why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
+            found.append(f"Between its result and its position the {stage.role} is not tried: {why}.")
     return tuple(found)
 
 

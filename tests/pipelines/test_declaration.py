@@ -13,8 +13,9 @@ from harness.core.prediction import Permitted, Zero
 from harness.core.scenario import NotApplicable, Predicted, Scenario
 from harness.core.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
-from harness.pipelines.cells import cells_of
+from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.declaration import fill
+from harness.pipelines.writes import Written
 from harness.systems.declared.feeding import acknowledged
 from tests.core.growing import so_far_of
 
@@ -220,6 +221,24 @@ def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path)
     assert untried(pipeline, points("Metadata")) == (
         "The consumer is not tried: no failure point kills it, for the dry run saw no Fetch request of the consumer.",
     )
+
+
+@pytest.mark.parametrize(("position", "written", "told"), [
+    ("elsewhere", Written(because="there is no strace"), "there is no strace."),
+    ("elsewhere", Written(), "the dry run saw no durable write of the consumer (an fsync, …), nor one into a file of its own."),
+    ("elsewhere", Written({"fsync": [24]}, 24), None),
+    ("group", Written(because="there is no strace"), None),
+])  # fmt: skip
+def test_a_reader_with_a_position_of_its_own_is_tried_at_its_writes(
+    tmp_path: Path, position: str, written: Written, told: str | None
+) -> None:
+    """Where it saves no position in Kafka, what is between result and position no request shows; at its fetches it is killed."""
+    text = GOOD.replace('role = "consumer"', f'role = "consumer"\nposition = "{position}"')
+    pipeline = read_pipeline(declared(tmp_path, text))
+    points = failure_points(pipeline, {"producer": {"Produce"}, "consumer": {"Fetch"}}, None, {"consumer": written})
+    asked = [point for point in points if not left_over(pipeline, point)]
+    said = "Between its result and its position the consumer is not tried: "
+    assert untried(pipeline, asked) == (() if told is None else (said + told,))
 
 
 def test_the_next_request_of_one_process_of_several_is_nobodys(tmp_path: Path) -> None:
