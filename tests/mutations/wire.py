@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from harness.wire.wire import Hold
 
 
+READ_S = 0.5
+"""Long enough for a client to read what has come: one that finds the end of its connection right behind an answer drops both."""
 ON = "tests/wire/test_rules_on_the_wire.py::test_{}"
 IN = "tests/wire/test_contents.py::test_{}"
 
@@ -39,6 +42,8 @@ def what_is_dropped_goes_on() -> None:
         drops = armed.rule.action in (Action.DROP, Action.CUT) and armed.rule.after is not After.BLACK_HOLE
         if drops:
             await self._pass(frames.LENGTH_BYTES + frame.size)
+            if self._direction is Direction.RESPONSE:
+                await asyncio.sleep(READ_S)
         return await right(self, frame, cell, armed)
 
     Lane._act = act  # type: ignore[method-assign]
