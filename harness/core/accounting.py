@@ -275,7 +275,7 @@ class _Cell:
         cursor = next((row["position"] for row in reversed(self._of[kinds.CURSOR])), None)
         stalled = _ids(row for row in self.stored if _undecided(row))
         left = _ids(row for row in self.in_topic if row["waiting"] in MOVABLE)
-        aside = _ids(row for row in self.stored if row["hop"] == Hop.ASIDE and row["place"] not in self.copies.gone)
+        aside = _ids(row for row in self.stored if row["hop"] == Hop.ASIDE and not self.copies.gone(row))
 
         def state(record: str, position: int) -> State:
             if recordings[record]:
@@ -294,7 +294,7 @@ class _Cell:
         copies = self.copies
         visible = _ids(row for row in self.in_topic if row["visible"]) | (copies.untold - copies.unseen)
         aborted = _ids(self.in_topic) - visible
-        there = _ids(row for row in self.in_topic if row["visible"] and row["place"] not in copies.gone)
+        there = _ids(row for row in self.in_topic if row["visible"] and not copies.gone(row))
         taken = _ids(self.of(kinds.DELIVERED))
         arrived = _ids(row for row in self.of(kinds.FETCHED) if row["reached"])
         sent = _ids(self.near(kinds.SENT, kinds.UNKNOWN))

@@ -32,12 +32,11 @@ class Copies:
         self._moved = {row[end] for row in moved for end in ("place", "to")} - {None}
         for row in moved:
             self._join(row["place"], row["to"])
-        self.gone = {row["place"] for row in (*removed, *moved) if row["place"] != row["to"]} - {None}
-        """Places from which the copy there was taken away, or moved."""
-        here = {row["place"] for row in stored}
-        self.untold = {row["record"] for row in removed if row["place"] not in here}
+        self._gone = {_spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])}
+        here = {_spot(row) for row in stored}
+        self.untold = {row["record"] for row in removed if _spot(row) not in here}
         """Records of which a copy is known by nothing but its removal."""
-        self.unseen = self.untold - {row["record"] for row in removed if row["place"] not in here and _was_visible(row)}
+        self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and _was_visible(row)}
         """Those of them of which nobody could see it: it was in a log, in a transaction that was aborted."""
         self.why: dict[str, set[str]] = defaultdict(set)
         """Why each record's copies were taken away."""
@@ -60,6 +59,10 @@ class Copies:
             place = self._same[place]
         return place
 
+    def gone(self, copy: _Row) -> bool:
+        """Whether a copy was taken away from where it stood, or moved."""
+        return _spot(copy) in self._gone
+
     def of(self, place: str | None) -> str | None:
         """Return one and the same place for all that one copy has had: one that a broker has moved is no second one."""
         return None if place is None else self._first(place)
@@ -69,6 +72,11 @@ class Copies:
         rows = list(rows)
         moved = {self.of(row["place"]) for row in rows if row["place"] in self._moved}
         return len(moved) + sum(row["place"] not in self._moved for row in rows)
+
+
+def _spot(row: _Row) -> tuple[str | None, str | None]:
+    """Where a line's copy stands: the logs of two topics have the same places. A line about a queue names no topic."""
+    return row["topic"], row["place"]
 
 
 def _was_visible(removal: _Row) -> bool:

@@ -12,6 +12,7 @@ Readings the definitions leave open, decided here:
 - an origin (partition, epoch, offset) with nulls in it is an origin like any other;
 - what programs write beside their records (``foreign``) is no phantom;
 - a phantom in the topic that went on into the sink is counted there, once for each time it is recorded;
+- what retention has taken is no more there, dead letters among it;
 - a copy that retention has taken was an attempt, and nobody knows which: one that was acknowledged and is not there may be it;
   and a record of which a visible copy was taken is not only in aborted transactions;
 - a copy of a record that was never offered is a phantom and nothing else: it is neither resurrected nor part of a
@@ -228,15 +229,25 @@ def state_of(record: str, offer: Row, rows: list[Row]) -> str:
     if cursor is not None and offer["position"] >= cursor:
         return LEFT_IN_SOURCE
     for copy in copies(record, rows):
-        if copy["hop"] == "aside":
+        if copy["hop"] == "aside" and spot_of(copy) not in gone(rows):
             return SET_ASIDE
     return LOST
 
 
+def spot_of(row: Row) -> tuple[object, ...]:
+    """Name the topic and the place of a copy."""
+    return row["topic"], *copy_of(row)
+
+
+def gone(rows: list[Row]) -> list[tuple[object, ...]]:
+    """Return from where retention has taken copies."""
+    return [spot_of(row) for row in of(rows, "deleted")]
+
+
 def deletions(record: str, rows: list[Row]) -> list[Row]:
     """Return the lines by which alone one knows of a copy of a record: retention has taken it."""
-    stored = [copy_of(row) for row in of(rows, "stored")]
-    return [row for row in of(rows, "deleted") if row["record"] == record and copy_of(row) not in stored]
+    stored = [spot_of(row) for row in of(rows, "stored")]
+    return [row for row in of(rows, "deleted") if row["record"] == record and spot_of(row) not in stored]
 
 
 def last_hop(record: str, rows: list[Row]) -> str:
@@ -245,8 +256,7 @@ def last_hop(record: str, rows: list[Row]) -> str:
     delivered = [row for row in of(rows, "delivered") if row["record"] == record]
     fetched = [row for row in of(rows, "fetched") if row["record"] == record and row["reached"]]
     deleted = [row for row in of(rows, "deleted") if row["record"] == record]
-    gone = [copy_of(row) for row in of(rows, "deleted")]
-    if [row for row in mine if row["visible"] and copy_of(row) not in gone]:
+    if [row for row in mine if row["visible"] and spot_of(row) not in gone(rows)]:
         return NOT_RECORDED if delivered or fetched else SKIPPED
     seen_before = [row for row in deletions(record, rows) if row["visible"]]
     if mine and not seen_before and not [row for row in mine if row["visible"]]:

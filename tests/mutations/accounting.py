@@ -115,13 +115,7 @@ def moved_is_another_copy() -> None:
 @mutation({story("gone_from_aside"): "SET_ASIDE"})
 def gone_is_there() -> None:
     """What was taken out of a queue counts as what is there."""
-    right = Copies.__init__
-
-    def begin(copies: Any, *given: Any) -> None:
-        right(copies, *given)
-        copies.gone = set()
-
-    Copies.__init__ = begin
+    Copies.gone = lambda *_: False
 
 
 @mutation({story("folded_twice"): r"\{'delivered_twice': 3\} != \{'delivered_twice': 1\}"})
