@@ -163,11 +163,11 @@ def check(
     pipeline.check_commands()
     system: DeclaredSystem = DeclaredSystem(keep=True)
     if attach is not None:
-        from harness.systems.declared.attached import AttachedSystem, Attachment  # noqa: PLC0415
+        from harness.systems.declared.attached import AttachedKafka, Attachment  # noqa: PLC0415
 
         attachment = Attachment(attach, pipeline, attach_remote)
         attachment.check()
-        system = AttachedSystem(attachment)
+        system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     asked.plan({}, only or ())  # a wrong name is told before anything is started
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import Blow, OnWire
+from harness.abilities import Blow
+from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings

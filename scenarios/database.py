@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Members, Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario, Suite
 from harness.core.settings import (

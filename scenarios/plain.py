@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Semantic

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import PipelineKind

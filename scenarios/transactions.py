@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.semantics import Anomaly

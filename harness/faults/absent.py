@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Membership, Rebalance, SavedPositions
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +34,28 @@ class Absent:
         """The rule was hit at the target; nobody died."""
         return Evidence("rule", at_target=not self.at.offset)
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the first rule."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD))
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A group gathers anew, and reads on from what it has saved."""
+        return (Membership, Rebalance, SavedPositions)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the first rule."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Hold both, let the others finish, let the member ask to join."""
-        fired = await_fault(bench, self.at)
+        fired = await_fault(controls, self.at)
         joins = replace(self.at, api=Api.JOIN_GROUP, direction=Direction.REQUEST, occurrence=1, since=self.at)
-        bench.arm(joins, rule_at(joins, Action.HOLD, "joins"))
-        bench.join(self.at.role)
-        held = bench.await_fired(joins)
-        bench.say("applied", node=fired.node)
-        bench.await_session_expired(self.at.role)
-        bench.await_exhausted()
-        bench.settle()
-        bench.resolve(fired.hold, How.DISCARD)
-        bench.resolve(held.hold, How.RELEASE)
-        bench.await_reading(bench.target(self.at.role, fired.node), anew=True)  # a position that goes back does so now
-        bench.say("healed")
+        controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
+        controls.ability(Rebalance).join(self.at.role)
+        held = controls.await_fired(joins)
+        controls.say("applied", node=fired.node)
+        controls.ability(Membership).await_expired(self.at.role)
+        controls.await_exhausted()
+        controls.settle()
+        controls.resolve(fired.hold, How.DISCARD)
+        controls.resolve(held.hold, How.RELEASE)
+        reader = controls.target(self.at.role, fired.node)
+        controls.ability(SavedPositions).await_reading(reader, anew=True)  # a position that goes back does so now
+        controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import AtWrite, OnWire
+from harness.abilities import DurableWrites
+from harness.controls import AtWrite, OnWire
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault
 from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
     from harness.core.writes import Point
 
 
@@ -32,19 +33,23 @@ class CrashAtWrite:
         """A thread was held at this very write, behind the record; its stage died by SIGKILL."""
         return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm what the writes count from: the target on its way to the reader."""
-        bench.arm_write(self._at())
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A stage is held at what it writes."""
+        return (DurableWrites,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm what the writes count from: the target on its way to the reader."""
+        controls.ability(DurableWrites).arm(self._at())
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Kill it where it is held, start it again."""
-        fired = await_fault(bench, self._at())
-        victim = bench.target(self.role, fired.node)
+        fired = await_fault(controls, self._at())
+        victim = controls.target(self.role, fired.node)
         victim.kill()
-        bench.say("applied", node=victim.name)
+        controls.say("applied", node=victim.name)
         victim.restart()
-        bench.say("healed")
+        controls.say("healed")
 
     def _at(self) -> AtWrite:
         if self.point is None:

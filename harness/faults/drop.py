@@ -10,7 +10,7 @@ from harness.faults.firing import await_fault, rule_at
 from harness.wire.rules import Action, After
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Drop:
         """The rule was hit at the target; nobody died."""
         return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None)
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Arm the rule."""
-        bench.arm(self.at, rule_at(self.at, Action.DROP, after=self.after))
-        bench.say("armed")
+        controls.arm(self.at, rule_at(self.at, Action.DROP, after=self.after))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Wait until it has happened."""
-        await_fault(bench, self.at)
-        bench.say("healed")
+        await_fault(controls, self.at)
+        controls.say("healed")

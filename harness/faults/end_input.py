@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Input
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, stop_at
 from harness.proofs.input import InputEnded
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,19 @@ class EndInput:
         """The rule was hit at the target, the producer stood still, and its input ended meanwhile; nobody died."""
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the rule."""
-        arm_stop(bench, self.at, freeze=None)
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """It brings about the end of the input."""
+        return (Input,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        arm_stop(controls, self.at, freeze=None)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Stop it, put everything into its input, lose the request, let it go on."""
-        producer, hold = stop_at(bench, self.at)
-        bench.end_input()
-        bench.resolve(hold, How.DISCARD)
+        producer, hold = stop_at(controls, self.at)
+        controls.ability(Input).end()
+        controls.resolve(hold, How.DISCARD)
         producer.resume()
-        bench.say("healed")
+        controls.say("healed")

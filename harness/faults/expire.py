@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import SavedPositions
+from harness.controls import Stop
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, InProgram, OnWire
+    from harness.controls import Controls, InProgram, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +32,25 @@ class Expire:
         """The failpoint was hit at the target, the reader died by SIGKILL, and positions were deleted."""
         return Evidence("failpoint", killed=(self.at.role,), forgotten=True, proofs=(Forgot(),))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the failpoint and the rule."""
-        bench.arm_failpoint(self.at, "kill")
-        bench.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """It deletes what a group has saved."""
+        return (SavedPositions,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the failpoint and the rule."""
+        controls.arm(self.at, Stop.KILL)
+        controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Kill it, delete its positions, let it come back, let the source go on."""
-        fired = await_fault(bench, self.at)
-        reader = bench.target(self.at.role, fired.node)
+        fired = await_fault(controls, self.at)
+        reader = controls.target(self.at.role, fired.node)
         reader.kill()
-        bench.say("applied", node=reader.name)
-        bench.forget_positions()
-        reached = bench.await_fired(self.until)
+        controls.say("applied", node=reader.name)
+        controls.ability(SavedPositions).forget()
+        reached = controls.await_fired(self.until)
         reader.restart()
-        bench.await_reading(reader)
-        bench.resolve(reached.hold, How.RELEASE)
-        bench.say("healed")
+        controls.ability(SavedPositions).await_reading(reader)
+        controls.resolve(reached.hold, How.RELEASE)
+        controls.say("healed")

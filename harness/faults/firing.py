@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import OnWire
+from harness.controls import OnWire, Stop
 from harness.wire.rules import Action, Direction, FreezeScope, Rule
 
 if TYPE_CHECKING:
-    from harness.bench import AtWrite, Bench, Fired, Target, Trigger
+    from harness.controls import AtWrite, Controls, Fired, Target, Trigger
 
 
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
@@ -20,31 +20,31 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
     return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
 
 
-def await_fault(bench: Bench, at: Trigger | AtWrite) -> Fired:
+def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
     """Wait until the fault's trigger fires, and say so. Raises NotFiredError where it does not."""
-    fired = bench.await_fired(at)
-    bench.say("fired", record=fired.record, node=fired.node)
+    fired = controls.await_fired(at)
+    controls.say("fired", record=fired.record, node=fired.node)
     return fired
 
 
-def arm_stop(bench: Bench, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
+def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
     """Let a process stand at a trigger until it is stopped: by itself, or because the wire holds what it asked.
 
     ``freeze`` is what of it the wire holds besides.
     """
     if isinstance(at, OnWire):
-        bench.arm(at, rule_at(at, Action.HOLD, freeze=freeze))
+        controls.arm(at, rule_at(at, Action.HOLD, freeze=freeze))
     else:
-        bench.arm_failpoint(at, "pause")
+        controls.arm(at, Stop.PAUSE)
 
 
-def stop_at(bench: Bench, at: Trigger) -> tuple[Target, str | None]:
+def stop_at(controls: Controls, at: Trigger) -> tuple[Target, str | None]:
     """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds of it.
 
     Raises NotFiredError where the trigger does not fire.
     """
-    fired = await_fault(bench, at)
-    sleeper = bench.target(at.role, fired.node)
+    fired = await_fault(controls, at)
+    sleeper = controls.target(at.role, fired.node)
     sleeper.pause()
-    bench.say("applied", node=sleeper.name)
+    controls.say("applied", node=sleeper.name)
     return sleeper, fired.hold

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Partitions
+from harness.controls import Stop
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault
 from harness.proofs.growth import Grown
+from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, InProgram
+    from harness.controls import Controls, InProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +41,29 @@ class Grow:
         """The failpoint was hit at the target, nobody died, and the target stands in a partition that was added."""
         return Evidence("failpoint", paused=() if self.asleep is None else (self.asleep,), proofs=(Grown(),))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the failpoint: only the program stands still there, its client goes on asking for metadata."""
-        bench.arm_failpoint(self.at, "hold")
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A topic grows."""
+        return (Partitions,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the failpoint: only the program stands still there, its client goes on asking for metadata."""
+        controls.arm(self.at, Stop.HOLD)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Let the others read what is there, add partitions, let the producer go on."""
-        fired = await_fault(bench, self.at)
-        bench.settle()
-        sleeper = None if self.asleep is None else bench.target(self.asleep)
+        fired = await_fault(controls, self.at)
+        controls.settle()
+        sleeper = None if self.asleep is None else controls.target(self.asleep)
         if sleeper is not None:
             sleeper.pause()
-        bench.add_partitions()
-        bench.await_metadata(bench.target(self.at.role, fired.node))
+        controls.ability(Partitions).add()
+        controls.ability(Partitions).await_known(controls.target(self.at.role, fired.node))
         if self.shared_out:
-            bench.await_shared_out()
-        bench.say("applied", node=fired.node)
-        bench.let_go(self.at)
+            controls.ability(Partitions).await_shared_out()
+        controls.say("applied", node=fired.node)
+        controls.resolve(fired.hold, How.RELEASE)
         if sleeper is not None:
-            bench.await_exhausted()
+            controls.await_exhausted()
             sleeper.resume()
-        bench.say("healed")
+        controls.say("healed")

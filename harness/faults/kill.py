@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import InProgram, OnWire, Trigger
+from harness.abilities import Checkpoint, PowerLoss, Replication, Retention, SessionClock
+from harness.controls import InProgram, OnWire, Stop, Trigger
 from harness.core.scenario import PARTS, Evidence, Role
 from harness.faults.firing import await_fault, rule_at
 from harness.proofs.forgotten import Forgot
@@ -14,7 +15,7 @@ from harness.proofs.leadership import PartHad
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 class Forget(StrEnum):
@@ -28,6 +29,9 @@ class Forget(StrEnum):
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
     """What retention takes while the query is down: the records of the batch in hand, and all before it."""
+
+
+POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,55 +80,62 @@ class Kill:
         proofs = (*((PartHad(),) if PARTS & set(self.victims) else ()), *((Forgot(),) if forgets else ()))
         return Evidence(kind, killed=self.victims, forgotten=forgets, at_target=exact, approached=approached, proofs=proofs)
 
-    def arm(self, bench: Bench) -> None:
+    def needs(self) -> tuple[type, ...]:
+        """What is forgotten must be there to be lost; who is kept from copying must copy."""
+        wanted = {
+            PowerLoss: self.forget in POWER_LOST, Checkpoint: self.forget is Forget.CHECKPOINT,
+            Retention: self.forget is Forget.RETENTION, Replication: self.stalled or self.shrunk, SessionClock: self.outlasting,
+        }  # fmt: skip
+        return tuple(ability for ability, needed in wanted.items() if needed)
+
+    def arm(self, controls: Controls) -> None:
         """Arm the trigger."""
         if self.stalled:
-            bench.stall_replication()
+            controls.ability(Replication).stall()
         if isinstance(self.at, OnWire):
             broker = self.victims[0] in {Role.BROKER, Role.LEADER, Role.DATABASE}
             there = broker and not self.settle and not self.stalled and not self.at.offset  # else it is another broker's frame
             scope = FreezeScope.NODE if there else FreezeScope.CLIENT
             rule = rule_at(self.at, Action.HOLD, freeze=scope)
-            bench.arm(self.at, rule)
+            controls.arm(self.at, rule)
         else:
-            bench.arm_failpoint(self.at, "kill")
-        bench.say("armed")
+            controls.arm(self.at, Stop.KILL)
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Kill, dispose, restart."""
-        fired = await_fault(bench, self.at)
-        victims = [bench.target(role, fired.node if role is self.at.role else None) for role in self.victims]
+        fired = await_fault(controls, self.at)
+        victims = [controls.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
-            bench.settle()
-        power_lost = self.forget in {Forget.TOPIC, Forget.ALL}
-        if power_lost:
-            bench.await_flush_known()
+            controls.settle()
+        if self.forget in POWER_LOST:
+            controls.ability(PowerLoss).await_flush_known()
         for victim in victims:
             victim.kill()
-        bench.say("applied", node=victims[0].name)
-        self._dispose(bench, fired.hold)
-        self._forget(bench)
+        controls.say("applied", node=victims[0].name)
+        self._dispose(controls, fired.hold)
+        self._forget(controls)
         if self.outlasting:
-            bench.outlast_session()
+            controls.ability(SessionClock).outlast()
         for victim in victims:
             if victim.role is self.late:
-                bench.await_exhausted()
+                controls.await_exhausted()
             victim.restart()
-        bench.say("healed")
+        controls.say("healed")
 
-    def _forget(self, bench: Bench) -> None:
+    def _forget(self, controls: Controls) -> None:
         match self.forget:
             case Forget.CHECKPOINT:
-                bench.lose_checkpoint()
+                controls.ability(Checkpoint).lose()
             case Forget.RETENTION:
-                bench.expire()
+                controls.ability(Retention).expire()
             case Forget.TOPIC | Forget.ALL:
-                bench.forget_unflushed(internal_topics=self.forget is Forget.ALL)
+                controls.ability(PowerLoss).forget_unflushed(internal_topics=self.forget is Forget.ALL)
 
-    def _dispose(self, bench: Bench, hold: str | None) -> None:
+    def _dispose(self, controls: Controls, hold: str | None) -> None:
         """Say what becomes of what the wire holds."""
         if self.shrunk:
-            bench.await_shrunk()
-        bench.resolve(hold, self.held)
+            controls.ability(Replication).await_shrunk()
+        controls.resolve(hold, self.held)
         if self.stalled:
-            bench.disarm()
+            controls.disarm()

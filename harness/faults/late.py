@@ -10,7 +10,7 @@ from harness.faults.firing import await_fault, rule_at
 from harness.wire.rules import Action, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +45,29 @@ class Late:
             approached=self.at.since is not None,
         )
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Arm both rules."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD))
-        bench.arm(self.into, rule_at(self.into, Action.HOLD, "into", freeze=FreezeScope.CLIENT))
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.arm(self.into, rule_at(self.into, Action.HOLD, "into", freeze=FreezeScope.CLIENT))
         if self.dies is not None:
-            bench.arm(self.dies, rule_at(self.dies, Action.HOLD, "dies", freeze=FreezeScope.CLIENT))
-        bench.say("armed")
+            controls.arm(self.dies, rule_at(self.dies, Action.HOLD, "dies", freeze=FreezeScope.CLIENT))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Hold it and cut, wait until the sender has gone on, let it arrive."""
-        fired = await_fault(bench, self.at)
-        bench.resolve(fired.hold, How.RELEASE_LATER)
-        reached = bench.await_fired(self.into)
-        bench.resolve(fired.hold, How.DELIVER)
-        bench.say("applied", node=fired.node)
+        fired = await_fault(controls, self.at)
+        controls.resolve(fired.hold, How.RELEASE_LATER)
+        reached = controls.await_fired(self.into)
+        controls.resolve(fired.hold, How.DELIVER)
+        controls.say("applied", node=fired.node)
         if self.dies is not None:
-            bench.resolve(reached.hold, How.RELEASE)
-            reached = bench.await_fired(self.dies)
+            controls.resolve(reached.hold, How.RELEASE)
+            reached = controls.await_fired(self.dies)
         if self.kill:
-            victim = bench.target(self.at.role, fired.node)
+            victim = controls.target(self.at.role, fired.node)
             victim.kill()
-            bench.resolve(reached.hold, How.DISCARD)
+            controls.resolve(reached.hold, How.DISCARD)
             victim.restart()
         else:
-            bench.resolve(reached.hold, How.RELEASE)
-        bench.say("healed")
+            controls.resolve(reached.hold, How.RELEASE)
+        controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Leadership, Replication
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.proofs.leadership import LeaderMoved, PreferredElected
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +33,28 @@ class Move:
             "rule", at_target=not self.at.offset, proofs=(LeaderMoved(), *((PreferredElected(),) if self.preferred else ()))
         )
 
-    def arm(self, bench: Bench) -> None:
+    def needs(self) -> tuple[type, ...]:
+        """Another replica leads."""
+        return (Leadership, Replication) if self.stalled else (Leadership,)
+
+    def arm(self, controls: Controls) -> None:
         """Arm the rule; before that, let another replica than the leader be the preferred one."""
         if self.preferred:
-            bench.prefer_another()
+            controls.ability(Leadership).prefer_another()
         if self.stalled:
-            bench.stall_replication()
-        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        bench.say("armed")
+            controls.ability(Replication).stall()
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Move the leader, let the frame go on."""
-        fired = await_fault(bench, self.at)
+        fired = await_fault(controls, self.at)
         if self.preferred:
-            bench.elect_preferred()
+            controls.ability(Leadership).elect_preferred()
         else:
-            bench.move_leader()
-        bench.say("applied", node=fired.node)
-        bench.resolve(fired.hold, How.RELEASE)
+            controls.ability(Leadership).move()
+        controls.say("applied", node=fired.node)
+        controls.resolve(fired.hold, How.RELEASE)
         if self.stalled:
-            bench.disarm()
-        bench.say("healed")
+            controls.disarm()
+        controls.say("healed")

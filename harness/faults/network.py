@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import BadNetwork, Ledger, Membership
 from harness.core.scenario import Evidence
 from harness.faults.firing import rule_at
 from harness.proofs.network import Effect, NetworkBad
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
     from harness.core.scenario import Role
     from harness.toxiproxy import Toxic
 
@@ -72,39 +73,44 @@ class Network:
         need = NetworkBad(tuple(map(str, self.roles)), self.effect, self.limit, self.times)
         return Evidence("rule", at_target=not self.at.offset, proofs=(need,))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the rule."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT))
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """The way must be led through what makes it bad, and what it lasts until must be seen."""
+        until = {Until.TOLD: (Ledger,), Until.EXPELLED: (Membership,)}
+        return (BadNetwork, *until.get(self.until, ()))
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, limit=self.times, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Make it bad, wait for what comes of it, mend it; as often as wanted."""
         for number in range(self.times):
-            fired = bench.await_fired(self.at)
+            fired = controls.await_fired(self.at)
             if not number:
-                bench.say("fired", record=fired.record, node=fired.node)
-            bench.worsen_network(self.roles, self.toxics)
-            bench.resolve(fired.hold, How.RELEASE)
-            bench.say("applied", node=fired.node)
-            self._await_end(bench)
-            bench.mend_network(self.roles, self.toxics)
-        bench.say("healed")
+                controls.say("fired", record=fired.record, node=fired.node)
+            controls.ability(BadNetwork).worsen(self.roles, self.toxics)
+            controls.resolve(fired.hold, How.RELEASE)
+            controls.say("applied", node=fired.node)
+            self._await_end(controls)
+            controls.ability(BadNetwork).mend(self.roles, self.toxics)
+        controls.say("healed")
 
-    def _await_end(self, bench: Bench) -> None:
-        role = self.at.role
+    def _await_end(self, controls: Controls) -> None:
+        role, network = self.at.role, controls.ability(BadNetwork)
         match self.until:
             case Until.GAVE_UP:
-                bench.await_traffic(role, lambda seen: seen.left >= 1, f"the {role} to give up a connection")
+                network.await_traffic(role, lambda seen: seen.left >= 1, f"the {role} to give up a connection")
             case Until.CUT:
-                bench.await_traffic(role, lambda seen: seen.lost >= self.limit, f"{self.limit:g} connections to be cut")
+                network.await_traffic(role, lambda seen: seen.lost >= self.limit, f"{self.limit:g} connections to be cut")
             case Until.WAITED:
-                bench.await_traffic(role, lambda seen: seen.longest_s >= self.waits_s, "a request to wait in vain")
+                network.await_traffic(role, lambda seen: seen.longest_s >= self.waits_s, "a request to wait in vain")
             case Until.TOLD:
-                bench.await_told()
+                controls.ability(Ledger).await_told_unknown()
             case Until.EXPELLED:
-                bench.await_session_expired(role)
+                controls.ability(Membership).await_expired(role)
             case Until.EXHAUSTED:
-                bench.await_exhausted()
+                controls.await_exhausted()
             case Until.SETTLED:
-                bench.await_exhausted()
-                bench.settle()
+                controls.await_exhausted()
+                controls.settle()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.core.scenario import Evidence
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class NoFault:
         """Nothing has to be shown."""
         return Evidence(trigger="none")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Arm nothing."""
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Do nothing."""

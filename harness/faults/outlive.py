@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Supervision, Transactions
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, stop_at
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,20 @@ class Outlive:
         """The rule was hit at the target, and the process was stopped."""
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset)
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the rule."""
-        arm_stop(bench, self.at)
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A coordinator aborts what is left open; who ends by that is started again."""
+        return (Transactions, Supervision)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        arm_stop(controls, self.at)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Stop it, wait for the abort, wake it, start it again where it ends."""
-        sleeper, hold = stop_at(bench, self.at)
-        bench.await_aborted(sleeper)
+        sleeper, hold = stop_at(controls, self.at)
+        controls.ability(Transactions).await_aborted(sleeper)
         sleeper.resume()
-        bench.resolve(hold, How.RELEASE)
-        bench.supervise(sleeper)
-        bench.say("healed")
+        controls.resolve(hold, How.RELEASE)
+        controls.ability(Supervision).supervise(sleeper)
+        controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import OnWire
+from harness.abilities import Membership
+from harness.controls import OnWire
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, rule_at, stop_at
 from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +32,28 @@ class Overtake:
         """The rule was hit at the target, and the process was stopped."""
         return Evidence("rule", paused=(self.at.role,))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm both rules; only one request is held: the process must hear of its group while it waits for the answer."""
-        arm_stop(bench, self.at, freeze=None)
-        bench.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A group puts it out."""
+        return (Membership,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm both rules; only one request is held: the process must hear of its group while it waits for the answer."""
+        arm_stop(controls, self.at, freeze=None)
+        controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Stop it, let another do its work, wake it, let its transaction end, let the source go on."""
-        sleeper, hold = stop_at(bench, self.at)
-        bench.await_session_expired(self.at.role)
-        reached = bench.await_fired(self.until)
-        bench.settle()
+        sleeper, hold = stop_at(controls, self.at)
+        controls.ability(Membership).await_expired(self.at.role)
+        reached = controls.await_fired(self.until)
+        controls.settle()
         sleeper.resume()
-        bench.await_put_out(sleeper)
+        controls.ability(Membership).await_put_out(sleeper)
         ends = OnWire(self.at.role, Api.END_TXN, Direction.RESPONSE, since=self.at)
-        bench.arm(ends, rule_at(ends, Action.HOLD, "ends"))
-        if not bench.resolve(hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
+        controls.arm(ends, rule_at(ends, Action.HOLD, "ends"))
+        if not controls.resolve(hold, How.RELEASE):  # never healed: its client did not wait, and went on by itself
             return
-        ended = bench.await_fired(ends)
-        if bench.resolve(ended.hold, How.RELEASE) and bench.resolve(reached.hold, How.RELEASE):
-            bench.say("healed")
+        ended = controls.await_fired(ends)
+        if controls.resolve(ended.hold, How.RELEASE) and controls.resolve(reached.hold, How.RELEASE):
+            controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import OnWire, Trigger
+from harness.abilities import Membership, Rebalance
+from harness.controls import OnWire, Trigger
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, rule_at, stop_at
 from harness.wire.rules import Action, Api, Direction, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +35,34 @@ class Pause:
         """The trigger was hit at the target, and the process was stopped."""
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the trigger."""
-        arm_stop(bench, self.at)
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """A group puts it out."""
+        return (Membership, Rebalance) if self.others_ask else (Membership,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the trigger."""
+        arm_stop(controls, self.at)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Stop it, wait for its expulsion and for whoever took over, wake it."""
-        sleeper, hold = stop_at(bench, self.at)
-        bench.await_session_expired(self.at.role)
+        sleeper, hold = stop_at(controls, self.at)
+        members = controls.ability(Membership)
+        members.await_expired(self.at.role)
         joins = OnWire(self.at.role, Api.JOIN_GROUP, Direction.REQUEST, since=self.at)
         if self.others_ask:
-            bench.arm(joins, rule_at(joins, Action.HOLD, "joins"))
-            bench.await_asked(self.at.role, sleeper)
+            controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
+            controls.ability(Rebalance).await_asked(self.at.role, sleeper)
         if self.others_finish:  # put out and not replaced yet, it might be back before anybody had taken over anything
-            bench.await_exhausted()
-            bench.settle()
+            controls.await_exhausted()
+            controls.settle()
         sleeper.resume()
         if self.told:
-            bench.await_put_out(sleeper)
-        bench.resolve(hold, How.RELEASE)
+            members.await_put_out(sleeper)
+        controls.resolve(hold, How.RELEASE)
         if self.others_ask:
-            held = bench.await_fired(joins)
-            bench.await_exhausted()
-            bench.settle()
-            bench.resolve(held.hold, How.RELEASE)
-        bench.say("healed")
+            held = controls.await_fired(joins)
+            controls.await_exhausted()
+            controls.settle()
+            controls.resolve(held.hold, How.RELEASE)
+        controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import RollingRestart
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.proofs.leadership import Rolled
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +33,27 @@ class Roll:
         """The rule was hit at the target, nobody died, and every broker was restarted once, in order."""
         return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
 
-    def arm(self, bench: Bench) -> None:
+    def needs(self) -> tuple[type, ...]:
+        """Others serve while one is restarted."""
+        return (RollingRestart,)
+
+    def arm(self, controls: Controls) -> None:
         """Arm a rule per broker."""
         for number, gate in enumerate(self._gates(), 1):
             name = "fault" if number == 1 else f"gate-{number}"
-            bench.arm(gate, rule_at(gate, Action.HOLD, name, freeze=FreezeScope.CLIENT))
-        bench.say("armed")
+            controls.arm(gate, rule_at(gate, Action.HOLD, name, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Restart one broker after the other."""
         for number, gate in enumerate(self._gates(), 1):
-            fired = await_fault(bench, gate) if number == 1 else bench.await_fired(gate)
-            broker = bench.next_broker()
+            fired = await_fault(controls, gate) if number == 1 else controls.await_fired(gate)
+            broker = controls.ability(RollingRestart).next_broker()
             broker.end()
-            bench.say("applied", node=broker.name)
-            bench.resolve(fired.hold, How.RELEASE)
+            controls.say("applied", node=broker.name)
+            controls.resolve(fired.hold, How.RELEASE)
             broker.restart()
-        bench.say("healed")
+        controls.say("healed")
 
     def _gates(self) -> list[OnWire]:
         return [replace(self.at, offset=self.at.offset + turn * self.pace) for turn in range(self.brokers)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import Blow, OnWire
+from harness.abilities import Blow, Containers
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault, rule_at
 from harness.proofs.engine import EngineSaid, Said
@@ -13,7 +13,7 @@ from harness.proofs.forgotten import Forgot
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls, OnWire
 
 
 _SAID = {
@@ -50,23 +50,27 @@ class Strike:
         return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=forgets, at_target=not self.at.offset,
                         proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
 
-    def arm(self, bench: Bench) -> None:
+    def needs(self) -> tuple[type, ...]:
+        """Only a container suffers this."""
+        return (Containers,)
+
+    def arm(self, controls: Controls) -> None:
         """Arm the trigger: what dies stands still from then on."""
         scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
-        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
-        bench.say("armed")
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Strike, dispose of what the wire holds, heal."""
-        fired = await_fault(bench, self.at)
-        others = [bench.target(role) for role in self.besides]
-        struck = bench.strike(self.blow, self.role)
+        fired = await_fault(controls, self.at)
+        others = [controls.target(role) for role in self.besides]
+        struck = controls.ability(Containers).strike(self.blow, self.role)
         for other in others:
             other.kill()
-        bench.say("applied", node=struck)
+        controls.say("applied", node=struck)
         # of a response: to a dead broker's client it never goes, to a client without a network it goes in vain
-        bench.resolve(fired.hold, How.RELEASE if self.blow is Blow.NETWORK else How.DISCARD)
-        bench.mend(self.blow, self.role)
+        controls.resolve(fired.hold, How.RELEASE if self.blow is Blow.NETWORK else How.DISCARD)
+        controls.ability(Containers).mend(self.blow, self.role)
         for other in others:
             other.restart()
-        bench.say("healed")
+        controls.say("healed")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.abilities import Termination
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench, OnWire
+    from harness.controls import Controls, OnWire
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +29,22 @@ class Terminate:
         """The rule was hit at the target, and the process was told to end."""
         return Evidence("rule", at_target=not self.at.offset, told=(self.at.role,))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the rule. Nothing of the process is frozen: it may have much to do before it ends."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD))
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """It tells a stage to end."""
+        return (Termination,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule. Nothing of the process is frozen: it may have much to do before it ends."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Tell it, let go, wait for its end, start it again."""
-        fired = await_fault(bench, self.at)
-        told = bench.stage(self.at.role, fired.node)
+        fired = await_fault(controls, self.at)
+        told = controls.ability(Termination).stage(self.at.role, fired.node)
         told.tell_to_end()
-        bench.say("applied", node=told.name)
-        bench.resolve(fired.hold, How.RELEASE)
+        controls.say("applied", node=told.name)
+        controls.resolve(fired.hold, How.RELEASE)
         told.await_end()
         told.restart()
-        bench.say("healed")
+        controls.say("healed")

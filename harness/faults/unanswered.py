@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
 from harness.wire.rules import Action, Api, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,20 @@ class Unanswered:
         """The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost."""
         return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True)
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Arm the rule that the process dies at."""
-        bench.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
-        bench.say("armed")
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Kill it, arm the loss of the answer, start it again, wait until the answer was lost."""
-        fired = await_fault(bench, self.at)
-        victim = bench.target(self.at.role, fired.node)
+        fired = await_fault(controls, self.at)
+        victim = controls.target(self.at.role, fired.node)
         victim.kill()
-        bench.say("applied", node=victim.name)
-        bench.resolve(fired.hold, How.DISCARD)
+        controls.say("applied", node=victim.name)
+        controls.resolve(fired.hold, How.DISCARD)
         answer = OnWire(self.at.role, self.asks, Direction.RESPONSE, since=self.at)
-        bench.arm(answer, rule_at(answer, Action.DROP, "answer"))
+        controls.arm(answer, rule_at(answer, Action.DROP, "answer"))
         victim.restart()
-        bench.await_fired(answer)
-        bench.say("healed")
+        controls.await_fired(answer)
+        controls.say("healed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.bench import OnWire, Trigger
+from harness.abilities import Succession
+from harness.controls import OnWire, Trigger
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, stop_at
 from harness.wire.rules import How
 
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +27,22 @@ class Usurp:
         """The trigger was hit at the target, and the process was stopped."""
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the trigger."""
-        arm_stop(bench, self.at)
-        bench.say("armed")
+    def needs(self) -> tuple[type, ...]:
+        """Another takes its place."""
+        return (Succession,)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the trigger."""
+        arm_stop(controls, self.at)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
         """Stop it, start the other, let that one finish, wake the first."""
-        sleeper, hold = stop_at(bench, self.at)
-        bench.stand_in(self.at.role)
-        bench.await_exhausted()
-        bench.settle()
+        sleeper, hold = stop_at(controls, self.at)
+        controls.ability(Succession).stand_in(self.at.role)
+        controls.await_exhausted()
+        controls.settle()
         sleeper.resume()
-        bench.resolve(hold, How.RELEASE)
-        bench.await_zombie(sleeper)
-        bench.say("healed")
+        controls.resolve(hold, How.RELEASE)
+        controls.ability(Succession).await_zombie(sleeper)
+        controls.say("healed")

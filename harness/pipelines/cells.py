@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.cell import Cell, Load, make_load
 from harness.core.identity import Identity
 from harness.core.prediction import Permitted, Prediction, Zero

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import Fired, InProgram, NotFiredError
+from harness.controls import Fired, InProgram, NotFiredError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.bench import Trigger
+    from harness.controls import Trigger
     from harness.wire.rules import How, Rule
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.scenario import Role
 from harness.faults import Absent
 from harness.wire.rules import Api, Direction

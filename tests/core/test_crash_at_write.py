@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.bench import AtWrite, Fired, NotFiredError
+from harness.controls import AtWrite, Fired, NotFiredError
 from harness.core.scenario import Evidence, Role
 from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.scenario import Evidence, Role
 from harness.faults import EndInput, Terminate
 from harness.proofs.input import InputEnded

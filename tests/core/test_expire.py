@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.scenario import Role
 from harness.faults import Expire
 from harness.wire.rules import Api, Direction

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness.systems.kafka.bench import KafkaBench
 
-from harness.bench import Fired, OnWire
+from harness.controls import Fired, OnWire
 from harness.core import events as kinds
 from harness.core.history import HistoryWriter
 from harness.core.scenario import Role
 from harness.core.tail import SoFar
 from harness.core.waiting import WaitTimeoutError
 from harness.systems.kafka import bench
-from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import StageNode
 from harness.wire.messages import WireError
 from harness.wire.rules import Api, Direction

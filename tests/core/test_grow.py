@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from harness.systems.kafka.bench import partition_of, sized
 
-from harness.bench import InProgram
+from harness.controls import InProgram
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Evidence, Predicted, Role
 from harness.core.sign import Sign
 from harness.core.verdict import Kind
 from harness.faults import Grow
-from harness.systems.kafka.bench import partition_of, sized
 from tests.core.recording import steps
 from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
 

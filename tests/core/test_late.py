@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.bench import Fired, NotFiredError, OnWire
+from harness.controls import Fired, NotFiredError, OnWire
 from harness.core.scenario import Role
 from harness.faults import Late
 from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
-    from harness.bench import Trigger
+    from harness.controls import Trigger
     from harness.wire.rules import How, Rule
 
 AT = OnWire(Role.PRODUCER, Api.END_TXN, Direction.REQUEST)

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness.systems.kafka.bench import KafkaBench
+from harness.systems.kafka.run import KafkaCellRun
 
-from harness.bench import InProgram
+from harness.controls import InProgram
 from harness.core import events as kinds
 from harness.core.scenario import Role
 from harness.core.tail import SoFar
-from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.nodes import StageNode
-from harness.systems.kafka.run import KafkaCellRun
 from harness.systems.spark.driver import DriverNode
 from tests.core.growing import tell
 

@@ -6,15 +6,15 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import KafkaTimeoutError
-
-from harness.bench import Fired, InProgram, NotFiredError
-from harness.core.scenario import Role
-from harness.core.waiting import WaitTimeoutError
 from harness.systems.declared.run import DeclaredRun
-from harness.systems.kafka import bench
 from harness.systems.kafka.bench import FIRE_S, IDLE_S, UNSETTLED_S, KafkaBench
 from harness.systems.kafka.run import KafkaCellRun
+from kafka.errors import KafkaTimeoutError
+
+from harness.controls import Fired, InProgram, NotFiredError
+from harness.core.scenario import Role
+from harness.core.waiting import WaitTimeoutError
+from harness.systems.kafka import bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable

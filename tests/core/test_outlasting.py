@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.scenario import Role
 from harness.core.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
 from harness.faults import Kill

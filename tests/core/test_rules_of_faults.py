@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.scenario import Role
 from harness.faults import Kill, Outlive, Overtake, Pause, Usurp
 from harness.faults.firing import rule_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.bench import InProgram, OnWire
+from harness.controls import InProgram, OnWire
 from harness.core.scenario import Role
 from harness.faults import Outlive, Overtake, Pause, Usurp
 from harness.wire.rules import Api, Direction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.scenario import Role
 from harness.faults import Unanswered
 from harness.wire.rules import Api, Direction

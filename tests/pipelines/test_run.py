@@ -9,8 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from harness.systems.declared.run import DeclaredBench, DeclaredRun, Result
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.identity import Identity
 from harness.core.scenario import Role
 from harness.core.states import Hop
@@ -22,7 +23,6 @@ from harness.pipelines.declaration import Output, OutputKind
 from harness.systems.declared import run as declared
 from harness.systems.declared.nodes import StageError, last_lines
 from harness.systems.declared.outputs import Columns, Row
-from harness.systems.declared.run import DeclaredBench, DeclaredRun, Result
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import Silences, name_of
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog

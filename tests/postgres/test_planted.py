@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from harness.systems.kafka.bench import KafkaBench
 
-from harness.bench import OnWire
+from harness.controls import OnWire
 from harness.core.cell import Cell
 from harness.core.scenario import Deployment, Role
 from harness.core.semantics import Semantic
@@ -17,7 +18,6 @@ from harness.faults import Drop
 from harness.runner import RunPlan, run
 from harness.sinks.opening import create_sink
 from harness.systems.kafka import run as kafka_run
-from harness.systems.kafka.bench import KafkaBench
 from harness.systems.kafka.system import KafkaSystem
 from harness.wire.rules import Api, Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
@@ -25,7 +25,7 @@ from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.bench import Target
+    from harness.controls import Target
     from harness.core.scenario import Scenario
     from harness.saved import CellResult
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core.scenario import Evidence, Role
 from harness.systems.kafka.bench import KafkaBench
 
+from harness.core.scenario import Evidence, Role
+
 if TYPE_CHECKING:
-    from harness.bench import Bench
+    from harness.controls import Bench
     from harness.core.semantics import Semantic
     from harness.faults import Kill
 

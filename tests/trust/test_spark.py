@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from harness.bench import InProgram
+from harness.controls import InProgram
 from harness.core.scenario import Role
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
@@ -19,7 +19,7 @@ from tests.trust.test_trust import Silent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.bench import Bench
+    from harness.controls import Bench
     from harness.core.scenario import Evidence
     from harness.saved import CellResult
 

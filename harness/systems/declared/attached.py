@@ -9,18 +9,21 @@ beginning, and groups that were not there either and that the pipeline's program
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import ipaddress
 import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from harness.core.failures import EnvironmentFailure
 from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.run.wire import start_wire
+from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.systems.declared.system import DeclaredDeployed, DeclaredSystem
+from harness.systems.declared.brokers import clean
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route
 
@@ -28,13 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from harness.core.scenario import Role
+    from harness.controls import Target
+    from harness.core.history import HistoryWriter
+    from harness.core.scenario import Deployment, Role
     from harness.pipelines.declaration import Pipeline
+    from harness.run.wire import RunningWire
     from harness.runtimes.interface import Runtime
-    from harness.systems.declared.outputs import Columns
-    from harness.systems.declared.silence import Silences
-    from harness.systems.declared.system import Fetched
-    from harness.systems.kafka.ground import Ground
+    from harness.wire.control import WireControl
 
 LISTENER = "LOSTACK_"
 """Before a role, in capitals: the name of the listener that belongs to it."""
@@ -173,53 +176,48 @@ def _settings(admin: Any, number: int) -> dict[str, str]:
     return {name: str(each["value"] or "") for settings in by_name.values() for name, each in settings.items()}
 
 
-class _NoGround:
-    """No broker is started: there is nothing to fetch and nothing to stand on but processes."""
+class AttachedKafka:
+    """Brokers that are up already. Implements :class:`harness.systems.declared.system.Source`."""
 
-    def runtime(self, directory: Path) -> Runtime:
-        """Return a runtime of processes: the wire, and the user's programs."""
-        return ProcessRuntime(directory=directory)
-
-    def versions(self) -> dict[str, str]:
-        """Nothing of it is ours."""
-        return {}
-
-
-class AttachedSystem(DeclaredSystem):
-    """A pipeline on a Kafka that is up already."""
-
-    attached: ClassVar[bool] = True
+    attached = True
 
     def __init__(self, attachment: Attachment) -> None:
-        super().__init__(keep=True)
         self._attachment = attachment
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Nothing is fetched."""
-        del say
-        self._ground = _NoGround()  # type: ignore[assignment]  # of a ground, only the runtime is asked for
 
-    def _deployment(self, ground: Ground, directory: Path) -> AttachedDeployed:
-        return AttachedDeployed(ground, directory, self._fetched, self.silences, self.columns, attachment=self._attachment)
+    def brokers(self, need: Deployment, directory: Path) -> AttachedBrokers:
+        """Return them; nothing was looked at yet."""
+        del need
+        return AttachedBrokers(self._attachment, directory)
+
+    def versions(self) -> Mapping[str, str]:
+        """Only the observer's client is ours."""
+        return {"kafka-python": importlib.metadata.version("kafka-python")}
 
 
-class AttachedDeployed(DeclaredDeployed):
-    """The wire in front of somebody else's brokers."""
+class AttachedBrokers:
+    """The wire in front of somebody else's brokers. Implements :class:`harness.systems.declared.brokers.Brokers`."""
 
-    size: ClassVar[int] = 0
-    """None of them is ours."""
-
-    def __init__(
-        self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, columns: Columns, *,
-        attachment: Attachment,
-    ) -> None:  # fmt: skip
-        super().__init__(ground, directory, fetched, silences, columns)
-        self._attachment = attachment
+    def __init__(self, attachment: Attachment, directory: Path) -> None:
+        self.directory = directory
+        self.runtime: Runtime = ProcessRuntime(directory=directory)
         self.observer = Observer(attachment.bootstrap, self.runtime.check)
+        self._attachment = attachment
+        self._lease = PortLease(1)
+        self._wire: RunningWire | None = None
         self._listeners: tuple[Listener, ...] = ()
         self._groups_before: frozenset[str] = frozenset()
         self._groups_seen: set[str] = set()
         self._created: set[str] = set()
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+        if self._wire is None:
+            raise RuntimeError("the wire is not up")
+        return self._wire.control
 
     @property
     def direct(self) -> str:
@@ -230,10 +228,11 @@ class AttachedDeployed(DeclaredDeployed):
         """Look at the cluster, change nothing, and start the wire."""
         self._listeners = self._attachment.listeners()
         self._groups_before = frozenset(self.observer.groups())
-        self._start_wire()
+        routes = self.routes(*dict.fromkeys(each.role for each in self._listeners))
+        self._wire = start_wire(self.runtime, self.directory, self._lease.port, routes)
 
     def bootstrap(self, role: Role) -> str:
-        """The addresses that a stage is given: the wire's."""
+        """Return the addresses that a stage is given: the wire's."""
         return ",".join(f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role)
 
     def routes(self, *roles: str) -> tuple[Route, ...]:
@@ -246,6 +245,11 @@ class AttachedDeployed(DeclaredDeployed):
             )
             for each in self._listeners if each.role in roles
         )  # fmt: skip
+
+    def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
+        """Return nobody: they are not ours to be killed."""
+        del history
+        return {}
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return the groups that the pipeline's programs were seen to use."""
@@ -263,16 +267,27 @@ class AttachedDeployed(DeclaredDeployed):
 
     def clean(self, topics: Iterable[str]) -> None:
         """Delete those topics of the pipeline that a cell before has created."""
-        super().clean(set(topics) & self._created)
+        clean(self, set(topics) & self._created)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self.runtime.check()
+        if self._wire is not None:
+            self._wire.check()
 
     def close(self) -> None:
-        """Delete what was created, and leave."""
+        """Delete what was created, and leave. Raises EnvironmentFailure where something may be left."""
+        created, self._created = self._created, set()
         try:
-            if self._created:
-                self.clean(self._created)
+            if created:
+                clean(self, created)
         except (KafkaError, WaitTimeoutError) as error:
             raise EnvironmentFailure(
-                f"{', '.join(sorted(self._created))} may be left on {self.direct}: {type(error).__name__}: {error}"
+                f"{', '.join(sorted(created))} may be left on {self.direct}: {type(error).__name__}: {error}"
             ) from error
         finally:
-            super().close()
+            self.observer.close()
+            if self._wire is not None:
+                self._wire.close()
+            self.runtime.close()
+            self._lease.close()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
-from harness.core.waiting import WaitTimeoutError
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.run.drain import Check, Checks
+from harness.run.parts import Drained
+from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
-from harness.systems.declared.silence import Rest, Why
+from harness.systems.declared.silence import Rest, Why, longest_silence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.systems.declared.run import DeclaredRun
+    from harness.systems.declared.standing import Standing
 
 UNREADABLE_S = 10.0
 """How long an output must have been unreadable, with everything else at rest, to be given up."""
@@ -32,8 +36,14 @@ class Drain:
     about a record still happened (a line of the wire, a change of the results) is this cell's ``gap``.
     """
 
-    def __init__(self, run: DeclaredRun) -> None:
-        self._run = run
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        self._scene = standing.scene
+        self._checks = Checks((
+            Check("stage", standing.stage_trouble), Check("source", standing.source_trouble),
+            Check("sends", standing.send_trouble), Check("topic", standing.log_trouble),
+            Check("position", standing.position_trouble),
+        ), (KafkaError,))  # fmt: skip
         self.stage = "source"
         self.because = ""
         self.gap = 0.0
@@ -45,7 +55,7 @@ class Drain:
         self.over = False
         self._since = time.monotonic()
         """When something happened last, or was known to be on its way."""
-        self._seen = len(run.sighted.moments())
+        self._seen = len(self._scene.sighted.moments())
         self._size: Any = None
         self._sized = self._since
         self._failed: str | None = None
@@ -61,20 +71,20 @@ class Drain:
         return self.over
 
     def _is_at_rest(self) -> bool:
-        self._run.attribute()
+        self._standing.attribute()
         self._take_in()
-        if trouble := self._trouble():
-            self.because, self._since = trouble, time.monotonic()
+        if not self._hold():
+            self.because, self._since = self._checks.because, time.monotonic()
             self._sized, self._failed = self._since, None
             return False
-        ended = self._run.all_ended()
-        self.stage, quiet_s = OUTPUT, 0.0 if ended else self._run.cell.declared.output.quiet_s
+        ended = self._standing.all_ended()
+        self.stage, quiet_s = OUTPUT, 0.0 if ended else self._scene.pipeline.output.quiet_s
         self.because = (
-            f"the output ({self._run.cell.declared.output.kind}) is not quiet: what it gives changes, though nothing comes in (a "
+            f"the output ({self._scene.pipeline.output.kind}) is not quiet: what it gives changes, though nothing comes in (a "
             "time in it? an order that is not fixed? who else writes there?)"
         )
         try:
-            size = self._run.size()
+            size = self._standing.size()
             self._look_at(size)
             if time.monotonic() - self._sized < quiet_s:
                 return False
@@ -100,30 +110,22 @@ class Drain:
         return {"rested": round(self.rested, 3), "rest": round(self.rest.seconds, 3), "why": self.why,
                 "gap": round(self.gap, 3), "missing": self.missing}  # fmt: skip
 
-    def _trouble(self) -> str | None:
-        checks = (
-            ("stage", self._run.stage_trouble), ("source", self._run.source_trouble), ("sends", self._run.send_trouble),
-            ("topic", self._run.log_trouble), ("position", self._run.position_trouble),
-        )  # fmt: skip
-        for self.stage, check in checks:
-            try:
-                trouble = check()
-            except (KafkaError, WaitTimeoutError) as error:
-                return f"the observer was not answered: {error}"
-            if trouble:
-                return trouble
-        return None
+    def _hold(self) -> bool:
+        try:
+            return self._checks.hold()
+        finally:
+            self.stage = self._checks.stage
 
     def _needed(self) -> Rest:
         """Return the rest that is needed, as far as the drain may take."""
-        settled = not self.missing and not self._run.unacknowledged()
-        doubled = any(count > 1 and record in self._run.offered for record, count in (self._results or {}).items())
-        found = self._run.silences.rest(self._run.cell, settled=settled, gap=self.gap, doubled=doubled)
-        return Rest(min(found.seconds, self._run.cell.declared.drain_s), found.why)
+        settled = not self.missing and not self._standing.unacknowledged()
+        doubled = any(count > 1 and record in self._standing.offered for record, count in (self._results or {}).items())
+        found = self._scene.learnt.silences.rest(self._scene.cell, settled=settled, gap=self.gap, doubled=doubled)
+        return Rest(min(found.seconds, self._scene.pipeline.drain_s), found.why)
 
     def _take_in(self) -> None:
         """Take in what the wire has seen since the last look."""
-        moments = self._run.sighted.moments(self._seen)
+        moments = self._scene.sighted.moments(self._seen)
         self._seen += len(moments)
         for moment in moments:
             self._happened(moment / 1e9)
@@ -142,9 +144,61 @@ class Drain:
         """Read what is in the output, where that has changed: a change of something else than results is none."""
         if self._changed is None:
             return
-        results = Counter(self._run.results())
+        results = Counter(self._standing.results())
         if self._results is not None and results != self._results:
             self._happened(self._changed)
             self._since = max(self._since, self._sized)
         self._results, self._changed = results, None
-        self.missing = len(self._run.offered - results.keys())
+        self.missing = len(self._standing.offered - results.keys())
+
+
+class PatientDrain:
+    """The drain of one cell, and what is learnt from it. Implements :class:`harness.run.parts.Drain`.
+
+    ``loaded_at``: when the first record could flow, monotonic ns.
+    """
+
+    def __init__(self, standing: Standing, loaded_at: int) -> None:
+        self._standing = standing
+        self._scene = standing.scene
+        self._loaded_at = loaded_at
+
+    def wait(self) -> Drained:
+        """Wait until everything is at rest. Raises StageError where it is plain that the pipeline itself is wrong."""
+        waiting = Drain(self._standing)
+        try:
+            self._await_rest(waiting)
+        except WaitTimeoutError as error:
+            if waiting.stage == REST:  # it is still, but for less time than it is bounded by: that is all there is to know
+                return self._drained(waiting)
+            self._standing.check_anything_sent(f"in {self._scene.pipeline.drain_s:g} s")
+            because = waiting.because
+            if waiting.stage == OUTPUT:
+                wanted, within = self._scene.pipeline.output.quiet_s, self._scene.pipeline.drain_s
+                because += f"; quiet_s asks for {wanted:g} s without a change, and {within:g} s (drain_s) had none"
+                if self._scene.faultless:  # nothing has happened that it could come from
+                    raise StageError(f"{because}, without any fault") from error
+            return Drained(because, waiting.stage)
+        except StageError as error:
+            return Drained(str(error), error.stage or waiting.stage, {"at_once": True})
+        return self._drained(waiting)
+
+    def _await_rest(self, waiting: Drain) -> None:
+        """Wait until everything is at rest. Raises WaitTimeoutError where that takes too long; to offer the records does not."""
+        offered_so_far, pipeline = self._standing.offered_so_far, self._scene.pipeline
+        while not waiting.over:
+            offered = offered_so_far()
+            wait_until(lambda: waiting.at_rest() or offered_so_far() > offered,   # noqa: B023
+                       within_s=pipeline.drain_s + 1 / pipeline.pace, because="the drain", poll_s=0.1)  # fmt: skip
+
+    def _drained(self, waiting: Drain) -> Drained:
+        scene, silences = self._scene, self._scene.learnt.silences
+        self._standing.check_anything_sent("before it ended")
+        rested = math.inf if waiting.rest.why is Why.ENDED else waiting.rested
+        # how long the first step takes is told by the run without a fault, in which nothing else is waited for
+        first = longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
+        silences.learn(scene.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
+        tail = self._standing.positions.tail
+        if tail:
+            silences.learn_tail(scene.cell)
+        return Drained(more={"tail": tail, **waiting.told()})

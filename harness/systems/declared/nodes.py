@@ -72,7 +72,7 @@ class StageError(CellFailure):
 
 @dataclass
 class CommandNode:
-    """One stage over its incarnations. Implements :class:`harness.bench.Target`."""
+    """One stage over its incarnations. Implements :class:`harness.controls.Target`."""
 
     stage: Stage
     values: Mapping[str, object]
@@ -359,7 +359,7 @@ def _others(**found: Sequence[Member]) -> dict[str, Any]:
 
 
 class OneProcess:
-    """One process of a stage of several. Implements :class:`harness.bench.Target`. Its parent is the user's own.
+    """One process of a stage of several. Implements :class:`harness.controls.Target`. Its parent is the user's own.
 
     Nobody but its parent is told how it ended: that it was there, and not dead, when it was killed, and that it was gone
     after that, is what its file descriptor says.

@@ -1,68 +1,97 @@
-"""Declared pipelines on our Kafka: one cell at a time on a broker, for a user's programs name their topics themselves."""
+"""Declared pipelines as a system: one cell at a time on a broker, for a user's programs name their topics themselves."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Protocol
 
 from harness.core.scenario import Deployment
-from harness.core.waiting import wait_until
 from harness.pipelines.cells import SYSTEM, DeclaredCell
+from harness.run.cell import CellRun
 from harness.setup.cache import cache_root
 from harness.setup.jars import ensure_jars, read_jar_set
 from harness.setup.java import find_java
-from harness.systems.declared.outputs import Columns
-from harness.systems.declared.run import DeclaredRun
-from harness.systems.declared.silence import Silences
-from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.systems.declared.brokers import OwnBrokers
+from harness.systems.declared.parts import parts_of
+from harness.systems.declared.scene import Fetched, Learnt
+from harness.systems.kafka.system import Prepared, started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.interfaces import CellRun
     from harness.pipelines.declaration import Stage
-    from harness.runtimes.docker.engine import Image
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
-    from harness.systems.kafka.ground import Ground
+    from harness.systems.declared.brokers import Brokers
+    from harness.systems.declared.silence import Silences
 
 
-CLEAN_S = 20.0
+class Source(Protocol):
+    """Where the brokers of declared pipelines come from."""
+
+    attached: bool
+    """Whether they are somebody else's, whom nobody may kill."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what they are started from."""
+
+    def brokers(self, need: Deployment, directory: Path) -> Brokers:
+        """Return brokers, not started yet."""
+
+    def versions(self) -> Mapping[str, str]:
+        """Return what of them is known."""
 
 
-@dataclass
-class Fetched:
-    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own.
+class OwnKafka:
+    """Brokers of ours. Implements :class:`Source`."""
 
-    ``say``: whom to tell what a cell's run shows before its end.
-    """
+    attached = False
 
-    jars: dict[str, Path] = field(default_factory=dict)
-    images: dict[str, Image] = field(default_factory=dict)
-    say: Callable[[str], None] = lambda _: None
+    def __init__(self) -> None:
+        self._prepared = Prepared()
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch Java, the jars and the class-data archive, where they are not there yet."""
+        self._prepared.prepare(say)
+
+    def brokers(self, need: Deployment, directory: Path) -> Brokers:
+        """Return a broker, not started yet."""
+        return OwnBrokers(self._prepared.transport(need, directory))
+
+    def versions(self) -> Mapping[str, str]:
+        """Kafka, Java and Python."""
+        return self._prepared.versions(SYSTEM)
 
 
-class DeclaredSystem(KafkaSystem):
-    """Kafka for declared pipelines."""
+class DeclaredSystem:
+    """Kafka for declared pipelines. Implements :class:`harness.interfaces.System`."""
 
     name = SYSTEM
-    attached: ClassVar[bool] = False
-    """Whether its brokers are somebody else's, whom nobody may kill."""
 
-    def __init__(self, *, keep: bool = False) -> None:
+    def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
         """``keep``: a broker that cells may share stays up between runs, until :meth:`close`."""
-        super().__init__()
+        self._source = source or OwnKafka()
         self._keep = keep
-        self._kept: KafkaDeployed | None = None
+        self._kept: DeclaredDeployed | None = None
         self._fetched = Fetched()
-        self.silences = Silences()
+        self._learnt = Learnt()
+
+    @property
+    def attached(self) -> bool:
+        """Whether its brokers are somebody else's, whom nobody may kill."""
+        return self._source.attached
+
+    @property
+    def silences(self) -> Silences:
         """What the cells before have shown of how long a silence may last."""
-        self.columns = Columns()
-        """What they have shown of which columns of an output may be empty."""
+        return self._learnt.silences
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what the brokers are started from."""
+        self._source.prepare(say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
@@ -81,15 +110,15 @@ class DeclaredSystem(KafkaSystem):
 
     def versions(self) -> dict[str, str]:
         """Return what takes part: Kafka, and the images of stages with the engine's ids of them."""
-        return super().versions() | {f"image {name}": str(image) for name, image in self._fetched.images.items()}
+        return {**self._source.versions(), **{f"image {name}": str(image) for name, image in self._fetched.images.items()}}
 
-    def deploy(self, need: Deployment, directory: Path) -> KafkaDeployed:
+    def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
         """Start a deployment, or take the one that was kept."""
         if not self._keep or need is not Deployment.SHARED:
-            return super().deploy(need, directory)
+            return self._start(need, directory)
         if self._kept is None:
-            self._kept = super().deploy(need, directory)
-        return _Kept(self._kept)  # type: ignore[return-value]  # the runner asks nothing else of it
+            self._kept = self._start(need, directory)
+        return Kept(self._kept)
 
     def close(self) -> None:
         """End what was kept."""
@@ -97,15 +126,65 @@ class DeclaredSystem(KafkaSystem):
             self._kept.close()
             self._kept = None
 
-    def _deployment(self, ground: Ground, directory: Path) -> DeclaredDeployed:
-        return DeclaredDeployed(ground, directory, self._fetched, self.silences, self.columns)
+    def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
+        return started(DeclaredDeployed(self._source.brokers(need, directory), self._fetched, self._learnt), directory)
 
 
-class _Kept:
+class DeclaredDeployed:
+    """Brokers behind their wire, all of whose routes belong to the cell that is running."""
+
+    def __init__(self, brokers: Brokers, fetched: Fetched, learnt: Learnt) -> None:
+        self._brokers = brokers
+        self._fetched = fetched
+        self._learnt = learnt
+        self._containers: DockerRuntime | None = None
+
+    def start(self) -> None:
+        """Start wire and brokers."""
+        self._brokers.start()
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share nothing: one cell is here at a time."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        if not isinstance(cell, DeclaredCell):
+            raise TypeError(f"{cell.id} is no declared pipeline")
+        parts = parts_of(cell, directory, history, brokers=self._brokers, fetched=self._fetched, learnt=self._learnt,
+                         runtime_of=self._runtime_of)  # fmt: skip
+        return CellRun(cell, history, parts)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where anything of it has died by itself."""
+        self._brokers.check()
+
+    def close(self) -> None:
+        """End everything, the containers of stages first."""
+        try:
+            if self._containers is not None:
+                self._containers.close()
+        finally:
+            self._brokers.close()
+
+    def _runtime_of(self, stage: Stage) -> Runtime:
+        """Return where a stage lives: among the processes, or, where it has an image, among containers."""
+        if not stage.image:
+            return self._brokers.runtime
+        if self._containers is None:
+            from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - as above
+
+            self._containers = DockerRuntime(directory=self._brokers.directory / "containers", images=self._fetched.images)
+        return self._containers
+
+
+class Kept:
     """A deployment that a run may use and not end."""
 
-    def __init__(self, deployed: KafkaDeployed) -> None:
+    def __init__(self, deployed: DeclaredDeployed) -> None:
         self._deployed = deployed
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share nothing: one cell is here at a time."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
@@ -117,72 +196,3 @@ class _Kept:
 
     def close(self) -> None:
         """Leave it up."""
-
-
-class DeclaredDeployed(KafkaDeployed):
-    """A broker behind its wire, all of whose routes belong to the cell that is running.
-
-    ``fetched``: what stages may name; ``silences``: what is known of how long one may last, ``columns``: of which may be empty.
-    """
-
-    def __init__(self, ground: Ground, directory: Path, fetched: Fetched, silences: Silences, columns: Columns) -> None:
-        super().__init__(ground, directory)
-        self.fetched = fetched
-        self.silences = silences
-        self.columns = columns
-        self._containers: DockerRuntime | None = None
-
-    def runtime_of(self, stage: Stage) -> Runtime:
-        """Return where a stage lives: among the processes, or, where it has an image, among containers."""
-        if not stage.image:
-            return self.runtime
-        if self._containers is None:
-            from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415 - as above
-
-            self._containers = DockerRuntime(directory=self._directory / "containers", images=self.fetched.images)
-        return self._containers
-
-    def close(self) -> None:
-        """End everything, the containers of stages first."""
-        try:
-            if self._containers is not None:
-                self._containers.close()
-        finally:
-            super().close()
-
-    def say(self, text: str) -> None:
-        """Tell what is seen while a cell runs, at once."""
-        self.fetched.say(text)
-
-    @property
-    def direct(self) -> str:
-        """Where the broker is reached past the wire."""
-        return self.broker.bootstrap
-
-    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return the pipeline's groups: on a broker of one's own, all there are. ``seen``: those that it was seen to use."""
-        del seen
-        return self.observer.groups()
-
-    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return those of them that may be put out and deleted."""
-        return self.groups(seen)
-
-    def create(self, topics: Mapping[str, int]) -> None:
-        """Create topics: name → partitions."""
-        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()})
-
-    def clean(self, topics: Iterable[str]) -> None:
-        """Delete what the cell before has left: its topics, with their positions, and its groups."""
-        topics, groups = tuple(topics), self.ours(())
-        for group in groups:
-            self.observer.expel(group)
-        self.observer.forget([topic for topic in topics if self.observer.has(topic)], groups)
-        gone = f"{', '.join(topics)} of the cell before to be gone"
-        wait_until(lambda: not any(self.observer.has(t) for t in topics), within_s=CLEAN_S, because=gone, poll_s=0.05)
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:  # type: ignore[override]
-        """Return the run of one cell."""
-        if not isinstance(cell, DeclaredCell):
-            raise TypeError(f"{cell.id} is no declared pipeline")
-        return DeclaredRun(self, cell, directory, history)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.bench import Blow
+from harness.abilities import Blow, Containers
 from harness.core import events as kinds
 from harness.core.waiting import wait_until
 from harness.proofs.engine import Said
 from harness.runtimes.interface import Contained
-from harness.systems.kafka.nodes import StageNode
+from harness.systems.kafka.nodes import ServerNode, StageNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.history import HistoryWriter
+    from harness.controls import Target
+    from harness.core.scenario import Role
     from harness.runtimes.interface import Node
-    from harness.systems.kafka.nodes import ServerNode
-    from harness.systems.kafka.system import KafkaDeployed
+    from harness.systems.kafka.scene import Scene
 
 GIVEN_UP_S = 60.0
 ESTABLISHED = "01"
@@ -31,17 +31,34 @@ LAST_WORDS = 400
 
 
 @dataclass
-class Containers:
-    """The containers of one cell."""
+class CellContainers(Containers):
+    """The containers of one cell; ``target`` finds the node of a role."""
 
-    deployed: KafkaDeployed
-    history: HistoryWriter
-    make_topics: Callable[[], None]
+    scene: Scene
+    target: Callable[[Role], Target]
     connections: frozenset[str] = frozenset()
     """Those of a node that was disconnected, when it was."""
 
-    def strike(self, blow: Blow, node: ServerNode | StageNode) -> None:
-        """Do it."""
+    def strike(self, blow: Blow, role: Role) -> str:
+        """Do to a container what only a container can suffer."""
+        node = self._struck(role)
+        self._do(blow, node)
+        return node.name
+
+    def mend(self, blow: Blow, role: Role) -> None:
+        """Heal that. A node without a network is given it back when it has given up its connections."""
+        node = self._struck(role)
+        if blow is Blow.NETWORK:
+            self._await_given_up(node)
+        self._heal(blow, node)
+
+    def _struck(self, role: Role) -> ServerNode | StageNode:
+        node = self.target(role)
+        if not isinstance(node, ServerNode | StageNode):
+            raise TypeError(f"{node.name} cannot be struck")
+        return node
+
+    def _do(self, blow: Blow, node: ServerNode | StageNode) -> None:
         match blow:
             case Blow.MEMORY:
                 self._starve(node)
@@ -55,8 +72,7 @@ class Containers:
             case Blow.DISK:
                 self._fill(node)
 
-    def mend(self, blow: Blow, node: ServerNode | StageNode) -> None:
-        """Heal it."""
+    def _heal(self, blow: Blow, node: ServerNode | StageNode) -> None:
         match blow:
             case Blow.MEMORY:
                 node.restart()
@@ -64,7 +80,7 @@ class Containers:
                 self._replace(node)
             case Blow.VOLUME:
                 self._replace(node)
-                self.make_topics()
+                self.scene.make_topics()
             case Blow.NETWORK:
                 self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
             case Blow.DISK:
@@ -102,7 +118,7 @@ class Containers:
         size = sum(file.stat().st_size for file in volume.rglob("*") if file.is_file())
         for each in volume.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
-        self.history.write(
+        self.scene.history.write(
             kinds.FAULT, phase="forgot", fault="strike", node=node.name, file=volume.name, bytes_before=size, bytes_after=0
         )
         self._say(Said.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
@@ -111,14 +127,14 @@ class Containers:
         self.connections = _established(node)
         self._say(Said.DISCONNECTED, node.name, address=self._contained(node).disconnect())
 
-    def await_given_up(self, node: ServerNode | StageNode) -> None:
+    def _await_given_up(self, node: ServerNode | StageNode) -> None:
         """Wait until the node has given up a connection that it had: the one that waits for an answer; others do not."""
         wait_until(lambda: self.connections - _established(node), within_s=GIVEN_UP_S, poll_s=0.05,
                    because=f"{node.name} to give up waiting for its answer")  # fmt: skip
 
     @property
     def _volume(self) -> Path:
-        return self.deployed.broker.data
+        return self.scene.transport.broker.data
 
     def _contained(self, node: ServerNode | StageNode) -> Contained:
         found = _node(node)
@@ -127,7 +143,7 @@ class Containers:
         return found
 
     def _say(self, said: Said, node: str, **fields: Any) -> None:
-        self.history.write(kinds.ENGINE, said=said, node=node, **fields)
+        self.scene.history.write(kinds.ENGINE, said=said, node=node, **fields)
 
 
 def _node(node: ServerNode | StageNode) -> Node:

@@ -29,7 +29,7 @@ EXIT_S = 15.0
 
 @dataclass
 class StageNode:
-    """One stage of a cell over its incarnations. Implements :class:`harness.bench.Target`."""
+    """One stage of a cell over its incarnations. Implements :class:`harness.controls.Target`."""
 
     role: Role
     module: str
@@ -152,7 +152,7 @@ class StageNode:
 class ServerNode:
     """A server, the broker or the database, as a node of the one cell that has it to itself.
 
-    Implements :class:`harness.bench.Target`.
+    Implements :class:`harness.controls.Target`.
     """
 
     history: HistoryWriter

@@ -29,7 +29,7 @@ _REGISTERED = "Successfully registered with master"
 
 @dataclass
 class Cluster:
-    """Master and worker, with one executor at a time. The executor implements :class:`harness.bench.Target`.
+    """Master and worker, with one executor at a time. The executor implements :class:`harness.controls.Target`.
 
     An executor in a container shares it with its worker: killed, paused and started again is the container of both.
     """

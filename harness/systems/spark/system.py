@@ -1,4 +1,4 @@
-"""Spark deployed: the Kafka it reads and writes, and what its drivers are started from."""
+"""Spark as a system under test: a Kafka to read and write, and what its drivers are started from."""
 
 from __future__ import annotations
 
@@ -6,48 +6,69 @@ import os
 from typing import TYPE_CHECKING
 
 from harness.core.scenario import Role
+from harness.run.cell import CellRun
 from harness.setup.failpoints import ensure_failpoints
 from harness.setup.spark import ensure_spark, pyspark_version
 from harness.setup.spark_release import wanted_release
-from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.systems.kafka.system import Prepared, started
 from harness.systems.spark.driver import CONF
 from harness.systems.spark.ground import DockerSparkGround, ProcessSparkGround, refuse_release
-from harness.systems.spark.run import SparkCellRun
+from harness.systems.spark.parts import parts_of
 from harness.systems.spark.session import SharedSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.systems.kafka.ground import Ground
+    from harness.core.scenario import Deployment
+    from harness.systems.kafka.services import Services
+    from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.spark.ground import SparkGround
 
 
-class SparkSystem(KafkaSystem):
-    """Structured Streaming in the runtime of that name: a driver for each cell, on a broker that cells share."""
+class SparkSystem:
+    """Structured Streaming in the runtime of that name: a driver for each cell, on a broker that cells share.
+
+    Implements :class:`harness.interfaces.System`.
+    """
 
     name = "spark"
 
     def __init__(self, runtime: str = "process") -> None:
-        super().__init__(runtime)
+        self._kafka = Prepared(runtime)
         self._spark: SparkGround | None = None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what Kafka and the connector need, and compile the failpoints; or the images that hold them."""
-        super().prepare(say)
+        self._kafka.prepare(say)
         other = wanted_release(os.environ, pyspark_version())
-        if self._runtime == "process":
+        if self._kafka.runtime == "process":
             install = ensure_spark(say, other)
             self._spark = ProcessSparkGround(install, ensure_failpoints(install))
         else:
             refuse_release(other)
             self._spark = self._in_containers(say)
 
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch or build what only some cells need: Toxiproxy, PostgreSQL."""
+        self._kafka.prepare_for(cells, say)
+
+    def deploy(self, need: Deployment, directory: Path) -> SparkDeployed:
+        """Start a broker with its wire, and what the drivers of its cells need."""
+        transport = self._kafka.transport(need, directory)
+        services = self._kafka.services(transport, Role.DRIVER)
+        return started(SparkDeployed(transport, services, self._found()), directory)
+
     def versions(self) -> dict[str, str]:
         """Those of Kafka, and Spark's."""
-        return super().versions() | (self._spark.versions() if self._spark else {})
+        return self._kafka.versions(self.name) | (self._spark.versions() if self._spark else {})
+
+    def _found(self) -> SparkGround:
+        if self._spark is None:
+            raise RuntimeError("prepare() comes first")
+        return self._spark
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
         from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - brings the engine's client; processes need none
@@ -56,39 +77,42 @@ class SparkSystem(KafkaSystem):
         client = connect()
         images = {name: ensure_image(client, name, say) for name in ("spark", "driver")}
         client.close()
-        if self._ground is None:
-            raise RuntimeError("Kafka comes first")
-        self._ground.bring(images)
+        self._kafka.stood_on().bring(images)
         return DockerSparkGround(pyspark_version(), tuple(jar.name for jar in driver_jars(say)))
 
-    def _deployment(self, ground: Ground, directory: Path) -> SparkDeployed:
-        if self._spark is None:
-            raise RuntimeError("prepare() comes first")
-        return SparkDeployed(ground, directory, self._spark)
 
-
-class SparkDeployed(KafkaDeployed):
+class SparkDeployed:
     """A broker behind its wire, for the queries of cells."""
 
-    reader = Role.DRIVER
-
-    def __init__(self, ground: Ground, directory: Path, spark: SparkGround) -> None:
-        super().__init__(ground, directory)
-        self.spark = spark
-        self.session = SharedSession(self.runtime, spark, CONF, directory)
+    def __init__(self, transport: KafkaTransport, services: Services, spark: SparkGround) -> None:
+        self.transport = transport
+        self._services = services
+        self._spark = spark
+        self._session = SharedSession(transport.runtime, spark, CONF, transport.directory)
 
     def start(self) -> None:
         """Start wire and broker, and meanwhile import once what the programs of every cell import."""
-        self.runtime.expect(self.spark.preload)
-        super().start()
+        self.transport.runtime.expect(self._spark.preload)
+        self.transport.start()
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share no death of a broker: no streaming cell does."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, spark=self._spark,
+                         session=self._session)  # fmt: skip
+        return CellRun(cell, history, parts)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where anything of it has died by itself."""
+        self.transport.check()
+        self._services.check()
 
     def close(self) -> None:
-        """End the session, then broker and wire."""
+        """End the session, then services, broker and wire."""
         try:
-            self.session.close()
+            self._session.close()
         finally:
-            super().close()
-
-    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SparkCellRun:
-        """Return the run of one cell."""
-        return SparkCellRun(self, cell, directory, history)
+            self._services.close()
+            self.transport.close()

@@ -1,0 +1,143 @@
+"""The controls of a running cell: eight verbs that every system has, and the words of triggers.
+
+Faults know this page and :mod:`harness.abilities`, and nothing of a system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from harness.core.scenario import Role
+
+if TYPE_CHECKING:
+    from harness.core.cell import Load
+    from harness.core.writes import Point
+    from harness.wire.rules import Api, Direction, How, Rule
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class OnWire:
+    """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
+
+    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
+    ``since`` is for frames that name no record: they count from when that trigger has fired, and of the process where it
+    was. (A process that has the target in hand, or a frame about it, stands still there until the rule is armed.)
+    """
+
+    role: Role
+    api: Api
+    direction: Direction
+    offset: int = 0
+    occurrence: int = 1
+    since: Trigger | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InProgram:
+    """A trigger inside a program: a failpoint that is reached with the target in hand."""
+
+    role: Role
+    name: str
+
+
+Trigger: TypeAlias = OnWire | InProgram
+
+
+@dataclass(frozen=True, slots=True)
+class AtWrite:
+    """A trigger at a durable write of a stage: a thread gets to ``point``, counted from when ``since`` has fired."""
+
+    role: Role
+    point: Point
+    since: OnWire
+
+
+class Stop(StrEnum):
+    """How a program stops at a failpoint."""
+
+    KILL = "kill"
+    """It kills itself."""
+    PAUSE = "pause"
+    """It stops itself."""
+    HOLD = "hold"
+    """The program stands still, and its client does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A trigger that fired: at which record, in which process, and what is held there now (null: nothing)."""
+
+    record: str | None
+    node: str | None
+    hold: str | None
+
+
+class NotFiredError(Exception):
+    """A trigger did not fire: the fault ends there. It never says that it has healed, and the judge voids the cell."""
+
+
+class Target(Protocol):
+    """A node that can be crashed."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the cell."""
+
+    @property
+    def role(self) -> Role:
+        """What it does."""
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is reaped. Where it has died already, wait for that."""
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+
+    def resume(self) -> None:
+        """SIGCONT."""
+
+    def restart(self) -> None:
+        """Start it again and wait until it is ready."""
+
+
+class Controls(Protocol):
+    """The running cell, as a fault sees it."""
+
+    load: Load
+
+    def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
+        """Arm a trigger: on the wire with a rule, in a program with how it stops there.
+
+        The rule has everything but client and record, which come from the trigger.
+        """
+
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+        """Wait (bounded) until the trigger fires. Raises NotFiredError where it does not."""
+
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Say what becomes of what is held; whether it got to where it was to go (its client may have hung up)."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role (``node`` says which, where there are several)."""
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write a ``fault`` event: armed, fired, applied, forgot or healed."""
+
+    def settle(self) -> None:
+        """Wait until everything that is acknowledged has been recorded, and its position saved."""
+
+    def await_exhausted(self) -> None:
+        """Wait until the source has nothing left to give."""
+
+    def disarm(self) -> None:
+        """Take back what has not fired, and discard what is still held."""
+
+    def ability(self, kind: type[A]) -> A:
+        """Return an ability of :mod:`harness.abilities` that the fault needs. Raises LookupError where it is not there."""
+
+
+__all__ = ["AtWrite", "Controls", "Fired", "InProgram", "NotFiredError", "OnWire", "Role", "Stop", "Target", "Trigger"]

@@ -1,0 +1,75 @@
+"""One cell, step by step, on any system. Implements :class:`harness.interfaces.CellRun`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import NotFiredError
+from harness.core import events as kinds
+from harness.run.parts import When
+
+if TYPE_CHECKING:
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.run.parts import Parts
+
+
+class CellRun:
+    """The run of one cell."""
+
+    def __init__(self, cell: Cell, history: HistoryWriter, parts: Parts) -> None:
+        self.cell = cell
+        self.parts = parts
+        self._history = history
+        self._fault: Any = cell.scenario.fault
+        self._ends = ExitStack()
+
+    def prepare(self) -> None:
+        """Open the ground; then let the reading side get ready; then arm the fault."""
+        for part in self.parts.ground:
+            self._ends.callback(part.close)
+            part.open()
+        if self.parts.when is When.BEFORE_LOAD:
+            self.parts.stages.start()
+        if self.parts.armed_before_load:
+            self._fault.arm(self.parts.controls)
+
+    def load(self) -> None:
+        """Let the records flow. Where all are to be there first, wait for that, and start the reading side."""
+        self.parts.feed.start()
+        if self.parts.when is not When.FILLED:
+            return
+        self.parts.stages.stand_by()
+        self.parts.feed.await_filled()
+        if not self.parts.armed_before_load:
+            self._fault.arm(self.parts.controls)
+        self.parts.stages.start()
+
+    def inject(self) -> None:
+        """Let the fault do its work."""
+        try:
+            with suppress(NotFiredError):
+                self._fault.inject(self.parts.controls)
+        finally:
+            for free in self.parts.freed:
+                free()
+        if self.parts.when is When.AFTER_FAULT:
+            self.parts.stages.start()
+
+    def drain(self) -> None:
+        """Wait until everything is at rest."""
+        self._history.write(kinds.DRAIN, phase="begun", stage=None, because=None)
+        self.parts.controls.disarm()
+        end = self.parts.drain().wait()
+        phase = "completed" if end.because is None else "failed"
+        self._history.write(kinds.DRAIN, phase=phase, stage=end.stage, because=end.because, **end.more)
+
+    def observe(self) -> None:
+        """Ask every authority."""
+        for authority in self.parts.authorities:
+            authority()
+
+    def close(self) -> None:
+        """Free everything, the last first. What fails keeps nothing else from its end, and is raised behind it."""
+        self._ends.close()

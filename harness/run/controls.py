@@ -1,0 +1,257 @@
+"""The controls of a cell whose clients are led through the wire: triggers there and in programs, and the words of its fault."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from harness import failpoint
+from harness.abilities import needs_of
+from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
+from harness.core import events as kinds
+from harness.core.history import HISTORY, SUFFIX
+from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.faults.firing import rule_at
+from harness.run.drain import Idle
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.controls import AtWrite, Target, Trigger
+    from harness.core.cell import Cell, Load
+    from harness.core.history import Event, HistoryWriter
+    from harness.core.scenario import Role
+    from harness.core.tail import SoFar
+    from harness.wire.control import WireControl
+    from harness.wire.rules import Rule
+
+A = TypeVar("A")
+
+FIRE_S = 60.0
+"""How long a trigger may take to fire."""
+IDLE_S = 1.5
+"""How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
+UNSETTLED_S = 25.0
+"""Likewise while a position is still to come: its program may be starved, or have slow work to do."""
+HELD_PROGRAM = "failpoint "
+"""Begins the name of what is held where a program stands still, and not a frame."""
+
+
+class Nodes(Protocol):
+    """Who is who in a cell."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role. Raises RuntimeError where the cell has none, or must not touch it."""
+
+    def rule(self, trigger: OnWire, rule: Rule) -> Rule:
+        """Return the rule as it is armed for the clients of this cell."""
+
+    def selector(self, fired: Fired) -> str | None:
+        """Return by what client a rule selects the process at which a trigger fired; ``None``: by its route alone."""
+
+    def hit(self, trigger: OnWire, hit: Event) -> str:
+        """Return the name of the node whose frame was hit."""
+
+    def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
+        """Return what is known of a program that stands still where it is to be crashed; ``None``: none does yet."""
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """Return how a program stops at a failpoint here, and what else the failpoint is armed with (its record, its place)."""
+
+
+@dataclass
+class Watching:
+    """What is looked at while a trigger is waited for. ``unanswered``: what is raised by who cannot be asked."""
+
+    progress: Callable[[], Any]
+    """A value that changes while the cell makes progress."""
+    settled: Callable[[], bool]
+    """Whether everything acknowledged is recorded, and its position saved."""
+    exhausted: Callable[[], bool]
+    """Whether the source has nothing left to give."""
+    unanswered: tuple[type[Exception], ...] = ()
+    idle_s: float = IDLE_S
+    look: Callable[[], None] = lambda: None
+    """Called at each look whether a trigger has fired."""
+
+
+@dataclass
+class WireControls:
+    """What a fault sees of one cell. Implements :class:`harness.controls.Controls`."""
+
+    cell: Cell
+    load: Load
+    wire: WireControl
+    directory: Path
+    history: HistoryWriter
+    so_far: SoFar
+    nodes: Nodes
+    watching: Watching
+    abilities: Mapping[type, object] = field(default_factory=dict)
+    has_fired: bool = False
+    """Whether the fault's own trigger has fired, not only what it counts from."""
+    _rules: list[str] = field(default_factory=list)
+    _rule_of: dict[OnWire, str] = field(default_factory=dict)
+    _taken: Counter[str] = field(default_factory=Counter)
+    """How many hits of each rule were taken note of."""
+    _reached: dict[Trigger | AtWrite, Fired] = field(default_factory=dict)
+    _held: dict[InProgram, str] = field(default_factory=dict)
+    """Failpoints at which a program is held, by the name of what is held."""
+    _waiting: dict[Trigger | AtWrite, tuple[Trigger, Callable[[Fired], None]]] = field(default_factory=dict)
+    """Triggers that count from another one: that one, and what is done when it has fired."""
+
+    # --- the eight verbs ---------------------------------------------------------------------------------------------
+
+    def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
+        """Arm a trigger at its record and role."""
+        if isinstance(trigger, InProgram):
+            self._arm_failpoint(trigger, Stop(act))  # type: ignore[arg-type]  # a program stops; a rule is the wire's
+            return
+        if isinstance(act, Stop):
+            raise TypeError(f"{act} is how a program stops, and {trigger} is on the wire")
+        rule = self.nodes.rule(trigger, act)
+        if trigger.since is None:
+            record = self.load.records[self.load.target.position - 1 + trigger.offset].id
+            self._put(trigger, replace(rule, role=str(trigger.role), record=record))
+        elif (near := self._reached.get(trigger.since)) is not None:
+            self._put(trigger, replace(rule, role=str(trigger.role), client=self.nodes.selector(near)))
+        else:
+            stop = Stop.PAUSE if isinstance(trigger.since, InProgram) else rule_at(trigger.since, Action.HOLD, "approach")
+            self.arm(trigger.since, stop)
+            self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
+
+    def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
+        """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
+        if trigger in self._waiting:
+            self._approach(trigger)
+        # what counts from something that has fired is about to come, and does not show beforehand
+        near = isinstance(trigger, OnWire) and trigger.since is not None
+        idle = Idle(self.watching.progress, self.watching.exhausted, FIRE_S if near else self.watching.idle_s)
+
+        def over() -> bool:
+            return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())
+
+        try:
+            fired = wait_until(lambda: self._fired(trigger) or over(), within_s=FIRE_S, because="the fault to fire")
+        except WaitTimeoutError:
+            fired = None
+        if not isinstance(fired, Fired):
+            raise NotFiredError(trigger)
+        self._reached[trigger] = fired
+        return fired
+
+    def resolve(self, hold: str | None, how: How) -> bool:
+        """Say what becomes of what is held; whether it got to where it was to go (its client may have hung up)."""
+        if hold is not None and hold.startswith(HELD_PROGRAM):
+            if how is How.RELEASE:
+                failpoint.release(self._failpoints, hold.removeprefix(HELD_PROGRAM))
+            return how is How.RELEASE
+        return hold is not None and self.wire.resolve(hold, how).reached
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role."""
+        return self.nodes.target(role, node)
+
+    def say(self, phase: str, **fields: Any) -> None:
+        """Write a ``fault`` event."""
+        self.has_fired |= phase == "fired"
+        self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
+
+    def settle(self) -> None:
+        """Wait until the reading side is behind everything that is visible now."""
+        wait_until(self.watching.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
+
+    def await_exhausted(self) -> None:
+        """Wait until the producer has ended: longer than its client may take to give a record up, which is then sent again."""
+        patience_s = self.cell.settings.producer.delivery_timeout_ms / 1000
+        wait_until(self.watching.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
+
+    def disarm(self) -> None:
+        """Take back what has not fired, and discard what is still held (the wire writes both down)."""
+        for held in self.wire.holds():
+            if held.cell == self.cell.id:
+                self.wire.resolve(held.held, How.DISCARD)
+        while self._rules:
+            self.wire.disarm(self.cell.id, self._rules.pop())
+
+    def ability(self, kind: type[A]) -> A:
+        """Return an ability that the cell's fault has named, and this system has."""
+        if kind not in needs_of(self.cell.scenario.fault):
+            raise LookupError(f"the fault {self.cell.scenario.fault.id} does not name {kind.__name__} in what it needs")
+        found = self.abilities.get(kind)
+        if found is None:
+            raise LookupError(f"{self.cell.id} has no {kind.__name__}")
+        return found  # type: ignore[return-value]  # by its own key
+
+    # --- for abilities -----------------------------------------------------------------------------------------------
+
+    def approach(self, trigger: Trigger | AtWrite, since: Trigger, then: Callable[[Fired], None]) -> None:
+        """Let a trigger count from another, that is armed: what is done when that has fired, before it goes on."""
+        self._waiting[trigger] = since, then
+
+    def put_beside(self, rule: Rule) -> None:
+        """Arm a rule that is nobody's trigger; it is taken back behind all others."""
+        self.wire.arm(self.cell.id, rule)
+        self._rules.insert(0, rule.id)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _failpoints(self) -> Path:
+        return self.directory / "failpoints"
+
+    def _arm_failpoint(self, trigger: InProgram, stop: Stop) -> None:
+        if stop is Stop.HOLD:
+            self._held[trigger] = HELD_PROGRAM + trigger.name
+        action, more = self.nodes.arm(trigger, stop)
+        history = self.directory / HISTORY / f"failpoint{SUFFIX}"
+        of = {"record": self.load.target.id, **more}
+        failpoint.arm(self._failpoints, trigger.name, action=action, history=history, cell=self.cell.id, **of)
+
+    def _put(self, trigger: OnWire, rule: Rule) -> None:
+        self.wire.arm(self.cell.id, rule)
+        self._rules.append(rule.id)
+        self._rule_of[trigger] = rule.id
+
+    def _approach(self, trigger: Trigger | AtWrite) -> None:
+        """Wait until a process stands still with the target in hand, or at it; do what is to be done there; let it go on."""
+        since, then = self._waiting.pop(trigger)
+        near = self.await_fired(since)
+        then(near)
+        if near.hold is None:
+            self.target(since.role, near.node).resume()
+        else:
+            self.resolve(near.hold, How.RELEASE)
+
+    def _is_settled(self) -> bool:
+        try:
+            return self.watching.settled()
+        except WaitTimeoutError:
+            return False
+        except self.watching.unanswered:  # nobody can tell
+            return False
+
+    def _fired(self, trigger: Trigger | AtWrite) -> Fired | None:
+        self.watching.look()
+        if not isinstance(trigger, OnWire):
+            found = self.nodes.standing(trigger)
+            return replace(found, hold=self._held.get(trigger)) if found and isinstance(trigger, InProgram) else found
+        hit = self._next_hit(trigger)
+        return None if hit is None else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
+
+    def _next_hit(self, trigger: OnWire) -> Event | None:
+        """Return the next hit of a trigger's rule that was not returned yet, if there is one. Raises WireError without a wire.
+
+        It is read in the history as all that the wire has seen. The line is there when the frame stands still and its client is
+        frozen, and before the wire does anything else: whatever is asked of it because of the line comes to a frame that is held.
+        """
+        rule = self._rule_of[trigger]
+        hits = [e for e in self.so_far.of(kinds.RULE) if e["rule"] == rule and e["phase"] == "hit"]
+        if len(hits) == self._taken[rule]:
+            self.wire.check()
+            return None
+        self._taken[rule] += 1
+        return hits[self._taken[rule] - 1]

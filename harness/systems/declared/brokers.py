@@ -1,0 +1,142 @@
+"""The brokers that a declared pipeline runs on: ours, or somebody else's (:mod:`harness.systems.declared.attached`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from harness.core.scenario import Role
+from harness.core.waiting import wait_until
+from harness.systems.kafka.nodes import ServerNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.controls import Target
+    from harness.core.history import HistoryWriter
+    from harness.runtimes.interface import Runtime
+    from harness.systems.kafka.observer import Observer
+    from harness.systems.kafka.transport import KafkaTransport
+    from harness.wire.control import WireControl
+    from harness.wire.messages import Route
+
+CLEAN_S = 20.0
+
+
+class Brokers(Protocol):
+    """Running brokers behind their wire, all of whose routes belong to the cell that is running."""
+
+    observer: Observer
+    runtime: Runtime
+    directory: Path
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+
+    @property
+    def direct(self) -> str:
+        """Where the brokers are reached past the wire."""
+
+    def start(self) -> None:
+        """Start what is ours, and the wire."""
+
+    def bootstrap(self, role: Role) -> str:
+        """Return the addresses that a stage is given: the wire's."""
+
+    def routes(self, *roles: str) -> tuple[Route, ...]:
+        """Return the wire's routes for these roles."""
+
+    def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
+        """Return the servers that a cell may kill which has them to itself."""
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return the pipeline's groups. ``seen``: those that it was seen to use."""
+
+    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return those of them that may be put out and deleted."""
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Create topics: name → partitions."""
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where something of it has died by itself."""
+
+    def close(self) -> None:
+        """End what is ours. Safe to call twice."""
+
+
+class OwnBrokers:
+    """A broker of ours. Implements :class:`Brokers`."""
+
+    def __init__(self, transport: KafkaTransport) -> None:
+        self._transport = transport
+        self.observer = transport.observer
+        self.runtime = transport.runtime
+        self.directory = transport.directory
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+        return self._transport.wire
+
+    @property
+    def direct(self) -> str:
+        """Where the broker is reached past the wire."""
+        return self._transport.direct
+
+    def start(self) -> None:
+        """Start wire and broker."""
+        self._transport.start()
+
+    def bootstrap(self, role: Role) -> str:
+        """Return the wire's address for a role."""
+        return self._transport.bootstrap(role)
+
+    def routes(self, *roles: str) -> tuple[Route, ...]:
+        """Return the wire's routes for these roles."""
+        return self._transport.routes(*roles)
+
+    def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
+        """Return the broker."""
+        own = self._transport
+        node = ServerNode(history, own.broker_process, own.kill_broker, own.restart_broker)
+        return {Role.BROKER: lambda: node}
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return all that there are."""
+        del seen
+        return self.observer.groups()
+
+    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return all of them."""
+        return self.groups(seen)
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Create topics: name → partitions."""
+        self.observer.create_topics({name: (partitions, {}) for name, partitions in topics.items()})
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Delete what the cell before has left: its topics, with their positions, and its groups."""
+        clean(self, topics)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self._transport.check()
+
+    def close(self) -> None:
+        """End wire and broker."""
+        self._transport.close()
+
+
+def clean(brokers: Brokers, topics: Iterable[str]) -> None:
+    """Put out and delete the groups that are ours, delete the topics that are there, and wait until they are gone."""
+    topics, groups, observer = tuple(topics), brokers.ours(()), brokers.observer
+    for group in groups:
+        observer.expel(group)
+    observer.forget([topic for topic in topics if observer.has(topic)], groups)
+    gone = f"{', '.join(topics)} of the cell before to be gone"
+    wait_until(lambda: not any(observer.has(t) for t in topics), within_s=CLEAN_S, because=gone, poll_s=0.05)

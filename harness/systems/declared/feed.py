@@ -1,0 +1,128 @@
+"""How the records of a declared cell come to flow: offered in three waves, or held back in three where nobody offers them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from harness.core.scenario import Role
+from harness.pipelines.declaration import InputKind, fill
+from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
+from harness.systems.declared.holding import Holding, is_held_back
+from harness.systems.declared.nodes import StageError
+from harness.systems.declared.waves import STILL_S, Waves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.systems.declared.feeding import Feeder
+    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.scene import Scene
+
+
+class DeclaredFeed:
+    """The feed of a cell. Implements :class:`harness.run.parts.Feed`; a part of its ground.
+
+    ``fired``: whether the cell's fault has.
+    """
+
+    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, fired: Callable[[], bool]) -> None:
+        self._scene = scene
+        self._stages = stages
+        self._owners = owners
+        self._fired = fired
+        still_s = scene.learnt.silences.still(scene.cell, STILL_S)
+        self._waves = Waves(len(scene.load.records), seen=scene.has_stepped, moves=self._moves, fired=fired, still_s=still_s)
+        if scene.faultless:
+            self._waves.release()
+        self._feeder: Feeder | None = None
+        self._holding: Holding | None = None
+        """Of a producer that has all records from the start: what it must not send yet."""
+        self.loaded_at = 0
+        """When the first record could flow, monotonic ns."""
+
+    def open(self) -> None:
+        """It begins with the load."""
+
+    def start(self) -> None:
+        """Start the producer and offer it the records, or put them into the topic."""
+        scene, kind = self._scene, self._scene.pipeline.input.kind
+        self._feeder = self._make_feeder()
+        if is_held_back(kind, scene.cell.scenario.fault):
+            self._holding = Holding(scene.brokers.wire, scene.cell.id, scene.load, seen=scene.has_stepped,
+                                    sighted=scene.sighted, so_far=scene.so_far)  # fmt: skip
+            self._holding.start()
+        if producer := self._stages.get(Role.PRODUCER):
+            producer.start()
+            producer.await_ready()
+        self._owners.attribute()
+        self.loaded_at = time.monotonic_ns()
+        self._feeder.start()
+
+    def await_filled(self) -> None:
+        """Nobody waits: who reads is there first."""
+
+    def release(self) -> None:
+        """Let everything through: the fault is over."""
+        self._waves.release()
+        if self._holding:
+            self._holding.release()
+
+    def end_input(self) -> None:
+        """Give the producer all records that are left, and the end of its input."""
+        if not isinstance(self._feeder, StdinFeeder):
+            raise StageError("the end of the input cannot be brought about: it is not the producer's standard input")
+        self._feeder.hurry()
+
+    def exhausted(self) -> bool:
+        """Whether there is nothing to offer: nothing at all, or nothing before the fault is healed."""
+        held = self._holding is not None and self._holding.holds and not self._fired()
+        return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
+
+    def trouble(self) -> str | None:
+        """Why not everything was offered yet, or ``None``. Raises StageError where it never will be."""
+        if self._feeder is None:
+            return "nothing has been offered yet"
+        if trouble := self._feeder.trouble():
+            raise StageError(trouble)
+        return None if self._feeder.exhausted() else "not everything has been offered yet"
+
+    def offered_so_far(self) -> int:
+        """How many records were offered."""
+        return self._feeder.offered if self._feeder else 0
+
+    def close(self) -> None:
+        """Offer nothing more, look at nothing more."""
+        with ExitStack() as ends:  # the last comes first
+            if self._holding:
+                ends.callback(self._holding.close)
+            if self._feeder:
+                ends.callback(self._feeder.close)
+
+    def _moves(self) -> object:
+        """What changes while anything moves."""
+        return self._scene.sighted.last, self.offered_so_far()
+
+    def _make_feeder(self) -> Feeder:
+        scene, pipeline = self._scene, self._scene.pipeline
+        given, lines = pipeline.input, scene.cell.lines()
+        match given.kind:
+            case InputKind.STDIN:
+                return StdinFeeder(
+                    self._stages[Role.PRODUCER], lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,
+                    so_far=scene.so_far, sighted=scene.sighted, waves=self._waves,
+                )  # fmt: skip
+            case InputKind.FILE:
+                return FileFeeder(scene.work / "input.txt", lines)
+            case InputKind.HTTP:
+                url = fill(given.url, scene.values(Role.PRODUCER))
+                return HttpFeeder(url, lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,
+                                  waves=self._waves)  # fmt: skip
+            case InputKind.OWN:
+                return OwnFeeder()
+            case InputKind.TOPIC:
+                keyed = {record.id: (record.key, lines[record.id]) for record in scene.load.records}
+                return TopicFeeder(scene.brokers.direct, given.topic, keyed, rate=pipeline.pace, history=scene.history,
+                                   waves=self._waves)  # fmt: skip

@@ -1,0 +1,187 @@
+"""What is found in the output and in the logs of a declared pipeline, and which record each of it is a result of."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from harness.pipelines.declaration import InputKind, OutputKind, fill
+from harness.runtimes.process.scratch import NOTICE
+from harness.systems.declared.nodes import StageError
+from harness.systems.declared.outputs import OutputError, results_of
+from harness.systems.declared.silence import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.systems.declared.outputs import Results
+    from harness.systems.declared.scene import Scene
+    from harness.systems.kafka.observer import LogCopy
+
+UNPRINTED = (
+    "what a program prints into a pipe or a file stands in a buffer of its own until that is full, and a crash loses it: let it "
+    "flush behind each result, as print(…, flush=True) does, or say in its environment what your production says, as "
+    'PYTHONUNBUFFERED = "1"'
+)
+"""What is said where nothing was printed."""
+FREE_TEXT = (OutputKind.LINES, OutputKind.STDOUT, OutputKind.COMMAND)
+"""Outputs that hold other lines than results: those without an id are none."""
+MOST_SHOWN = 120
+"""Characters of a row, or of a record, that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found at the end in an output or a log: the ids in it, and where it stands. It counts for the first of them."""
+
+    ids: Sequence[str]
+    order: int
+    text: str
+    lacks: frozenset[int] = frozenset()
+    """The columns in which it has nothing, and every result had something without a fault."""
+
+    @property
+    def record(self) -> str | None:
+        """The record that it is a result of, or a copy of; ``None``: of none."""
+        return next(iter(self.ids), None)
+
+    @property
+    def shown(self) -> str:
+        """Its beginning."""
+        return self.text[:MOST_SHOWN]
+
+
+def unfilled(results: Sequence[Result]) -> list[Result]:
+    """Return those that lack something, of records of which no other has all: one that is whole is there, and has a copy."""
+    whole = {result.record for result in results if not result.lacks}
+    return [result for result in results if result.lacks and result.record is not None and result.record not in whole]
+
+
+class Found:
+    """Reads the output of a cell, and finds ids in it and in logs."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.results: Results | None = self._reader()
+        """What reads the output, where that is no topic."""
+
+    def _reader(self) -> Results | None:
+        pipeline = self._scene.pipeline
+        if pipeline.output.kind is OutputKind.TOPIC:
+            return None
+        last = pipeline.stages[-1].role
+        return results_of(pipeline.output, self._scene.values(last), pipeline.directory, self._scene.logs / f"{last}.log")
+
+    def size(self) -> Any:
+        """Return a value that changes while results arrive."""
+        if self.results is not None:
+            return self.results.size()
+        return tuple(self._scene.brokers.observer.ends(self._scene.pipeline.output.topic).items())
+
+    def ids(self) -> Sequence[str | None]:
+        """Return the id of every result that is in the output now. Raises OutputError."""
+        if self.results is None:
+            copies = self._scene.brokers.observer.copies(self._scene.pipeline.output.topic)
+            return [self.id_of(copy) for copy in copies if copy.visible]
+        found = self.results_in(self.rows())
+        left = {result.order for result in unfilled(found)}
+        return [None if result.order in left else result.record for result in found]
+
+    def rows(self) -> Sequence[str]:
+        """Return the rows of the output that can be results. Raises OutputError."""
+        if self.results is None:
+            return ()
+        rows = [row for row in self.results.rows() if not row.startswith(NOTICE)]
+        free = self._scene.pipeline.output.kind in FREE_TEXT
+        return [row for row in rows if self._ids_in(row)] if free else rows
+
+    def results_in(self, rows: Sequence[str]) -> list[Result]:
+        """Return what rows of the output are results of, and what they lack."""
+        lacking = partial(self._scene.learnt.columns.lacking, name_of(self._scene.pipeline))
+        return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
+
+    def in_copy(self, copy: LogCopy) -> Result:
+        """Return what a copy in a log is a result of."""
+        ids = self._scene.cell.identity.find_every(copy.key, copy.value, copy.headers)
+        return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
+
+    def id_of(self, copy: LogCopy) -> str | None:
+        """Return the id that a copy in a log carries."""
+        return self._scene.cell.identity.find(copy.key, copy.value, copy.headers)
+
+    def _ids_in(self, text: str) -> Sequence[str]:
+        """Every id in a row, or in the value of a record."""
+        identity = self._scene.cell.identity
+        found = identity.every(text)
+        if not found and self._scene.pipeline.output.kind not in FREE_TEXT:
+            return dataclasses.replace(identity, json="").every(text)
+        return found
+
+    # --- what cannot be counted --------------------------------------------------------------------------------------
+
+    def check_ids(self, what: str, found: Sequence[Result]) -> None:
+        """Raise StageError where nothing of what was found carries an id that was offered, or something carries several."""
+        known, load, named = self._scene.known, self._scene.load, self._scene.pipeline.id
+        for result in found:
+            held = [record for record in result.ids if record in known]
+            if len(held) > 1:
+                raise StageError(
+                    f"a {what} holds the ids of {len(held)} records ({', '.join(map(repr, held[:3]))}): {result.shown!r}; it "
+                    "counts for one: let each have one of its own, or let the pattern in [id] find the one that is meant"
+                )
+        if not found or any(result.record in known for result in found):
+            return
+        first = load.records[0]
+        if named is None:
+            raise StageError(
+                f"no {what} carries the id of a record: {found[0].shown!r} has nothing of the token that {{id}} stood for "
+                f"({self._scene.cell.in_hand(first)!r} in the first); let the programs pass it on, or say in [id] where an id is"
+            )
+        raise StageError(
+            f"no {what} carries the id of a record: the pattern {named.pattern!r}"
+            f"{f' at {named.json}' if named.json else ''} in {named.where} finds {found[0].record!r} in "
+            f"{found[0].shown!r}, and what was offered is {first.id!r}; say in [id] where it is"
+        )
+
+    def check_output_is_fresh(self) -> None:
+        """Raise StageError where the output has results before anything was started: they would count as duplicates."""
+        with contextlib.suppress(OutputError):  # it is not there yet
+            if left := next((row for row in self.rows() if next(iter(self._ids_in(row)), None) in self._scene.known), None):
+                raise StageError(
+                    f"the output ({self._scene.pipeline.output.kind}) has records of this run before it has begun, as "
+                    f"{left[:120]!r}: let it be a place below {{work}}, which is new for every run, or empty it before each"
+                )
+
+    def check_input(self, found: Sequence[str | None]) -> None:
+        """Raise StageError where, without any fault, the input is not what the declaration says: nothing can be told of it.
+
+        ``found``: the ids in the topic. What lostack has offered it knows; of what a producer makes itself, the topic tells.
+        """
+        own, known = self._scene.pipeline.input.kind is InputKind.OWN, self._scene.known
+        counts = Counter(record for record in found if record is not None)
+        for record, count in counts.items():
+            if count > 1 and (own or record not in known):
+                raise StageError(
+                    f"the input has the id {record!r} {count} times: without a fault the producer has sent it as often; give "
+                    "each record an id of its own, and let [id] find it"
+                )
+            if own and record not in known:
+                ids = list(known)
+                raise StageError(
+                    f"the producer made a record {record!r}, and what the input's line says are {ids[0]!r} to {ids[-1]!r}: let "
+                    f"it make those (records = {len(ids)}), or correct the line"
+                )
+
+    def nothing_arrived(self) -> str:
+        """Say that not one record is in the output although nothing was done to any, and what is there instead."""
+        output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
+        values = self._scene.values(self._scene.pipeline.stages[-1].role)
+        where = output.topic or fill(output.file, values) or " ".join(output.command)
+        held = f"of its {len(rows)} lines none has an id, as {rows[-1][:120]!r}" if rows else "it holds nothing"
+        if output.kind is OutputKind.STDOUT:
+            held += f" ({UNPRINTED})"
+        return f"not one record is in the output ({output.kind}{f' {where}' if where else ''}), without any fault: {held}"

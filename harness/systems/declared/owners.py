@@ -1,0 +1,62 @@
+"""Whose connections those on the wire are: a process of their stage, or a stranger, which voids the cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.pipelines.declaration import CONSUMING
+from harness.runtimes.process.processes import command_of, is_alive
+from harness.wire.rules import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.core.scenario import Role
+    from harness.systems.declared.nodes import CommandNode
+    from harness.systems.declared.scene import Scene
+    from harness.systems.declared.workers import Workers
+
+
+class Owners:
+    """The owners of a cell's connections, as far as they were looked up."""
+
+    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], workers: Workers) -> None:
+        self._scene = scene
+        self._stages = stages
+        self._workers = workers
+        self._looked_at = 0
+        self._owners: dict[int, tuple[int, int]] = {}
+        """Which process each connection belongs to, and which incarnation of its stage opened it."""
+
+    def attribute(self) -> None:
+        """Write down which process each new connection belongs to.
+
+        One that is gone already is nobody's, and proves nothing. Where one that has fetched ends by itself, that is told at once.
+        """
+        new = self._scene.so_far.events(self._looked_at)
+        self._looked_at += len(new)
+        for event in new:
+            if event["event"] == kinds.FRAME and event["api"] == Api.FETCH.label and event["role"] in CONSUMING:
+                if owner := self._owners.get(event["conn"]):
+                    self._workers.note(event["role"], *owner)
+                continue
+            if event["event"] != kinds.CONN or event["phase"] != "open" or (stage := self._stages.get(event["role"])) is None:
+                continue
+            of = {"conn": event["conn"], "role": event["role"]}
+            if (pid := stage.owner(event["peer"])) is not None:
+                self._owners[event["conn"]] = pid, stage.incarnation
+                self._scene.history.write(kinds.OWNER, **of, pid=pid, command=command_of(pid))
+            elif (stranger := stage.stranger(event["peer"])) is not None:
+                self._scene.history.write(kinds.STRANGER, **of, pid=stranger[0], command=stranger[1])
+        for one in self._workers.gone():
+            stage = self._stages[one.role]
+            stage.say("gone", pid=one.pid, command=one.command)
+            self._scene.fetched.say(
+                f"{self._scene.cell.scenario.id}: a process of the {stage.name} has ended by itself: {one.pid} ({one.command})"
+            )
+
+    def lives(self, conn: int) -> bool:
+        """Whether who was given something over a connection lives; where nobody knows who that is, whether it is open."""
+        pid, _ = self._owners.get(conn, (None, 0))
+        return self._scene.sighted.is_open(conn) if pid is None else is_alive(pid)

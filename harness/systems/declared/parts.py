@@ -1,0 +1,206 @@
+"""What a declared cell is made of. Nothing in the user's programs is changed.
+
+What was sent, acknowledged and fetched is what the wire saw, what is stored is what the logs say, and what is recorded is what
+the output holds.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kafka.errors import KafkaError
+
+from harness.abilities import DurableWrites, Input, Membership, Termination
+from harness.core import events as kinds
+from harness.core.scenario import Deployment, Role
+from harness.faults import NoFault
+from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.run.controls import Watching, WireControls
+from harness.run.parts import Opened, Parts
+from harness.systems.declared.abilities import ForeignMembership, StageTermination, StandardInput, TracedWrites
+from harness.systems.declared.authorities import Authorities
+from harness.systems.declared.draining import PatientDrain
+from harness.systems.declared.feed import DeclaredFeed
+from harness.systems.declared.found import Found
+from harness.systems.declared.nodes import CommandNode
+from harness.systems.declared.owners import Owners
+from harness.systems.declared.positions import Positions
+from harness.systems.declared.scene import Scene
+from harness.systems.declared.standing import Standing
+from harness.systems.declared.watching import Watch
+from harness.systems.declared.who import DeclaredNodes
+from harness.systems.declared.workers import Workers
+from harness.wire.rules import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.core.history import HistoryWriter
+    from harness.pipelines.cells import DeclaredCell
+    from harness.pipelines.declaration import Stage
+    from harness.runtimes.interface import Runtime
+    from harness.systems.declared.brokers import Brokers
+    from harness.systems.declared.scene import Fetched, Learnt
+
+IDLE_S = 8.0
+"""Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
+SASL_HANDSHAKE = "api-17"
+
+
+def parts_of(
+    cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt,
+    runtime_of: Callable[[Stage], Runtime],
+) -> Parts:  # fmt: skip
+    """Return what one cell is made of."""
+    scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
+    nodes_by_role: dict[Role, CommandNode] = {}
+    maker = StageMaker(scene, nodes_by_role)
+    for stage in scene.pipeline.stages:
+        nodes_by_role[stage.role] = maker.make(stage, runtime_of(stage))
+    own = cell.scenario.deployment is Deployment.OWN
+    workers = Workers(nodes_by_role, lambda pid: nodes.is_victim(pid))  # noqa: PLW0108 - it is made below
+    owners = Owners(scene, nodes_by_role, workers)
+    nodes = DeclaredNodes(scene, nodes_by_role, brokers.servers(history) if own else {}, owners)
+    found = Found(scene)
+    feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
+    positions = Positions(scene, nodes_by_role, owners, found)
+    standing = Standing(scene, nodes_by_role, feed=feed, found=found, owners=owners, positions=positions, workers=workers)
+    watching = Watching(
+        progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
+        settled=lambda: positions.trouble_in_topic() is None, exhausted=feed.exhausted, unanswered=(KafkaError,),
+        idle_s=learnt.silences.still(cell, IDLE_S), look=owners.attribute,
+    )  # fmt: skip
+    abilities: dict[type, object] = {
+        Membership: ForeignMembership(scene, nodes), Termination: StageTermination(nodes), Input: StandardInput(feed),
+    }  # fmt: skip
+    controls = WireControls(cell, scene.load, brokers.wire, scene.directory, history, scene.so_far, nodes, watching, abilities)
+    writes = abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
+    reading = Reading(scene, nodes_by_role, owners)
+    return Parts(
+        ground=(
+            Opened(scene.make_folders), Opened(found.check_output_is_fresh), Opened(lambda: brokers.clean(scene.pipeline.topics)),
+            Opened(lambda: brokers.create(dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions))),
+            Place(scene), Opened(lambda: None, scene.lease.close), reading, feed,
+        ),
+        feed=feed,
+        stages=reading,
+        controls=controls,
+        drain=lambda: PatientDrain(standing, feed.loaded_at),
+        authorities=(Authorities(scene, standing, found).observe, reading.tell_writes),
+        freed=(feed.release, writes.let_go),
+    )  # fmt: skip
+
+
+class Place:
+    """The cell's place on the wire: all of the routes that its stages use. A part of its ground."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._opened = False
+
+    def open(self) -> None:
+        """Take it."""
+        scene, cell = self._scene, self._scene.cell
+        routes = [route.name for route in scene.brokers.routes(*map(str, scene.roles))]
+        scene.brokers.wire.open_cell(
+            cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=routes, identity=cell.identity
+        )
+        self._opened = True
+
+    def close(self) -> None:
+        """Leave it."""
+        if self._opened:
+            self._scene.brokers.wire.close_cell(self._scene.cell.id)
+
+
+class Reading:
+    """The stages that read, and at the end all of them. Implements :class:`harness.run.parts.Stages`; a part of the ground."""
+
+    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners) -> None:
+        self._scene = scene
+        self._stages = stages
+        self._owners = owners
+        self._watch: Watch | None = None
+
+    def open(self) -> None:
+        """They start when the run says so."""
+
+    def start(self) -> None:
+        """Start them, and wait until they are ready; where their durable writes are to be known, write them down from now on."""
+        reading = [node for role, node in self._stages.items() if role in CONSUMING]
+        for node in reading:
+            node.start()
+        for node in reading:
+            node.await_ready()
+        self._owners.attribute()
+        fault = self._scene.cell.scenario.fault
+        if isinstance(fault, NoFault) and fault.watched:
+            self._watch = Watch(reading, self._scene.directory / "writes")
+
+    def stand_by(self) -> None:
+        """They start at once."""
+
+    def tell_writes(self) -> None:
+        """Write down what each has written durably, where that was watched."""
+        if self._watch is not None:
+            scene = self._scene
+            self._watch.tell(scene.history, scene.so_far.of(kinds.CONN, kinds.FETCHED), scene.load)
+
+    def close(self) -> None:
+        """End every stage. What fails keeps nothing else from its end, and is raised behind it."""
+        with ExitStack() as ends:  # the last comes first
+            for node in reversed([*self._stages.values()]):
+                if node.started:
+                    ends.callback(node.runtime.clear, self._scene.cell.key)
+                    ends.callback(node.kill)
+
+
+class StageMaker:
+    """Makes the stages of a cell; ``stages``: those that there are."""
+
+    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode]) -> None:
+        self._scene = scene
+        self._stages = stages
+
+    def make(self, stage: Stage, runtime: Runtime) -> CommandNode:
+        """Return a stage, not started yet."""
+        scene, pipeline = self._scene, self._scene.pipeline
+        feeds = stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN
+        prints = pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1]
+        return CommandNode(
+            stage=stage, values=scene.values(stage.role), runtime=runtime, history=scene.history, cell_key=scene.cell.key,
+            directory=pipeline.directory, log=scene.logs / f"{stage.role}.log", failpoints=scene.failpoints, stdin=feeds,
+            prints=prints, hint=lambda: self._hint(stage.role), buried=lambda: self._expel(stage.role),
+            fetches=lambda since: scene.sighted.fetched(stage.role) > since,
+        )  # fmt: skip
+
+    def _hint(self, role: Role) -> str:
+        """Say what the wire saw that may keep a stage from its work."""
+        scene, so_far, sighted = self._scene, self._scene.so_far, self._scene.sighted
+        if any(e["role"] == role and e["api"] == "unknown" for e in so_far.of(kinds.UNDECODABLE)):
+            return "it speaks no plaintext Kafka: a run's listeners have no TLS, let it use security.protocol=PLAINTEXT"
+        if sighted.asked(role, SASL_HANDSHAKE):
+            return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
+        if not any(e["role"] == role for e in so_far.of(kinds.CONN)):
+            at = scene.brokers.bootstrap(role)
+            if self._stages[role].ended() is not None:
+                return f"it had not sent a request to {at} yet"
+            return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
+        if not sighted.asked(role, Api.PRODUCE.label) and not sighted.fetched(role):
+            way = "" if role in CONSUMING else f"does it read its input ({scene.pipeline.input.kind}), or "
+            return f"it is connected; {way}does it ask for another topic than {' and '.join(scene.pipeline.topics)}?"
+        return ""
+
+    def _expel(self, role: Role) -> None:
+        """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
+        if role not in CONSUMING:
+            return
+        scene = self._scene
+        alone = sum(each in CONSUMING for each in self._stages) == 1
+        mine = scene.sighted.groups(role)
+        ours = scene.brokers.ours(mine)
+        for group in ours if alone else sorted(mine & set(ours)):
+            if count := scene.brokers.observer.expel(group):
+                scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)

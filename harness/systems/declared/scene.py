@@ -1,0 +1,147 @@
+"""The scene of a declared cell: its pipeline, its load, what was seen of it so far, and what earlier cells have shown."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.controls import OnWire
+from harness.core import events as kinds
+from harness.core.history import HISTORY, LOGS
+from harness.core.tail import SoFar
+from harness.faults import NoFault
+from harness.pipelines.declaration import CONSUMING
+from harness.runtimes.ports import PortLease
+from harness.systems.declared.outputs import Columns
+from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.silence import Silences, place_of
+from harness.wire.rules import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.core.history import HistoryWriter
+    from harness.core.scenario import Role
+    from harness.pipelines.cells import DeclaredCell
+    from harness.runtimes.docker.engine import Image
+    from harness.systems.declared.brokers import Brokers
+
+IMAGES_PYTHON = "python3"
+"""What ``{python}`` is in the command of a container."""
+STEPS = {
+    Api.PRODUCE: kinds.PRODUCE_ANSWER,
+    Api.FETCH: kinds.FETCHED,
+    Api.OFFSET_COMMIT: kinds.COMMITTED,
+    Api.END_TXN: kinds.ENDING,
+}
+"""Which line of the wire says that a request of this kind, about a record, has come through."""
+
+
+@dataclass
+class Learnt:
+    """What the cells before have shown: how long a silence may last, which columns of an output may be empty."""
+
+    silences: Silences = field(default_factory=Silences)
+    columns: Columns = field(default_factory=Columns)
+
+
+@dataclass
+class Fetched:
+    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own.
+
+    ``say``: whom to tell what a cell's run shows before its end.
+    """
+
+    jars: dict[str, Path] = field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda _: None
+
+
+class Scene:
+    """What the parts of one cell share."""
+
+    def __init__(
+        self, cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt
+    ) -> None:  # fmt: skip
+        self.cell = cell
+        self.history = history
+        self.directory = directory.resolve()
+        self.brokers = brokers
+        self.fetched = fetched
+        self.learnt = learnt
+        self.pipeline = cell.declared
+        self.load = cell.load()
+        self.known = {record.id: record for record in self.load.records}
+        """The records by their ids."""
+        self.so_far = SoFar(self.history_folder)
+        self.sighted = Sighted(self.so_far)
+        self.lease = PortLease(1)
+
+    @property
+    def faultless(self) -> bool:
+        """Whether nothing is done to it: what is wrong then is wrong by itself."""
+        return isinstance(self.cell.scenario.fault, NoFault)
+
+    @property
+    def history_folder(self) -> Path:
+        """Where the history is."""
+        return self.directory / HISTORY
+
+    @property
+    def work(self) -> Path:
+        """The folder that is ``{work}`` in a declaration."""
+        return self.directory / "work"
+
+    @property
+    def logs(self) -> Path:
+        """Where stages print to."""
+        return self.directory / LOGS
+
+    @property
+    def failpoints(self) -> Path:
+        """Where failpoints are armed."""
+        return self.directory / "failpoints"
+
+    @property
+    def writes(self) -> Path:
+        """Where the durable writes of a stage are written down."""
+        return self.directory / "writes.txt"
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of its stages."""
+        return tuple(stage.role for stage in self.pipeline.stages)
+
+    @property
+    def reader(self) -> Role | None:
+        """The role of the first stage that reads the topic."""
+        return next((role for role in self.roles if role in CONSUMING), None)
+
+    def make_folders(self) -> None:
+        """Make the folders that programs write into."""
+        for folder in (self.work, self.logs, self.failpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def groups(self) -> Sequence[str]:
+        """Return the groups that are the pipeline's."""
+        return self.brokers.groups({group for role in self.roles for group in self.sighted.groups(role)})
+
+    def values(self, role: Role) -> Mapping[str, object]:
+        """Return what stands for the names in braces in what a declaration says of a stage."""
+        stage = self.pipeline.stage(role)
+        return {
+            "bootstrap": self.brokers.bootstrap(role), "work": self.work, "input": self.work / "input.txt",
+            "topic": self.pipeline.topic, "port": self.lease.port,
+            "python": IMAGES_PYTHON if stage is not None and stage.image else sys.executable,
+            "here": self.pipeline.directory,
+            **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
+        }  # fmt: skip
+
+    def has_stepped(self) -> bool:
+        """Whether the step that the fault is at was seen once."""
+        at = place_of(self.cell.scenario.fault)
+        if isinstance(at, OnWire) and at.api in STEPS:
+            return self.sighted.stepped(at.role, STEPS[at.api])
+        return self.sighted.stepped(at.role, kinds.FETCHED if at.role in CONSUMING else kinds.PRODUCE_ANSWER)

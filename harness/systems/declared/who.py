@@ -1,0 +1,121 @@
+"""Who is who in a declared cell: of a foreign program the wire knows the route, and the route is the stage.
+
+A stage may be several processes: at a failpoint one of them stands still until all are killed, or that one alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import AtWrite, Fired
+from harness.core import events as kinds
+from harness.pipelines.declaration import PROCESS
+from harness.runtimes.process.processes import command_of
+from harness.systems.declared.nodes import CommandNode, StageError
+from harness.wire.rules import FreezeScope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.controls import InProgram, OnWire, Stop, Target
+    from harness.core.history import Event
+    from harness.core.scenario import Role
+    from harness.systems.declared.owners import Owners
+    from harness.systems.declared.scene import Scene
+    from harness.wire.rules import Rule
+
+
+class DeclaredNodes:
+    """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
+
+    def __init__(
+        self, scene: Scene, stages: Mapping[Role, CommandNode], servers: Mapping[Role, Callable[[], Target]], owners: Owners
+    ) -> None:  # fmt: skip
+        self._scene = scene
+        self._stages = stages
+        self._servers = servers
+        self._owners = owners
+        self.victim: int | None = None
+        """The one process that is to be crashed, where it is not the whole stage."""
+        self.members = 0
+        """How many members the groups had when the fault fired."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the stage of a role, or the one process of it that hit the fault; or a server."""
+        del node  # a run has one stage of each role
+        if role in self._servers:
+            return self._servers[role]()
+        stage = self.stage(role)
+        return stage if self.victim is None else stage.one(self.victim)
+
+    def stage(self, role: Role) -> CommandNode:
+        """Return the stage of a role, whole."""
+        if role not in self._stages:
+            raise TypeError(f"the {role} is no stage of the pipeline")
+        return self._stages[role]
+
+    def is_victim(self, pid: int) -> bool:
+        """Whether the fault was meant for this very process."""
+        return pid == self.victim
+
+    def membership(self) -> int:
+        """Return how many members the cell's groups have now."""
+        return sum(self._scene.brokers.observer.members(group) for group in self._scene.groups())
+
+    def rule(self, trigger: OnWire, rule: Rule) -> Rule:
+        """Where one process of several is crashed, let the connections of the others alone."""
+        if rule.freeze is FreezeScope.CLIENT and self._crashes_one(trigger.role):
+            return dataclasses.replace(rule, freeze=None)
+        return rule
+
+    def selector(self, fired: Fired) -> str | None:
+        """A foreign program's clients have names of their own: its route is all that a rule selects by."""
+        del fired
+        return None
+
+    def hit(self, trigger: OnWire, hit: Event) -> str:
+        """Return the stage; where one of its processes is meant, note which."""
+        if self._crashes_one(trigger.role):
+            self.members = self.membership()
+            port = next((e["peer"] for e in self._scene.so_far.of(kinds.CONN) if e["conn"] == hit["conn"]), 0)
+            self._aim(trigger.role, self.stage(trigger.role).owner(port), hit["conn"])
+        return str(hit["role"])
+
+    def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
+        """Return the stage of which a process stands at its failpoint, or a thread at its durable write."""
+        stage = self.stage(trigger.role)
+        pid = self._pid_at_write(stage) if isinstance(trigger, AtWrite) else self._pid_at_failpoint()
+        if pid is None:
+            return None
+        if self._crashes_one(trigger.role):
+            self._aim(trigger.role, pid)
+        else:
+            stage.claim(pid)
+        return Fired(None if isinstance(trigger, AtWrite) else self._scene.load.target.id, stage.name, None)
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """Hold the program; what is to be done is done to the whole stage, by the fault itself."""
+        del trigger, stop
+        target = self._scene.load.target
+        return "hold", {"record": self._scene.cell.in_hand(target), "called": target.id}
+
+    def _pid_at_failpoint(self) -> int | None:
+        return next((int(event["pid"]) for event in self._scene.so_far.of(kinds.FAILPOINT)), None)
+
+    def _pid_at_write(self, stage: CommandNode) -> int | None:
+        held = stage.held()
+        return None if held is None else held.pid
+
+    def _crashes_one(self, role: Role) -> bool:
+        if role not in self._stages:
+            return False
+        struck = self._scene.cell.scenario.fault.evidence()
+        return role in struck.paused or (role in struck.killed and self._stages[role].stage.crash == PROCESS)
+
+    def _aim(self, role: Role, pid: int | None, conn: int | None = None) -> None:
+        """Note which process of a stage is to be crashed."""
+        if pid is None:
+            raise StageError(f"the connection that the fault was hit on belongs to no process of the {role}")
+        self.victim = pid
+        self._scene.history.write(kinds.OWNER, conn=conn, role=role, pid=pid, command=command_of(pid))

@@ -1,0 +1,76 @@
+"""What Kafka's authorities say at the end: the source, the saved positions, the logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core import events as kinds
+from harness.core.record import decode
+from harness.core.settings import SaveCursor
+from harness.core.states import Hop
+from harness.sources.outbox import Outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.systems.kafka.observer import LogCopy, WholeLog
+    from harness.systems.kafka.scene import Scene
+
+
+def observe_source(scene: Scene, outbox: Path) -> None:
+    """Write what was offered, and where the source's cursor stands."""
+    for record in scene.load.records:
+        scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
+    in_topic = scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
+    position = _cursor_in_topic(scene) if in_topic else _cursor_in(outbox)
+    scene.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
+
+
+def _cursor_in_topic(scene: Scene) -> int:
+    log = scene.observer.log(scene.cursor)
+    _tell_ends(scene, Hop.CURSOR, scene.cursor, log)
+    written = [copy for copy in log.copies if copy.visible]
+    return int(written[-1].value or b"1") if written else 1
+
+
+def _cursor_in(file: Path) -> int:
+    outbox = Outbox(file)
+    position = outbox.cursor()
+    outbox.close()
+    return position
+
+
+def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int]], observe_sink: Callable[[], None]) -> None:
+    """Write the saved positions, then the results, then the log of the source, in which what was read is told by them."""
+    saved = saved_positions()
+    for partition, offset in saved.items():
+        scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=scene.cell.settings.consumer.position)
+    observe_sink()
+    observe_log(scene, Hop.TOPIC, scene.source, saved)
+
+
+def observe_log(scene: Scene, hop: Hop, topic: str, saved: Mapping[int, int] | None = None) -> tuple[LogCopy, ...]:
+    """Write every copy of a log, and where it ends; return the copies."""
+    log = scene.observer.log(topic)
+    for copy in log.copies:
+        payload = decode(copy.value)
+        ours = payload is not None and payload.cell_key == scene.cell.key
+        scene.history.write(
+            kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
+            record=payload.record if payload and ours else None, key=text_of(copy.key),
+            intact=bool(payload and ours and payload.intact), attempt=copy.attempt,
+        )  # fmt: skip
+    _tell_ends(scene, hop, topic, log)
+    return log.copies
+
+
+def _tell_ends(scene: Scene, hop: Hop, topic: str, log: WholeLog) -> None:
+    for partition, ends in log.ends.items():
+        scene.history.write(kinds.LOG, hop=hop, topic=topic, partition=partition, start=ends.start, stable=ends.stable,
+                            end=ends.end, last_data=log.last_visible(partition))  # fmt: skip
+
+
+def text_of(data: bytes | None) -> str | None:
+    """Return a key as text."""
+    return data.decode("ascii", "replace") if data is not None else None

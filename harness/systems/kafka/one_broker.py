@@ -1,0 +1,74 @@
+"""The one broker of a cell: shared with others, or killed, alone or once for several cells."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.core.scenario import Role
+from harness.systems.kafka.nodes import ServerNode
+from harness.systems.kafka.who import where_it_goes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.controls import Target
+    from harness.core.history import Event
+    from harness.run.controls import WireControls
+    from harness.run.parts import Feed
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.kafka.volley import Volley
+    from harness.systems.kafka.who import KafkaNodes
+
+
+class OneBroker:
+    """What a cell has to do with its one broker. A part of its ground."""
+
+    def __init__(self, scene: Scene, volley: Volley) -> None:
+        self._scene = scene
+        self._volley = volley
+
+    def open(self) -> None:
+        """It is up."""
+
+    def close(self) -> None:
+        """It stays."""
+
+    def place_topics(self) -> None:
+        """There is one place."""
+
+    def leave(self) -> None:
+        """Let those who share its death wait for this cell no more."""
+        self._volley.leave(self._scene.cell.id)
+
+    def feed(self, producing: Feed) -> Feed:
+        """Return what lets the records flow."""
+        return producing
+
+    def servers(self) -> Mapping[Role, Callable[[], Target]]:
+        """Return the broker, where the cell has it to itself or dies with others on it."""
+        if not self._scene.cell.scenario.deployment.alone:
+            return {}
+        transport, cell, volley = self._scene.transport, self._scene.cell.id, self._volley
+        kill, restart = (
+            partial(volley.die, cell, transport.kill_broker),
+            partial(volley.come_back, cell, transport.restart_broker),
+        )
+        node = ServerNode(self._scene.history, transport.broker_process, kill, restart)
+        return {Role.BROKER: lambda: node}
+
+    def asker(self, hit: Event) -> str:
+        """Return the broker that is meant where it asks itself."""
+        return where_it_goes(hit)
+
+    def abilities(self, controls: WireControls, nodes: KafkaNodes) -> Mapping[type, object]:
+        """Nobody follows one broker."""
+        del controls, nodes
+        return {}
+
+    def log_trouble(self) -> str | None:
+        """Which partition has an open transaction, or ``None``."""
+        return self._scene.log_trouble()
+
+    def observe(self) -> None:
+        """The log has said everything."""

@@ -1,0 +1,183 @@
+"""What a cell on Kafka is made of. What depends on how many brokers there are stands in ``one_broker`` and ``cluster``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka.errors import KafkaError
+
+from harness.abilities import (
+    BadNetwork,
+    Containers,
+    Ledger,
+    Membership,
+    Partitions,
+    PowerLoss,
+    Rebalance,
+    SavedPositions,
+    SessionClock,
+    Succession,
+    Supervision,
+    Transactions,
+)
+from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
+from harness.core.settings import SavePosition
+from harness.postgres.program import NODE as DATABASE
+from harness.run.controls import Watching, WireControls
+from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
+from harness.run.parts import Opened, Parts, When
+from harness.sources.outbox import Outbox
+from harness.systems.kafka import cluster
+from harness.systems.kafka.abilities import (
+    Coordinator,
+    FlushedFiles,
+    GroupMembership,
+    GroupPositions,
+    GroupRebalance,
+    Ledgers,
+    NextProducer,
+    Proxies,
+    ReaderClock,
+    SourceTopic,
+    Supervisor,
+)
+from harness.systems.kafka.authorities import observe_reading, observe_source
+from harness.systems.kafka.containers import CellContainers
+from harness.systems.kafka.nodes import ServerNode
+from harness.systems.kafka.one_broker import OneBroker
+from harness.systems.kafka.place import PlaceOnWire
+from harness.systems.kafka.scene import Scene
+from harness.systems.kafka.sinks import Database, TopicSink
+from harness.systems.kafka.stages import Producing, Reading, Refused, StageMaker
+from harness.systems.kafka.who import KafkaNodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.controls import Target
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.run.parts import Drain
+    from harness.setup.clients import ClientSetup
+    from harness.systems.kafka.services import Services
+    from harness.systems.kafka.sinks import SinkPart
+    from harness.systems.kafka.transport import KafkaTransport
+    from harness.systems.kafka.volley import Volley
+
+UNANSWERED = (KafkaError,)
+"""What is raised where a broker cannot be asked."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a cell of our own stages stands on, whatever reads: the wire, topics, an outbox, a sink."""
+
+    scene: Scene
+    place: PlaceOnWire
+    outbox: Path
+    database: Database
+    sink: SinkPart
+
+    @staticmethod
+    def of(scene: Scene, services: Services, sink: SinkPart | None = None) -> Ground:
+        """Return it, nothing of it opened yet. ``sink``: one that is neither a topic nor a database."""
+        pipeline = scene.cell.scenario.pipeline
+        database = Database(scene, services.database() if pipeline.on_server else None)
+        place = PlaceOnWire(scene, services)
+        return Ground(scene, place, scene.directory / "outbox.sqlite", database,
+                      sink or (TopicSink(scene) if pipeline.to_topic else database))  # fmt: skip
+
+    def make_outbox(self) -> None:
+        """Put the records into the source."""
+        Outbox.create(self.outbox, self.scene.load.records)
+
+    def parts(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
+        """Return its parts in the order in which they are opened."""
+        scene = self.scene
+        return (
+            Opened(lambda: scene.logs.mkdir(parents=True, exist_ok=True)), self.place, Opened(scene.make_topics),
+            Opened(scene.save_beginning), Opened(self.make_outbox), self.database,
+        )  # fmt: skip
+
+    def database_node(self) -> Mapping[Role, Callable[[], Target]]:
+        """Return the database server, where the cell has it to itself."""
+        server = self.database.server
+        if server is None or self.scene.cell.scenario.deployment is Deployment.SHARED:
+            return {}
+
+        def restart() -> None:
+            server.restart()
+            self.database.sink.reconnect()
+
+        node = ServerNode(self.scene.history, server.process, server.kill, restart, name=DATABASE, role=Role.DATABASE)
+        return {Role.DATABASE: lambda: node}
+
+    def sink_checks(self) -> tuple[Check, ...]:
+        """Return what a database must show before its results count as all there are."""
+        return (Check("database", self.database.trouble, costly=True),) if self.sink is self.database else ()
+
+    def saved_positions(self) -> dict[int, int]:
+        """Return the saved position per partition, from wherever this semantic keeps it."""
+        with_result = self.scene.cell.settings.consumer.position is SavePosition.WITH_RESULT
+        return self.scene.every_partition(self.database.sink.positions() if with_result else self.scene.group_positions())
+
+
+def parts_of(
+    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, volley: Volley,
+    setup: ClientSetup | None,
+) -> Parts:  # fmt: skip
+    """Return what one cell is made of."""
+    scene = Scene(cell, directory, history, transport)
+    ground = Ground.of(scene, services)
+    maker = StageMaker(scene, ground.outbox, ground.database.there, setup)
+    producing, reading = Producing(scene, maker.make(Role.PRODUCER, "producer")), Reading(scene, maker)
+    brokers = cluster.ClusterBrokers(scene) if cell.scenario.deployment.clustered else OneBroker(scene, volley)
+    servers = {**brokers.servers(), **ground.database_node()}
+    nodes = KafkaNodes(scene, lambda: (producing.node, *reading.nodes), servers, brokers.asker)
+    position_trouble = partial(scene.position_trouble, ground.saved_positions)
+    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
+    abilities: dict[type, object] = {
+        PowerLoss: FlushedFiles(scene), SavedPositions: GroupPositions(scene), Membership: GroupMembership(scene, reading),
+        Rebalance: GroupRebalance(scene, reading), SessionClock: ReaderClock(scene),
+        Transactions: Coordinator(scene), Supervision: Supervisor(watching), Succession: NextProducer(producing),
+        BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
+        Containers: CellContainers(scene, nodes.target),
+    }  # fmt: skip
+    controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
+    abilities.update(brokers.abilities(controls, nodes))
+
+    def drain() -> Drain:
+        if isinstance(cell.expectation, RefusedByClient):
+            return Refused(producing)
+        checks = [
+            Check("source", producing.trouble), Check("consumer", reading.trouble),
+            Check("topic", brokers.log_trouble, costly=True), Check("position", position_trouble, costly=True),
+            *ground.sink_checks(),
+        ]  # fmt: skip
+        stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
+        still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
+        return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, still)
+
+    return Parts(
+        ground=(brokers, *ground.parts(), Opened(brokers.place_topics), reading, producing, Opened(lambda: None, brokers.leave)),
+        feed=brokers.feed(producing),
+        stages=reading,
+        controls=controls,
+        drain=drain,
+        authorities=(
+            partial(observe_source, scene, ground.outbox),
+            partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
+            brokers.observe,
+        ),
+        when=_when(cell),
+        freed=(brokers.leave,),
+    )
+
+
+def _when(cell: Cell) -> When:
+    if isinstance(cell.expectation, RefusedByClient):
+        return When.NEVER
+    return When.AFTER_FAULT if cell.scenario.consumer_starts_after_fault else When.BEFORE_LOAD

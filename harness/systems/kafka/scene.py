@@ -1,0 +1,120 @@
+"""The scene of a cell on Kafka: its names, its load and its history, which all of its parts share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.core.history import HISTORY, LOGS
+from harness.core.settings import SaveCursor
+from harness.core.tail import SoFar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.systems.kafka.observer import Observer, Placement
+    from harness.systems.kafka.transport import KafkaTransport
+
+UNSAVED = -1
+"""The saved position where there is none."""
+
+
+class Scene:
+    """What the parts of one cell share. ``placement`` says which brokers keep a partition; ``None``: Kafka does.
+
+    The names of its topics and its group begin with the cell's key.
+    """
+
+    def __init__(
+        self, cell: Cell, directory: Path, history: HistoryWriter, transport: KafkaTransport, placement: Placement | None = None
+    ) -> None:
+        self.cell = cell
+        self.directory = directory
+        self.history = history
+        self.transport = transport
+        self.placement = placement
+        self.load = cell.load()
+        self.so_far = SoFar(directory / HISTORY)
+        self.source = f"{cell.key}.in"
+        self.sink = f"{cell.key}.out"
+        self.cursor = f"{cell.key}.cursor"
+        self.group = f"{cell.key}.group"
+        self.added = 0
+        """How many partitions the source has got since."""
+
+    @property
+    def observer(self) -> Observer:
+        """Who reads the logs, past the wire."""
+        return self.transport.observer
+
+    @property
+    def history_folder(self) -> Path:
+        """Where the history is."""
+        return self.directory / HISTORY
+
+    @property
+    def logs(self) -> Path:
+        """Where programs print to."""
+        return self.directory / LOGS
+
+    @property
+    def failpoints(self) -> Path:
+        """Where failpoints are armed."""
+        return self.directory / "failpoints"
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are used, the source first."""
+        used = [self.source]
+        if self.cell.scenario.pipeline.to_topic:
+            used.append(self.sink)
+        if self.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
+            used.append(self.cursor)
+        return tuple(used)
+
+    def make_topics(self) -> None:
+        """Make them; again, where a volume with all of them was lost. Where a reader is to begin at the start, say so."""
+        topic = self.cell.settings.topic
+        config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
+        if topic.replicas > 1:
+            config |= {"min.insync.replicas": str(topic.min_insync), "unclean.leader.election.enable": str(topic.unclean).lower()}
+        sizes = {self.cursor: 1}
+        wanted = {name: (sizes.get(name, topic.partitions), config) for name in self.topics}
+        self.observer.create_topics(wanted, self.placement)
+
+    def save_beginning(self) -> None:
+        """Let the group begin at the start of the source, where its clients would begin elsewhere by themselves."""
+        if self.cell.settings.consumer.reset != "earliest":
+            beginning = dict.fromkeys(range(self.cell.settings.topic.partitions), 0)
+            self.observer.save_positions(self.group, self.source, beginning)
+
+    def group_positions(self) -> Mapping[int, int]:
+        """Return the saved position per partition, of those that the group has one of."""
+        return self.observer.positions(self.group, self.source)
+
+    def every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
+        """Return positions by partition, of all that the source has; UNSAVED where there is none."""
+        return {p: found.get(p, UNSAVED) for p in range(self.cell.settings.topic.partitions + self.added)}
+
+    def progress(self) -> Any:
+        """Return a value that changes while programs write anything down."""
+        return {by: count for by, count in self.so_far.lines().items() if by != "wire"}
+
+    def log_trouble(self) -> str | None:
+        """Which partition has an open transaction, or ``None``."""
+        for topic in self.topics:
+            for partition, ends in self.observer.ends(topic).items():
+                if ends.stable != ends.end:
+                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+        return None
+
+    def position_trouble(self, saved_positions: Callable[[], Mapping[int, int]]) -> str | None:
+        """Which partition has visible records at or above the saved position, or ``None``."""
+        saved = saved_positions()
+        last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
+        for partition, offset in last.items():
+            if saved.get(partition, UNSAVED) <= offset:
+                return f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record at {offset}"
+        return None

@@ -1,0 +1,84 @@
+"""What stands beside the brokers and is started for the first cell that needs it: Toxiproxy, and a database server."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from harness.systems.kafka.database import DatabaseServer
+from harness.systems.kafka.network import CellNetwork
+from harness.toxiproxy.server import ToxiproxyServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.core.cell import Cell
+    from harness.core.history import HistoryWriter
+    from harness.postgres.program import PostgresProgram
+    from harness.systems.kafka.ground import ToxiproxyProgram
+    from harness.systems.kafka.transport import KafkaTransport
+
+
+class Services:
+    """The services of a deployment. Safe to use from several threads.
+
+    ``reader``: the role that writes into a database. ``toxiproxy`` and ``postgres``: what they are started from, where a cell
+    needs them.
+    """
+
+    def __init__(
+        self, transport: KafkaTransport, reader: str, toxiproxy: ToxiproxyProgram | None, postgres: PostgresProgram | None
+    ) -> None:
+        self._transport = transport
+        self._reader = reader
+        self._programs = toxiproxy, postgres
+        self._toxiproxy: ToxiproxyServer | None = None
+        self._database: DatabaseServer | None = None
+        self._starting = threading.Lock()
+
+    def network(self, cell: Cell, history: HistoryWriter, roles: Iterable[str]) -> CellNetwork:
+        """Lead a cell's clients of these roles through Toxiproxy."""
+        transport = self._transport
+        client, host = self._toxiproxy_server().client, transport.runtime.address("toxiproxy")
+        network = CellNetwork(cell, history, transport.wire, client, transport.runtime.bind, host)
+        network.lead(transport.routes(*roles))
+        return network
+
+    def database(self) -> DatabaseServer:
+        """The database server."""
+        from harness.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
+
+        with self._starting:
+            if self._database is None:
+                transport, program = self._transport, self._programs[1]
+                if program is None:
+                    raise RuntimeError("prepare_for() comes first")
+                server = PostgresServer(transport.runtime, program, transport.database_port, transport.directory / "database")
+                database = DatabaseServer(server, transport.wire, transport.runtime, self._reader)
+                database.start()
+                self._database = database
+            return self._database
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where Toxiproxy or the database have died by themselves."""
+        if self._toxiproxy is not None:
+            self._toxiproxy.check()
+        if self._database is not None:
+            self._database.server.check()
+
+    def close(self) -> None:
+        """Stop the database in order; the runtime ends the rest."""
+        if self._database is not None:
+            self._database.server.stop()
+
+    def _toxiproxy_server(self) -> ToxiproxyServer:
+        with self._starting:
+            if self._toxiproxy is None:
+                transport, program = self._transport, self._programs[0]
+                if program is None:
+                    raise RuntimeError("prepare_for() comes first")
+                log = transport.directory / "toxiproxy.log"
+                server = ToxiproxyServer(transport.runtime, program.path, transport.toxiproxy_port, log)
+                server.await_ready()
+                self._toxiproxy = server
+            return self._toxiproxy

@@ -1,0 +1,166 @@
+"""A running Kafka: one broker or a cluster, one wire in front of it, one observer behind it. What others are composed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.core.scenario import Deployment
+from harness.run.wire import start_wire
+from harness.runtimes.ports import PortLease
+from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
+from harness.systems.kafka.observer import Observer
+from harness.wire.messages import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.core.scenario import Role
+    from harness.run.wire import RunningWire
+    from harness.runtimes.interface import Exit, Node
+    from harness.systems.kafka.ground import Ground
+    from harness.wire.control import WireControl
+
+BESIDE = 3
+"""Ports for what stands beside the brokers: Toxiproxy, a database, the wire's control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many brokers, how many controllers that are none, and how many bytes a broker may keep on a disk of its own."""
+
+    brokers: int = 1
+    controllers: int = 0
+    disk: int | None = None
+
+
+SHAPES = {
+    Deployment.SHARED: Shape(),
+    Deployment.OWN: Shape(),
+    Deployment.SMALL: Shape(disk=64 << 20),
+    Deployment.CLUSTER: Shape(brokers=3),
+    Deployment.APART: Shape(brokers=3, controllers=1),
+}
+
+
+class KafkaTransport:
+    """Running brokers behind their wire. Safe to use from several threads, one per cell."""
+
+    def __init__(self, ground: Ground, directory: Path, shape: Shape | None = None) -> None:
+        self.shape = shape or Shape()
+        self.runtime = ground.runtime(directory)
+        self.directory = directory
+        each, size = 2 + 2 * len(WIRE_ROLES), self.shape.brokers
+        self._lease = PortLease(BESIDE + size * each + self.shape.controllers)
+        self.toxiproxy_port, self.database_port, self._control_port, *others = self._lease.ports
+        quorum = [_ports(others[at : at + each]) for at in range(0, size * each, each)]
+        apart = [Ports(port, port, {}, {}) for port in others[size * each :]]
+        numbers = range(1, size + self.shape.controllers + 1)
+        folders = [directory / name_of(n, size) if size > 1 else directory for n in numbers]
+        self.servers = tuple(
+            Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.shape.disk) for n in numbers
+        )
+        """The brokers, and the controllers apart, in the order of their numbers."""
+        self.brokers = self.servers[:size]
+        self.observer = Observer(",".join(broker.bootstrap for broker in self.brokers), self.runtime.check)
+        self._wire: RunningWire | None = None
+
+    @property
+    def size(self) -> int:
+        """How many brokers."""
+        return self.shape.brokers
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+        return self._running_wire().control
+
+    @property
+    def wire_node(self) -> Node:
+        """The wire's process."""
+        return self._running_wire().node
+
+    def start(self, preloads: tuple[str, ...] = ()) -> None:
+        """Start wire and brokers; ready when a write has been acknowledged. ``preloads``: modules of programs to come."""
+        self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*WIRE_ROLES))
+        format_all(self.servers)
+        for server in self.servers:
+            server.launch()
+        self.runtime.expect(preloads)  # while the brokers start
+        for server in self.servers:
+            server.await_listening()
+        self.observer.wait_ready()
+        if self.size > 1:  # Kafka's own topics are led by the first broker: what leads a cell's topics coordinates nothing
+            config = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+            self.observer.create_topics(dict.fromkeys(INTERNAL_TOPICS, (1, config)), lambda _: range(1, self.size + 1))
+
+    @property
+    def broker(self) -> Broker:
+        """The broker; of a cluster, the first."""
+        return self.brokers[0]
+
+    @property
+    def direct(self) -> str:
+        """Where the broker is reached past the wire."""
+        return self.broker.bootstrap
+
+    def bootstrap(self, role: Role) -> str:
+        """The addresses that nodes of a role are given: the wire's."""
+        return ",".join(f"{self.runtime.address('wire')}:{broker.ports.wire[str(role)]}" for broker in self.brokers)
+
+    def routes(self, *roles: str) -> tuple[Route, ...]:
+        """Return the wire's routes for these roles, to every broker."""
+        return tuple(
+            Route(
+                role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
+                broker.ports.wire[role], broker.ports.broker[role], self.runtime.bind, self.runtime.address(broker.name),
+            )
+            for broker in self.brokers for role in roles
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self.runtime.check()
+        if self._wire is not None:
+            self._wire.check()
+
+    def broker_process(self) -> Node:
+        """The broker's process."""
+        return self.broker.process()
+
+    def kill_broker(self) -> Exit:
+        """SIGKILL the broker; the wire refuses connections until it is back."""
+        end = self.broker_process().kill()
+        for role in WIRE_ROLES:
+            self.wire.close_route(role)
+        self.observer.close()
+        return end
+
+    def restart_broker(self) -> None:
+        """Start the broker again on the same data; the wire connects again once it has acknowledged a write."""
+        self.broker.start()
+        self.observer.wait_ready()
+        for role in WIRE_ROLES:
+            self.wire.open_route(role)
+
+    def close(self) -> None:
+        """End everything. Safe to call twice, and of one that never came up."""
+        self.observer.close()
+        if self._wire is not None:
+            self._wire.close()
+        self.runtime.close()
+        self._lease.close()
+
+    def _running_wire(self) -> RunningWire:
+        if self._wire is None:
+            raise RuntimeError("the wire is not up")
+        return self._wire
+
+
+def _ports(numbers: Sequence[int]) -> Ports:
+    """Share out the ports of one broker."""
+    controller, direct, *others = numbers
+    half = len(WIRE_ROLES)
+    own, wire = others[:half], others[half:]
+    return Ports(controller, direct, dict(zip(WIRE_ROLES, own, strict=True)), dict(zip(WIRE_ROLES, wire, strict=True)))

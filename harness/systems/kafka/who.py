@@ -1,0 +1,86 @@
+"""Who is who in a cell on Kafka: nodes by role, and the node behind a client id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import Fired, InProgram
+from harness.core import events as kinds
+from harness.core.scenario import Role
+from harness.systems.kafka.broker import INTER_BROKER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.controls import AtWrite, OnWire, Stop, Target
+    from harness.core.history import Event
+    from harness.systems.kafka.nodes import StageNode
+    from harness.systems.kafka.scene import Scene
+    from harness.wire.rules import Rule
+
+SERVERS = (Role.BROKER, Role.DATABASE)
+
+
+def where_it_goes(hit: Event) -> str:
+    """Return the broker that a request of another goes to."""
+    return str(hit["node"])
+
+
+@dataclass
+class KafkaNodes:
+    """The nodes of a cell. ``stages`` returns those that there are now; ``others`` finds those of roles that no stage has.
+
+    ``between``: which node is meant where the frame is one that brokers send each other.
+    """
+
+    scene: Scene
+    stages: Callable[[], Sequence[StageNode]]
+    others: Mapping[Role, Callable[[], Target]]
+    between: Callable[[Event], str] = where_it_goes
+    last_hit: Event | None = field(default=None, init=False)
+    """What the wire has written of the frame at which a trigger fired last."""
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role."""
+        if role in self.others:
+            return self.others[role]()
+        if role in SERVERS:
+            raise RuntimeError(f"{self.scene.cell.id} kills the {role}, and must not share it: Deployment.OWN")
+        return self.stage(role, node)
+
+    def stage(self, role: Role, node: str | None = None) -> StageNode:
+        """Return the stage of a role."""
+        fitting = [stage for stage in self.stages() if stage.role is role and node in (None, stage.name)]
+        if not fitting:
+            raise RuntimeError(f"{self.scene.cell.id} has no {role} named {node}")
+        return fitting[0]
+
+    def rule(self, trigger: OnWire, rule: Rule) -> Rule:
+        """Return it as it is."""
+        del trigger
+        return rule
+
+    def selector(self, fired: Fired) -> str | None:
+        """Return the beginning of the client ids of its process."""
+        return f"{{key}}.{fired.node}"
+
+    def hit(self, trigger: OnWire, hit: Event) -> str:
+        """Return the node by its client id; of what a broker asks another, one of the two."""
+        del trigger
+        self.last_hit = hit
+        return self.between(hit) if hit["role"] == INTER_BROKER else str(hit["client"]).split(".")[1]
+
+    def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
+        """Return the stage that has stopped at its failpoint."""
+        if not isinstance(trigger, InProgram):
+            raise TypeError(f"our own programs have failpoints where they record: nobody traces the {trigger.role}")
+        if all(e["name"] != trigger.name for e in self.scene.so_far.of(kinds.FAILPOINT)):
+            return None
+        victim = next((stage for stage in self.stages() if stage.role is trigger.role and stage.stopped_itself()), None)
+        return None if victim is None else Fired(self.scene.load.target.id, victim.name, None)
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """Let the program stop by itself."""
+        del trigger
+        return stop, {}

@@ -1,0 +1,87 @@
+"""What a query can suffer beyond the eight verbs: its checkpoint is lost, its source expires, another driver stands in."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.abilities import Checkpoint as CheckpointAbility
+from harness.abilities import Retention, Succession
+from harness.core import events as kinds
+from harness.core.places import Removal, log_fields
+from harness.core.record import decode_id
+from harness.core.waiting import wait_until
+from harness.sinks.checkpoint import Checkpoint
+from harness.systems.kafka.abilities import say_forgot
+from harness.systems.spark.driver import DriverNode
+
+if TYPE_CHECKING:
+    from harness.controls import Target
+    from harness.core.scenario import Role
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.spark.query import Query
+
+ZOMBIE_S = 60.0
+
+
+@dataclass
+class QueryCheckpoint(CheckpointAbility):
+    """The checkpoint of the cell's query."""
+
+    scene: Scene
+    query: Query
+
+    def lose(self) -> None:
+        """Remove it, and say how large it was."""
+        folder = self.query.checkpoint
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        shutil.rmtree(folder)
+        say_forgot(self.scene, file=folder.name, bytes_before=size, bytes_after=0)
+
+
+@dataclass
+class SourceRetention(Retention):
+    """What retention does to a source."""
+
+    scene: Scene
+    query: Query
+
+    def expire(self) -> None:
+        """Delete the batch in hand, and all before it; say what goes."""
+        topic, before = self.scene.source, self.query.present().planned()
+        gone = [copy for copy in self.scene.observer.copies(topic) if copy.offset < before.get(copy.partition, 0)]
+        for copy in gone:
+            self.scene.history.write(kinds.REMOVED, why=Removal.RETENTION, topic=topic, record=decode_id(copy.value),
+                                     visible=copy.visible, **log_fields(copy.partition, copy.epoch, copy.offset))  # fmt: skip
+        self.scene.observer.delete(topic, before)
+        say_forgot(self.scene, file=topic, records=len(gone))
+
+
+@dataclass
+class NextDriver(Succession):
+    """Another driver on the same checkpoint."""
+
+    query: Query
+
+    def stand_in(self, role: Role) -> None:
+        """Start it."""
+        if role is not self.query.driver.role:
+            raise TypeError(f"nobody stands in for a {role}")
+        second = self.query.replace_driver()
+        second.start()
+        second.await_ready()
+
+    def await_zombie(self, node: Target) -> None:
+        """Wait until the replaced driver has written something down, or has ended."""
+        if not isinstance(node, DriverNode):
+            raise TypeError(f"{node.name} was not replaced")
+        before = node.moves()
+        wait_until(lambda: node.moves() > before or node.trouble(), within_s=ZOMBIE_S, because="the zombie to go on")
+        alone, last = Checkpoint(self.query.checkpoint / str(node.stage.incarnation)), self.query.last
+
+        def done() -> Any:
+            reached = alone.committed()  # of a checkpoint that nobody else has; a shared one it dies of
+            return node.trouble() or (reached and all(reached[p] > offset for p, offset in last.items()))
+
+        wait_until(done, within_s=ZOMBIE_S, because="the zombie to be done", poll_s=0.05)

@@ -1,0 +1,46 @@
+"""The file sink of a query: results in Parquet files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from harness.sinks.checkpoint import listed_files, sink_files
+from harness.systems.kafka.sinks import Row, origin_of, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.systems.kafka.scene import Scene
+
+
+class FileSink:
+    """The files of a cell. Implements :class:`harness.systems.kafka.sinks.SinkPart`."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def open(self) -> None:
+        """The query makes it."""
+
+    def close(self) -> None:
+        """It stays."""
+
+    def size(self) -> Any:
+        """Return the files that there are."""
+        return tuple(sorted(str(path) for path in self._files()))
+
+    def observe(self) -> None:
+        """Write every row as a result."""
+        order = 0
+        for file in self._files():
+            for row in pq.read_table(file).to_pylist():
+                order += 1
+                origin = origin_of(row["origin"].decode("ascii"))
+                recorded(self._scene, Row(row["value"], row["key"].decode("ascii", "replace"), order, origin))
+
+    def _files(self) -> Iterator[Path]:
+        listed = self._scene.cell.settings.consumer.listed
+        return (listed_files if listed else sink_files)(self._scene.directory / "files")

@@ -1,0 +1,205 @@
+"""The query of a cell: its drivers, what runs the tasks, its checkpoint, and the topic that is filled before it begins."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.core.record import decode_id
+from harness.core.scenario import Role
+from harness.core.settings import SavePosition
+from harness.core.waiting import wait_until
+from harness.proofs.network import NetworkBad
+from harness.run.drain import StageEndedError
+from harness.sinks.checkpoint import Checkpoint
+from harness.systems.spark.cluster import Cluster
+from harness.systems.spark.driver import DriverNode
+from harness.systems.spark.ground import SCRATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from harness.controls import AtWrite, Fired, InProgram, OnWire, Stop, Target
+    from harness.core.cell import Cell
+    from harness.core.history import Event
+    from harness.core.record import Record
+    from harness.systems.kafka.nodes import StageNode
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.kafka.sinks import Database
+    from harness.systems.kafka.stages import Producing
+    from harness.systems.kafka.who import KafkaNodes
+    from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.session import SharedSession
+    from harness.wire.rules import Rule
+
+FILL_S = 60.0
+CHECKPOINT = "checkpoint"
+
+
+def shares_a_session(cell: Cell) -> bool:
+    """Whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
+    need = cell.scenario.fault.evidence()
+    suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
+    return not suffers and not cell.settings.consumer.executors
+
+
+class Query:
+    """The query of one cell. Implements :class:`harness.run.parts.Stages`; a part of its ground.
+
+    ``stage``: what its driver is told; ``session``: what runs it, where that is shared.
+    """
+
+    def __init__(self, scene: Scene, stage: StageNode, spark: SparkGround, session: SharedSession) -> None:
+        self._scene = scene
+        self.cluster: Cluster | None = None
+        """What runs the tasks, where that is not the driver."""
+        if scene.cell.settings.consumer.executors:
+            self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
+        self.driver = DriverNode(
+            stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
+            stage.failpoints, ground=spark, cluster=self.cluster,
+            session=session if spark.at_hand and shares_a_session(scene.cell) else None,
+        )  # fmt: skip
+        self._replaced: list[DriverNode] = []
+        self.last: Mapping[int, int] = {}
+        """The last visible offset per partition, once the topic is filled."""
+
+    # --- its processes -----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """It starts when the topic is filled."""
+
+    def stand_by(self) -> None:
+        """Start its JVM ahead, where it needs no cluster first."""
+        if self.cluster is None:
+            self.driver.stand_by()
+
+    def start(self) -> None:
+        """Start it, and wait until it runs; where its driver is to die, its successor gets ready meanwhile."""
+        if self.cluster is not None:
+            self.cluster.start()
+        self.driver.start()
+        if Role.DRIVER in self._scene.cell.scenario.fault.evidence().killed:
+            self.driver.stand_by()
+        self.driver.await_ready()
+        if self.cluster is not None:
+            self.cluster.await_executor()
+
+    def replace_driver(self) -> DriverNode:
+        """Put another driver in the place of the first, and return it; it is not started."""
+        self._replaced.append(self.driver)
+        self.driver = self.driver.stand_in("stand-in")
+        return self.driver
+
+    def trouble(self) -> str | None:
+        """Find no trouble, or raise StageEndedError where the query has ended although it should go on."""
+        if self.driver.node is not None and (why := self.driver.trouble()):
+            raise StageEndedError(f"the {self.driver.name}: {why}")
+        if self.driver.started and (end := self.driver.ended()) is not None:
+            raise StageEndedError(f"the {self.driver.name} ended with {end}")
+        return None
+
+    def close(self) -> None:
+        """End the drivers, those that were replaced too, and the cluster."""
+        with ExitStack() as ends:  # the last comes first
+            ends.callback(shutil.rmtree, self._scene.directory / SCRATCH, ignore_errors=True)
+            if self.cluster is not None:
+                ends.callback(self.cluster.close)
+            for driver in (*self._replaced, self.driver):
+                ends.callback(driver.dismiss)
+                if driver.started:
+                    ends.callback(driver.kill)
+
+    # --- what it has read --------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of its checkpoint."""
+        return self._scene.directory / CHECKPOINT
+
+    @property
+    def _outside(self) -> bool:
+        """Whether its position is kept outside of the checkpoint, of which each driver has one of its own then."""
+        return self._scene.cell.settings.consumer.position is SavePosition.BEFORE_WORK
+
+    def present(self) -> Checkpoint:
+        """Return the checkpoint of the driver that is there, or was last."""
+        return Checkpoint(self.checkpoint / str(self.driver.stage.incarnation) if self._outside else self.checkpoint)
+
+    def saved_positions(self, database: Database) -> dict[int, int]:
+        """Return the position per partition: from the checkpoint, or from where it is kept outside of it."""
+        found = database.sink.positions() if self._outside else Checkpoint(self.checkpoint).committed()
+        return self._scene.every_partition(found)
+
+
+@dataclass
+class FilledTopic:
+    """The source, filled before anybody reads, or as much of it as comes before the target.
+
+    Implements :class:`harness.run.parts.Feed`. ``saved``: how far the query has got.
+    """
+
+    scene: Scene
+    producing: Producing
+    query: Query
+    saved: Callable[[], Mapping[int, int]]
+
+    def start(self) -> None:
+        """Start the producer."""
+        self.producing.start()
+
+    def await_filled(self) -> None:
+        """Wait until it has ended, or stands where the fault is to be."""
+        wait_until(self.producing.node.stopped_itself, within_s=FILL_S, because="the topic to be filled")
+        self.query.last = self.scene.observer.visible(self.scene.source, {})
+
+    def exhausted(self) -> bool:
+        """Whether the query has nothing left to read (where its source is full before it begins), or nothing is to come."""
+        if self.scene.cell.scenario.source_goes_on:
+            return self.producing.has_ended()
+        saved = self.saved()
+        return all(saved[partition] > offset for partition, offset in self.query.last.items())
+
+
+@dataclass
+class SparkNodes:
+    """Who is who where a query runs: its program is of several processes, so a failpoint holds it, and the harness acts."""
+
+    scene: Scene
+    kafka: KafkaNodes
+
+    def target(self, role: Role, node: str | None = None) -> Target:
+        """Return the node of a role."""
+        return self.kafka.target(role, node)
+
+    def rule(self, trigger: OnWire, rule: Rule) -> Rule:
+        """Return it as it is."""
+        return self.kafka.rule(trigger, rule)
+
+    def selector(self, fired: Fired) -> str | None:
+        """Return the beginning of the client ids of its process."""
+        return self.kafka.selector(fired)
+
+    def hit(self, trigger: OnWire, hit: Event) -> str:
+        """Return the node by its client id."""
+        return self.kafka.hit(trigger, hit)
+
+    def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
+        """Return the stage that stands at its failpoint."""
+        return self.kafka.standing(trigger)
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """Hold the program at the target, wherever that has come to lie in the log."""
+        del stop  # whatever is to be done is done to the JVM, by the fault itself
+        place = None if trigger.role is Role.PRODUCER else self._place(self.scene.load.target)
+        return "hold", {"place": place}
+
+    def _place(self, record: Record) -> tuple[int, int]:
+        copies = self.scene.observer.copies(self.scene.source)
+        found = [(c.partition, c.offset) for c in copies if c.visible and c.value and decode_id(c.value) == record.id]
+        if len(found) != 1:
+            raise RuntimeError(f"{record.id} stands {len(found)} times in {self.scene.source} before the query starts")
+        return found[0]
