@@ -257,7 +257,7 @@ def regressions(
 ) -> None:
     """Try the corpus of published bugs: versions that have one are convicted, versions that have not are acquitted."""
     from harness.corpus import cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
-    from scenarios.regressions import CORPUS  # noqa: PLC0415
+    from harness.scenarios.regressions import CORPUS  # noqa: PLC0415
 
     names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
     bugs = [bug for bug in CORPUS if not names or bug.id in names]

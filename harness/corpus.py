@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.core.cell import Cell
     from harness.saved import CellResult
-    from scenarios.regressions import PublishedBug, Trial
+    from harness.scenarios.regressions import PublishedBug, Trial
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,12 +107,12 @@ class UnknownNameError(Exception):
 
 def scenarios() -> tuple[Scenario, ...]:
     """Return every scenario."""
-    return tuple(importlib.import_module("scenarios").ALL)
+    return tuple(importlib.import_module("harness.scenarios").ALL)
 
 
 def baseline() -> Path:
     """Return the file of known breaks that stands beside the scenarios."""
-    return Path(str(importlib.import_module("scenarios").__file__)).with_name("baseline.toml")
+    return Path(str(importlib.import_module("harness.scenarios").__file__)).with_name("baseline.toml")
 
 
 def system(name: str, runtime: str = "process") -> System:

@@ -1,25 +1,32 @@
-"""All scenarios, by story. A new one is a declaration in one of these files and stands in its tuple there."""
+"""All scenarios, by story. A new one is a declaration in one of these files and stands in its tuple there.
+
+These files are :mod:`harness.scenarios`: by a link in the repository, and as they are in what is installed. There nothing is
+called ``scenarios``, so that a folder of that name is its owner's.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.core.scenario import Suite
-from scenarios.cluster import CLUSTER
-from scenarios.containers import CONTAINERS
-from scenarios.database import DATABASE
-from scenarios.durability import DURABILITY
-from scenarios.growing import GROWING
-from scenarios.network import NETWORK
-from scenarios.offsets import OFFSETS
-from scenarios.plain import PLAIN
-from scenarios.power_loss import POWER_LOSS
-from scenarios.streaming import STREAMING
-from scenarios.topic_to_topic import TOPIC_TO_TOPIC
-from scenarios.transactions import TRANSACTIONS
-from scenarios.variants import VARIANTS
-from scenarios.zombies import ZOMBIES
+from harness.scenarios.cluster import CLUSTER
+from harness.scenarios.containers import CONTAINERS
+from harness.scenarios.database import DATABASE
+from harness.scenarios.durability import DURABILITY
+from harness.scenarios.growing import GROWING
+from harness.scenarios.network import NETWORK
+from harness.scenarios.offsets import OFFSETS
+from harness.scenarios.plain import PLAIN
+from harness.scenarios.power_loss import POWER_LOSS
+from harness.scenarios.streaming import STREAMING
+from harness.scenarios.topic_to_topic import TOPIC_TO_TOPIC
+from harness.scenarios.transactions import TRANSACTIONS
+from harness.scenarios.variants import VARIANTS
+from harness.scenarios.zombies import ZOMBIES
 
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
@@ -29,3 +36,10 @@ ALL: tuple[Scenario, ...] = (
     *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
     *DURABILITY, *DATABASE,
 )  # fmt: skip
+
+if __name__ == "scenarios":  # imported from the repository by its short name: the same modules, not a second set of them
+    found = importlib.import_module("harness.scenarios")
+    for module in pkgutil.walk_packages(found.__path__):
+        if not module.name.startswith("test_"):
+            sys.modules[f"scenarios.{module.name}"] = importlib.import_module(f"harness.scenarios.{module.name}")
+    sys.modules["scenarios"] = found

@@ -10,8 +10,8 @@ from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Sc
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
 from harness.faults import Forget, Kill, Move, Roll
+from harness.scenarios.plain import ALO, AMO, EOS
 from harness.wire.rules import Api, Direction, How
-from scenarios.plain import ALO, AMO, EOS
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 REPLICATED = TopicSettings(partitions=3, replicas=3, min_insync=2)

@@ -11,9 +11,9 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings
 from harness.core.sign import Sign
 from harness.faults import Strike
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
+from harness.scenarios.power_loss import NEXT
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
-from scenarios.power_loss import NEXT
 
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 

@@ -14,9 +14,9 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind
 from harness.core.sign import Sign
 from harness.faults import Drop, Kill, NoFault
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.scenarios.streaming import PER_BATCH
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from scenarios.streaming import PER_BATCH
 
 COMMIT = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, REQUEST)
 ANSWER = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, RESPONSE)

@@ -17,8 +17,8 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
 from harness.faults import Forget, Kill
-from scenarios.cluster import NEXT_REQUEST
-from scenarios.plain import ALO
+from harness.scenarios.cluster import NEXT_REQUEST
+from harness.scenarios.plain import ALO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

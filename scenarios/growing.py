@@ -11,7 +11,7 @@ from harness.core.scenario import Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PipelineKind, recipe
 from harness.core.sign import Sign
 from harness.faults import Grow
-from scenarios.plain import ALO, AMO, EOS
+from harness.scenarios.plain import ALO, AMO, EOS
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic

@@ -15,9 +15,9 @@ from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Mem
 from harness.core.sign import Sign
 from harness.faults import Network, Until
 from harness.proofs.network import Effect
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, EOS, REQUEST
 
 UP, DOWN = Stream.UPSTREAM, Stream.DOWNSTREAM
 REQUEST_S = 0.8

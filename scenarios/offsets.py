@@ -20,8 +20,8 @@ from harness.core.settings import (
 )  # fmt: skip
 from harness.core.sign import Sign
 from harness.faults import Expire
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, EOS, REQUEST
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic

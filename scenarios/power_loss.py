@@ -13,8 +13,8 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.sign import Sign
 from harness.faults import Forget, Kill
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, EOS, REQUEST
 
 NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
 

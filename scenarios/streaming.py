@@ -11,8 +11,8 @@ from harness.core.scenario import Deployment, Expectation, NotApplicable, Predic
 from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
 from harness.core.sign import Sign
 from harness.faults import Drop, Forget, Grow, Kill, NoFault, Usurp
+from harness.scenarios.plain import ALO, AMO, EOS
 from harness.wire.rules import Api, Direction
-from scenarios.plain import ALO, AMO, EOS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

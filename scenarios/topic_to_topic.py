@@ -8,8 +8,8 @@ from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Sc
 from harness.core.settings import PipelineKind
 from harness.core.sign import Sign
 from harness.faults import Drop, Kill, NoFault
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 
 T2T = PipelineKind.TOPIC_TO_TOPIC
 PROCESSOR = Role.PROCESSOR

@@ -20,8 +20,8 @@ from harness.core.settings import (
 )  # fmt: skip
 from harness.core.sign import Sign
 from harness.faults import Drop, Kill, Late, Outlive, Usurp
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 
 PRODUCER = Role.PRODUCER
 

@@ -8,7 +8,7 @@ from harness.core.prediction import AtLeast, Exactly, Select
 from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.core.sign import Sign
-from scenarios.plain import (
+from harness.scenarios.plain import (
     ACK_LOST,
     ALO,
     AMO,

@@ -21,8 +21,8 @@ from harness.core.settings import (
 )  # fmt: skip
 from harness.core.sign import Sign
 from harness.faults import Absent, Kill, Overtake, Pause
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 from harness.wire.rules import Api
-from scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic

@@ -405,12 +405,13 @@ def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
     for name, path in files:
         rootfs.file(f"/opt/lostack/{name}", path)
     rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
-    home = Path(__file__).parents[2]
-    for file in sorted((home / "scenarios").glob("*.py")):
-        rootfs.python(f"/opt/lostack/{file.relative_to(home)}", file)
-    for folder in ("harness", "scenarios"):  # what they bring besides modules: jars' sums, templates, the known breaks
-        for file in sorted(path for path in (home / folder).rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
-            rootfs.file(f"/opt/lostack/{file.relative_to(home)}", file)
+    own = Path(__file__).parents[1]
+    scenarios = own / "scenarios"  # in the repository a link, which is not followed from above
+    for file in sorted(scenarios.rglob("*.py")):
+        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    for home in (own, scenarios):  # what they bring besides modules: jars' sums, templates, the known breaks
+        for file in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
+            rootfs.file(f"/opt/lostack/harness/{file.relative_to(own)}", file)
     jar_set = read_jar_set(f"kafka-{KAFKA}")
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
     for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):

@@ -125,11 +125,12 @@ def test_the_image_of_the_whole_command_has_what_a_run_reads(tmp_path: Path, mon
     monkeypatch.setattr(images, "read_jar_set", lambda name: SimpleNamespace(name=name, sums={}))
     monkeypatch.setattr(images, "ensure_jars", lambda *_, **__: tmp_path)
     rootfs, _ = images._matrix(tmp_path, print)
-    home = registry.baseline().parents[1]
-    own = [file for folder in ("harness", "scenarios") for file in (home / folder).rglob("*") if file.is_file()]
+    home = registry.baseline().parents[2]
+    own = [file for folder in ("harness", "harness/scenarios") for file in (home / folder).rglob("*") if file.is_file()]
     wanted = {f"/opt/lostack/{file.relative_to(home)}" for file in own if file.suffix not in {".py", ".pyc"}}
-    assert "/opt/lostack/scenarios/baseline.toml" in wanted
+    assert "/opt/lostack/harness/scenarios/baseline.toml" in wanted
     assert wanted <= rootfs.entries.keys()
+    assert {f"/opt/lostack/harness/scenarios/{name}.py" for name in ("__init__", "plain")} <= rootfs.entries.keys()
 
 
 def test_no_engine_is_one_line_and_the_machine_s_fault(
