@@ -108,7 +108,7 @@ def test_runtimes_that_disagree_have_an_exit_code(tmp_path: Path, monkeypatch: p
     for run in found.values():
         run.directory.mkdir()
         run.info.save(run.directory)
-    monkeypatch.setattr("harness.cli.load_run", lambda directory: found[directory.name])
+    monkeypatch.setattr("harness.cli.saved.load_run", lambda directory: found[directory.name])
     assert main(["report", "--compare", str(tmp_path / "one"), str(tmp_path / "two")]) == 1
 
 

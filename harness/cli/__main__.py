@@ -1,0 +1,8 @@
+"""``python -m harness.cli``."""
+
+import sys
+
+from harness.cli.application import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""``lostack check``: a pipeline of the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain, finish, warn
+from harness.core.verdict import UNCLEAN, Kind
+from harness.pipelines.declaration import EXPECTABLE
+from harness.progress import make_progress
+from harness.report import point_latest
+from harness.report.breaks import append_history, breaks_of
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode
+
+if TYPE_CHECKING:
+    from harness.saved import CellResult
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")],
+    *,
+    only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 where a cell shows no effect of its fault.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
+    attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that is up already (see README).")] = None,
+    attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
+    reports: Reports = Path("reports"),
+    as_json: AsJson = False,
+) -> None:
+    """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
+    from harness.checking import Check, advice, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+    pipeline = read_pipeline(file)
+    pipeline.check_commands()
+    system: DeclaredSystem = DeclaredSystem(keep=True)
+    if attach is not None:
+        from harness.systems.declared.attached import AttachedKafka, Attachment  # noqa: PLC0415
+
+        attachment = Attachment(attach, pipeline, attach_remote)
+        attachment.check()
+        system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
+    asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
+    asked.plan({}, only or ())  # a wrong name is told before anything is started
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            progress.say("dry run: no fault")
+            try:
+                dry = asked.dry_run(progress)
+            except KeyboardInterrupt:
+                complain("interrupted in the dry run: nothing is judged")
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
+            alone = _tell_dry_run(dry)
+            seen = seen_in(dry)
+            cells, rest = asked.plan(seen, only or ())
+            for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
+                progress.say(line)
+            missed = untried(pipeline, [cell.scenario for cell in (*cells, *rest)])
+        if explain:
+            raise typer.Exit(alone or (ExitCode.VOID if missed and not only else ExitCode.KEPT))
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            saved = asked.faults(cells, rest, progress, () if only else missed)
+    finally:
+        system.close()
+    code = finish(saved, as_json=as_json)
+    if not as_json:
+        for result in saved.results:
+            for line in advice(result):
+                typer.echo(f"  {visible(line)}")
+    warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
+    if strict and code is ExitCode.KEPT and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect]):
+        complain(f"--strict: no effect was seen of {', '.join(unseen)}")
+        code = ExitCode.VOID
+    raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
+
+
+def _tell_dry_run(dry: CellResult) -> ExitCode:
+    """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
+    from harness.checking import advice, last_words  # noqa: PLC0415 - as above
+
+    saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
+    if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
+        warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "
+              f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}", saved)  # fmt: skip
+        raise typer.Exit(ExitCode.VOID)
+    if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
+        warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry), saved)
+        raise typer.Exit(ExitCode.VOID)
+    if dry.verdict.kind is Kind.BROKEN:
+        warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
+        return ExitCode.BROKEN
+    return ExitCode.KEPT

@@ -1,0 +1,76 @@
+"""What is counted beyond a run: ``lostack account`` and ``audit``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain
+from harness.core.history import HistoryError
+from harness.core.semantics import Semantic
+from harness.core.verdict import Kind
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode
+
+
+def account(
+    directories: Annotated[list[Path], typer.Argument(help="Saved runs, or folders that hold many of them.")],
+    *,
+    master: Annotated[str, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = "local[*]",
+    as_json: AsJson = False,
+) -> None:
+    """Account for every cell of many saved runs again, on Spark: one line per cell, by the rules of a single run."""
+    from harness.audit.accounts import cells_on_spark  # noqa: PLC0415 - PySpark takes half a second to import
+    from harness.audit.session import spark_session  # noqa: PLC0415
+
+    for directory in directories:
+        if not any(directory.rglob("history/*.jsonl")):
+            raise HistoryError(f"no history in {directory}")
+    with spark_session(master=master, say=complain) as spark:
+        rows = [row.asDict() for row in cells_on_spark(spark, directories).orderBy("cell").toLocalIterator()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row.items() if name != "cell" and count)
+        typer.echo(visible(f"{os.path.relpath(row['cell'])}  {counts or 'nothing'}"))
+
+
+def audit(
+    *,
+    offered: Annotated[str, typer.Option(help="SPEC of what was offered.")],
+    arrived: Annotated[str, typer.Option(help="SPEC of what arrived.")],
+    semantic: Annotated[str | None, typer.Option(help="Judge by the promise of this semantic.")] = None,
+    engine: Annotated[str, typer.Option(help="auto, here (ranges and Parquet, in this process) or spark.")] = "auto",
+    master: Annotated[str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = None,
+    jars: Annotated[list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what was offered with what arrived, for data beyond any one history.
+
+    SPEC: range:1-1000000 or range:a=1-500,b=1-300; kafka:HOST:PORT/TOPIC#id=json:$.seq; parquet:PATH#id=COLUMN&key=COLUMN;
+    jdbc:URL#table=TABLE&id=COLUMN. An id is a whole number, zeros in front aside. Rows that cannot be read as one make the
+    verdict void, but for a stated few: unreadable=3. Everything behind # is described in harness/audit/spec.py.
+    """
+    from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
+    from harness.audit.spec import shown  # noqa: PLC0415
+
+    judged = None if semantic is None else Semantic(registry.known(semantic, list(Semantic), "semantic"))
+    found = auditing.audit(offered, arrived, engine=engine, master=master, jars=jars or (), say=complain)
+    if as_json:
+        verdict = None if judged is None else findings.rule(found, judged)
+        told = None if verdict is None else {"semantic": judged, "kind": verdict.kind, "reason": verdict.reason}
+        sides = {"offered": shown(offered), "arrived": shown(arrived)}
+        typer.echo(json.dumps({"sides": sides, **findings.as_json(found), "verdict": told}, indent=1))
+    else:
+        for line in findings.as_text(found, judged).splitlines():
+            typer.echo(visible(line))
+    if judged is not None:
+        kinds = {Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}
+        raise typer.Exit(kinds.get(findings.rule(found, judged).kind, ExitCode.VOID))

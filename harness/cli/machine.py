@@ -1,0 +1,55 @@
+"""What runs need of this machine: ``lostack fetch``, ``images`` and ``doctor``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain
+from harness.progress import make_progress
+from harness.report.summary import ExitCode
+
+
+def fetch(
+    systems: Annotated[
+        list[str] | None, typer.Argument(help="Systems, e.g. kafka spark; the default ones, where none is named.")
+    ] = None,
+) -> None:
+    """Fetch what systems need, ahead of a run: jars checked by sha256, class-data archives, servers."""
+    for name in systems or registry.DEFAULT_SYSTEMS:
+        registry.systems("process", name)
+    with make_progress(sys.stdout) as progress:
+        for name in systems or registry.DEFAULT_SYSTEMS:
+            registry.system(name).prepare(progress.say)
+
+
+def images() -> None:
+    """Pull the container images that --runtime docker needs, or build stand-ins where they cannot be pulled."""
+    from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - the engine's client; nobody else needs it
+    from harness.setup.images import NAMES, ensure_image  # noqa: PLC0415
+
+    client = connect()
+    for name in NAMES:
+        typer.echo(f"{name:<10} {ensure_image(client, name, complain)}")
+
+
+def doctor(*, as_json: AsJson = False) -> None:
+    """Say what is there, what is missing, and how to get it."""
+    from harness.doctor import diagnose  # noqa: PLC0415 - looks at everything; nobody else needs it
+
+    findings = diagnose()
+    if as_json:
+        rows = [{"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in findings]
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        for finding in findings:
+            typer.echo(f"{'ok     ' if finding.ok else 'MISSING'} {finding.name:<22} {finding.detail}")
+            if not finding.ok and finding.remedy:
+                typer.echo(f"        {'':<22} → {finding.remedy}")
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(ExitCode.ENVIRONMENT)

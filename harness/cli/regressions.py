@@ -1,0 +1,56 @@
+"""``lostack regressions``: the corpus of published bugs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import Reports  # noqa: TC001 - typer reads them
+from harness.cli.telling import warn
+from harness.core.cell import DEFAULT_RECORDS
+from harness.progress import make_progress
+from harness.report import write_reports
+from harness.report.breaks import append_history
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode
+from harness.runner import RunPlan
+from harness.runner import run as run_cells
+from harness.selection import MOST_SEEDS, systems_of
+
+
+def regressions(
+    *,
+    only: Annotated[list[str] | None, typer.Option(help="Only this bug. May be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed.", min=0)] = 1,
+    seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.", min=1, max=MOST_SEEDS)] = 1,
+    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    reports: Reports = Path("reports"),
+) -> None:
+    """Try the corpus of published bugs: versions that have one are convicted, versions that have not are acquitted."""
+    from harness.corpus import cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
+    from harness.scenarios.regressions import CORPUS  # noqa: PLC0415
+
+    names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
+    bugs = [bug for bug in CORPUS if not names or bug.id in names]
+    numbers = range(seed, seed + seeds)
+    cells = cells_of(bugs, numbers)
+    plan = RunPlan(
+        systems=systems_of(cells), cells=cells, not_applicable=(), reports=reports, jobs=jobs,
+        command=shlex.join(["lostack", *sys.argv[1:]]), seeds=tuple(numbers), records=DEFAULT_RECORDS,
+    )  # fmt: skip
+    with make_progress(sys.stdout) as progress:
+        saved = run_cells(plan, progress)
+    write_reports(saved)
+    told = list(rulings(bugs, saved.results))
+    typer.echo()
+    for ruling in told:
+        typer.echo(visible(ruling.text()))
+    warn(append_history(saved, disagreements(bugs, saved.results)))
+    if saved.info.interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)

@@ -1,0 +1,85 @@
+"""``lostack run``: cells against a real system."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import AsJson, Baseline, Clients, Only, Reports, Semantics  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain, finish, warn
+from harness.core.cell import DEFAULT_RECORDS
+from harness.core.scenario import Suite
+from harness.progress import make_progress
+from harness.report import ReportError, append_step_summary, point_latest
+from harness.report.breaks import append_history, breaks_of, exit_code, read_baseline
+from harness.report.summary import ExitCode
+from harness.runner import RunBrokenError, RunPlan
+from harness.runner import run as run_cells
+from harness.saved import SavedRunError, load_run
+from harness.selection import MOST_SEEDS, SelectionError, select
+
+
+def run(
+    *,
+    only: Only = None,
+    semantic: Semantics = None,
+    client: Clients = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="The seed: target record, keys, sizes, jitter are drawn from it. May be repeated.", show_default="1"),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
+    records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
+    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    reports: Reports = Path("reports"),
+    system: Annotated[
+        str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
+    ] = None,
+    runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
+    suite: Annotated[
+        str, typer.Option(help="Which scenarios, where --only names none: core (the main ones), day (more), night (all).")
+    ] = Suite.CORE.value,
+    baseline: Baseline = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run cells against a real system, judge them, and write the report."""
+    known = read_baseline(baseline or registry.baseline())
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
+    first, *others = seed or [1]
+    if others and seeds > 1:
+        raise SelectionError("--seeds counts from one --seed: name one, or each of them")
+    chosen = select(
+        registry.scenarios(), only=only or (), semantics=semantic or (),
+        seeds=tuple(dict.fromkeys([first, *others])) if others else range(first, first + seeds),
+        records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
+    )  # fmt: skip
+    plan = RunPlan(
+        systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
+        jobs=jobs, command=shlex.join(["lostack", *sys.argv[1:]]), seeds=chosen.seeds, records=records,
+    )  # fmt: skip
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            saved = run_cells(plan, progress)
+    except RunBrokenError as error:
+        with suppress(ReportError, SavedRunError):  # why the run broke is the thing to tell
+            finish(load_run(error.directory), as_json=as_json)
+            complain("the run broke: the report is PARTIAL")
+        raise
+    finish(saved, as_json=as_json)
+    breaks = breaks_of(saved, known)
+    code = exit_code(saved, breaks)
+    if breaks.sentence:
+        complain(breaks.sentence)
+    warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    if saved.info.interrupted:
+        complain("interrupted: the report is PARTIAL")
+        code = ExitCode.INTERRUPTED
+    raise typer.Exit(code)

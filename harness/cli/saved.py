@@ -1,0 +1,86 @@
+"""What is told of saved runs: ``lostack judge``, ``report`` and ``clients``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain, finish
+from harness.report import RENDERERS, publish, run_directory, write_reports
+from harness.report.breaks import breaks_of, exit_code, read_baseline
+from harness.report.clients import client_table
+from harness.report.comparing import as_text, write_comparison
+from harness.report.comparing import compare as compare_runs
+from harness.report.record import record_text
+from harness.report.summary import ExitCode
+from harness.saved import load_run
+from harness.selection import matches
+
+
+def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = False) -> None:
+    """Judge a saved run again, from its histories alone, and rewrite its reports."""
+    known = read_baseline(baseline or registry.baseline())
+    saved = load_run(run_directory(directory))
+    finish(saved, as_json=as_json)
+    breaks = breaks_of(saved, known)
+    if breaks.sentence:
+        complain(breaks.sentence)
+    raise typer.Exit(exit_code(saved, breaks))
+
+
+def report(
+    directory: Directory = Path("reports/latest"),
+    *,
+    form: Annotated[str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")] = None,
+    record: Annotated[
+        str | None, typer.Option(help="Print the path of this record, hop by hop, in each cell that has it.")
+    ] = None,
+    only: Only = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="A B", help="Show two saved runs side by side; of two runtimes, exit 1 where a verdict differs."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--publish", metavar="DIR", help="Write its matrix, numbers and page there, to be committed.")
+    ] = None,
+) -> None:
+    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs."""
+    if compare is not None:
+        _compare(*compare)
+        return
+    saved = load_run(run_directory(directory))
+    if to is not None:
+        for file in publish(saved, to):
+            typer.echo(f"{file}  {file.stat().st_size:,} bytes")
+    elif record is not None:
+        meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
+        typer.echo(record_text(meant, record))
+    elif form is None:
+        for file in write_reports(saved):
+            typer.echo(file)
+    else:
+        typer.echo(RENDERERS[registry.known(form, RENDERERS, "format")].render(saved))
+
+
+def clients(
+    directories: Annotated[list[Path], typer.Argument(help="Saved runs, e.g. one per client.")],
+) -> None:
+    """Show which client, at which version, keeps which promise: how many cells came out how, and where clients differ."""
+    typer.echo(client_table([load_run(run_directory(directory)) for directory in directories]), nl=False)
+
+
+def _compare(before: Path, after: Path) -> None:
+    """Print what changed between two runs, and write it as a page beside the second one's report.
+
+    Where they are of two runtimes, exit with 1 if a verdict is not the same in both.
+    """
+    comparison = compare_runs(*(load_run(run_directory(named)) for named in (before, after)))
+    typer.echo(as_text(comparison))
+    typer.echo(f"page: {os.path.relpath(write_comparison(comparison))}")
+    if comparison.red:
+        raise typer.Exit(ExitCode.BROKEN)
