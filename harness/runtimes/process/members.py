@@ -222,6 +222,17 @@ def end(
     return []
 
 
+def kill_group(group: int, number: int = signal.SIGKILL) -> bool:
+    """Signal a process group. False: nothing of it is left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # a member became another user's; it exists
+        return True
+    return True
+
+
 def send(one: Member, number: int, *, watch: bool = False) -> int | None:
     """Signal a process, and nobody who has its process id after it. With ``watch`` return a descriptor, if one can be had."""
     descriptor: int | None = None

@@ -1,0 +1,170 @@
+"""The nodes that live, who belongs to each, and what is being done to all members of one: a step at a time, in one thread.
+
+Standard library only: the guardian has no other.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from typing import Any
+
+    from harness.runtimes.process import cgroups, members
+    from harness.runtimes.process.forks import Forks
+    from harness.runtimes.process.members import Members, Process, kill_group
+    from harness.runtimes.process.second import Second
+else:
+    import cgroups
+    import members
+    from members import kill_group
+
+POLL_S = 0.005
+GONE_WITHIN_S = 15.0
+"""How long ``exited`` is held back for members which the kernel has not buried yet."""
+STILL_WITHIN_S = 15.0
+"""How long all members may take to be paused, or to go on."""
+
+
+class Life:
+    """One life of a node, from its start to ``exited``."""
+
+    __slots__ = ("asked", "dead_at", "foreign", "job", "members", "name", "pid")
+
+    def __init__(self, name: str, members: Members, *, foreign: bool) -> None:
+        self.name = name
+        self.members = members
+        self.pid = members.leader
+        self.foreign = foreign
+        self.job: Generator[float, None, object] | None = None
+        """What is being done to it, a step each turn of the loop."""
+        self.asked = False
+        """Whether it is to be killed."""
+        self.dead_at: int | None = None
+        """When its own process was seen to have ended (monotonic ns)."""
+
+    @property
+    def ending(self) -> bool:
+        """Whether its end has begun, by itself or because that was asked for."""
+        return self.asked or self.dead_at is not None
+
+
+class Lives:
+    """All lives that have not ended, by the process id of their node."""
+
+    def __init__(self, second: Second, forks: Forks, send: Callable[[dict[str, Any]], None]) -> None:
+        """``send``: tells the harness."""
+        self.all: dict[int, Life] = {}
+        self.pid = os.getpid()
+        self.second = second
+        self.forks = forks
+        self.send = send
+
+    def begin(self, life: Life, job: Generator[float, None, object]) -> None:
+        """Begin to do something to a node, in the place of what is being done to it."""
+        if life.job is not None:
+            life.job.close()
+        life.job = job
+        self.step(life)
+
+    def step(self, life: Life) -> float | None:
+        """Do the next step of what is being done to a node; return how long to wait for the one after, if there is one."""
+        if life.job is None:
+            return None
+        try:
+            return next(life.job)
+        except StopIteration:
+            life.job = None
+            return None
+
+    def steps(self) -> list[float]:
+        """Do the next step of all that is being done; return how long to wait for each that follows."""
+        return [wait_s for life in list(self.all.values()) if (wait_s := self.step(life)) is not None]
+
+    def pause(self, life: Life, asked: int) -> Generator[float, None, None]:
+        """Stop all members, and answer."""
+        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        try:
+            found = yield from members.hold(lambda: self.members_of(life), STILL_WITHIN_S)
+            answer = {"pid": life.pid, "members": [one.told() for one in found]}
+        except TimeoutError as error:
+            answer = {"error": f"{len(error.args)} of its processes did not stand still", "stage": "still"}
+        finally:
+            self.send({"id": asked, **answer})
+
+    def resume(self, life: Life, asked: int) -> Generator[float, None, None]:
+        """Let all members go on, and answer when none is stopped."""
+        answer: dict[str, Any] = {"error": "it has ended", "stage": "signal"}
+        deadline = time.monotonic() + STILL_WITHIN_S
+        try:
+            found = self.members_of(life)
+            members.release(found)
+            # who ends of it has gone on: then this is the answer
+            answer = {"pid": life.pid, "members": [one.told() for one in found]}
+            while (still := [one for one in found if "T" in members.thread_states(one.pid)]) and time.monotonic() < deadline:
+                yield members.LOOK_S
+            if still:
+                answer = {"error": f"{len(still)} of its processes did not go on", "stage": "still"}
+        finally:
+            self.send({"id": asked, **answer})
+
+    def end(self, life: Life, asked: int | None = None) -> Generator[float, None, None]:
+        """Kill all members, wait until nothing is left, reap the node's own process, and say ``exited``."""
+        killed: dict[int, members.Member] = {}
+
+        def note(found: list[members.Member]) -> None:
+            nonlocal asked
+            kill_group(life.pid)
+            if life.members.cgroup:
+                cgroups.kill(life.members.cgroup)
+            killed.update((one.pid, one) for one in found if one.pid != life.pid)
+            if asked is not None:
+                self.send({"id": asked, "pid": life.pid})
+                asked = None
+
+        sure_by = time.monotonic() + members.UNSURE_S
+        while life.dead_at is not None and self.unsure(life) and time.monotonic() < sure_by:
+            yield members.LOOK_S
+        left = yield from members.end(lambda: self.members_of(life), GONE_WITHIN_S, note)
+        note([])
+        while (seen := os.waitid(os.P_PID, life.pid, os.WEXITED | os.WNOHANG)) is None:
+            yield POLL_S  # nothing else ends: it sits in the kernel
+        del self.all[life.pid]
+        self.second.tell(b"-", life.members)
+        if life.members.cgroup:
+            cgroups.remove(life.members.cgroup)
+        if life.foreign and life.asked:
+            strays = self.strays(members.look())
+            left += [members.Member(one.pid, one.start, "stray") for one in strays if one.start >= life.members.since]
+        by_itself = seen.si_code == os.CLD_EXITED
+        self.send({
+            "event": "exited", "node": life.name, "pid": life.pid, "t": life.dead_at or time.monotonic_ns(),
+            "status": seen.si_status if by_itself else None, "signal": None if by_itself else seen.si_status,
+            "members": [one.told() for one in killed.values()], "left": [one.told() for one in left if one.pid != life.pid],
+        })  # fmt: skip
+
+    def members_of(self, life: Life) -> list[members.Member]:
+        """Look who belongs to a node."""
+        table = members.look()
+        return life.members.find(table, self.strays_of(life, table) if life.foreign else ())
+
+    def strays(self, table: Mapping[int, Process]) -> list[Process]:
+        """Return our children who are no node's members."""
+        known = {self.second.pid, self.forks.pid, *self.all}
+        orphans = [each for each in table.values() if each.parent == self.pid and each.pid not in known and each.alive]
+        if not orphans:
+            return []
+        claimed = {one.pid for life in self.all.values() for one in life.members.find(table)}
+        return [each for each in orphans if each.pid not in claimed]
+
+    def strays_of(self, life: Life, table: Mapping[int, Process]) -> set[int]:
+        """Return those who can come from this node only: no other foreign one was there when they were started."""
+        others = [each.members.since for each in self.all.values() if each.foreign and each is not life]
+        return {each.pid for each in self.strays(table) if all(since > each.start for since in others)}
+
+    def unsure(self, life: Life) -> bool:
+        """Whether there is an orphan that may be a member, and nobody can say before it has its environment."""
+        return any(each.unread and each.start >= life.members.since for each in self.strays(members.look()))

@@ -1,0 +1,92 @@
+"""How the guardian forks a process and turns it into a program. Standard library only."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+
+TYPE_CHECKING = False  # ``typing`` would cost a tenth of the start-up
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from harness.runtimes.process import cgroups, members
+    from harness.runtimes.process.members import Members
+    from harness.runtimes.process.second import Second
+else:
+    import cgroups
+    import members
+    from members import Members
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+DEFAULTED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals a node gets back with their default action; an ignored signal would stay ignored over exec."""
+
+
+def prctl(option: int, value: int) -> None:
+    """Raise OSError where the kernel refuses."""
+    if LIBC.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def spawn(message: dict[str, Any], stdin: int, second: Second) -> dict[str, Any]:
+    """Fork and exec. Return ``pid`` when the program has been exec'd, else ``error`` and ``stage``."""
+    guardian = os.getpid()
+    read, write = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        for fd in (read, write):
+            os.close(fd)
+        return {"error": error.strerror, "stage": "fork"}
+    if pid == 0:
+        become(message, stdin, write, guardian, second)
+    os.close(write)
+    failure = read_all(read)
+    if failure:
+        os.waitpid(pid, 0)
+        second.tell(b"-", Members(pid))
+        told: dict[str, Any] = json.loads(failure)
+        return told
+    return {"pid": pid}
+
+
+def become(message: dict[str, Any], stdin: int, report: int, guardian: int, second: Second) -> NoReturn:
+    """In the forked child: turn into the node, or report why not."""
+    stage = "fork"
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guardian:  # the guardian died before the line above
+            os._exit(127)
+        os.setsid()
+        cgroup = message.get("cgroup") or ""
+        if cgroup:
+            cgroups.enter(cgroup)
+        second.tell(b"+", Members(os.getpid(), message["env"].get(members.VARIABLE, ""), cgroup=cgroup))
+        signal.set_wakeup_fd(-1)
+        for number in (*DEFAULTED, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        stage = "log"
+        log = os.open(message["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for source, target in ((stdin, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        if message["cwd"] is not None:
+            stage = "cwd"
+            os.chdir(message["cwd"])
+        stage = "exec"
+        os.execvpe(message["argv"][0], message["argv"], message["env"])  # noqa: S606 - what nodes are
+    except OSError as error:
+        os.write(report, json.dumps({"error": error.strerror, "stage": stage}).encode())
+    except BaseException as error:  # noqa: BLE001 - nothing may return into the guardian's loop
+        os.write(report, json.dumps({"error": repr(error)[:1000], "stage": stage}).encode())
+    finally:
+        os._exit(127)
+
+
+def read_all(fd: int) -> bytes:
+    """Read until the end and close."""
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
