@@ -49,7 +49,7 @@ from harness.runtimes.process.members import VARIABLE, Members, end, look, read,
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from harness.runtimes.process.runtime import ProcessNode
+    from harness.runtimes.process.node import ProcessNode
 
 STRACE: Final = "strace"
 LONG: Final = "3600s"

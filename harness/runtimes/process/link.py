@@ -1,0 +1,180 @@
+"""The guardian as the harness has it: its process, and the socket on which it is asked and tells."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.core.failures import EnvironmentFailure
+from harness.runtimes.interface import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GUARDIAN: Final = Path(__file__).with_name("guardian.py")
+ANSWER_WITHIN_S: Final = 20.0
+"""The guardian answers within milliseconds; more than this means that it hangs."""
+GONE_WITHIN_S: Final = 20.0
+"""A SIGKILL takes effect at once, unless the process sits in an uninterruptible read; then the disk is the problem."""
+
+
+class GuardianDiedError(EnvironmentFailure):
+    """The guardian is gone, and with it every node. The run says nothing about the system under test."""
+
+
+class _Request:
+    """A question to the guardian, and its answer, which stays None where the guardian died."""
+
+    def __init__(self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None]) -> None:
+        self.message = message
+        self.on_answer = on_answer
+        self.answer: dict[str, Any] | None = None
+        self.answered = threading.Event()
+
+
+class Link:
+    """Asks the guardian, and hands out what it says. Thread-safe.
+
+    ``directory``: of its log; ``temporary``: the folder that it removes. ``exited`` is called with the end of each node, ``gone``
+    at the end of the guardian, both in a thread of their own.
+    Raises GuardianDiedError where the guardian does not come up, and from every question after its death.
+    """
+
+    def __init__(
+        self, directory: Path, temporary: Path, exited: Callable[[dict[str, Any]], None], gone: Callable[[], None]
+    ) -> None:
+        self.directory = directory
+        self.failure: Exception | None = None
+        """Why there is no guardian any more, unless it was asked to leave."""
+        self._exited = exited
+        self._gone = gone
+        self._requests: dict[int, _Request] = {}
+        self._next_id = 0
+        self._lock = threading.Lock()
+        self._closing = False
+        self._farewell = False
+        self._ready = threading.Event()
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            log = (self.directory / "guardian.log").open("ab")
+        except OSError as error:
+            raise StartError(f"cannot write logs to {self.directory}: {error.strerror}") from error
+        self._socket, theirs = socket.socketpair()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(ANSWER_WITHIN_S), 0))
+        command = [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno()), str(os.getpid()), str(temporary)]
+        with log, theirs:
+            self._guardian = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read, name="guardian-reader", daemon=True)
+        self._reader.start()
+        if not self._ready.wait(ANSWER_WITHIN_S) or self.failure is not None:
+            self._guardian.kill()
+            raise self.failure or GuardianDiedError("the guardian of the nodes did not come up")
+
+    @property
+    def pid(self) -> int:
+        """Process id of the guardian."""
+        return self._guardian.pid
+
+    def check(self) -> None:
+        """Raise GuardianDiedError where there is no guardian any more."""
+        if self.failure is not None:
+            raise self.failure
+
+    def close(self) -> None:
+        """Let the guardian end every node with whatever it started, and itself; wait for that."""
+        self._closing = True
+        with contextlib.suppress(OSError):  # the guardian may be gone
+            self._socket.shutdown(socket.SHUT_WR)
+        try:
+            self._guardian.wait(GONE_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait(GONE_WITHIN_S)
+        self._reader.join(GONE_WITHIN_S)
+        self._socket.close()
+
+    def ask(
+        self, message: dict[str, Any], on_answer: Callable[[dict[str, Any]], None], fds: tuple[int, ...] = ()
+    ) -> dict[str, Any]:
+        """Ask the guardian and wait for its answer, which the reader has acted on by then."""
+        with self._lock:
+            self._next_id += 1
+            request = _Request({"id": self._next_id, **message}, on_answer)
+            self._requests[self._next_id] = request
+            try:
+                self._send(request.message, fds)
+            except OSError:
+                request.answered.set()
+        request.answered.wait(ANSWER_WITHIN_S)
+        if request.answer is None:
+            if self.failure is None:
+                what = "is closed" if self._closing else f"has not answered for {ANSWER_WITHIN_S:g} s"
+                self.failure = GuardianDiedError(f"the guardian of the nodes (pid {self._guardian.pid}) {what}")
+            raise self.failure
+        return request.answer
+
+    def _send(self, message: dict[str, Any], fds: tuple[int, ...]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        sent = socket.send_fds(self._socket, [data], fds) if fds else 0
+        self._socket.sendall(data[sent:])
+
+    def _read(self) -> None:
+        """Run the reader thread: hand out answers and ends until the guardian is gone."""
+        with self._socket.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    self._handle(json.loads(line))
+            except (OSError, ValueError):
+                pass
+        self._guardian_gone()
+
+    def _handle(self, message: dict[str, Any]) -> None:
+        if "id" in message:
+            request = self._requests.pop(message["id"])
+            request.on_answer(message)
+            request.answer = message
+            request.answered.set()
+        elif message["event"] == "exited":
+            self._exited(message)
+        elif message["event"] == "ready":
+            self._ready.set()
+        elif message["event"] == "closed":
+            self._farewell = True
+
+    def _guardian_gone(self) -> None:
+        """Fail everything that waits for the guardian, unless it was asked to leave."""
+        if not (self._closing and self._farewell):
+            try:
+                code: int | None = self._guardian.wait(ANSWER_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                code = None
+            self.failure = self.failure or GuardianDiedError(
+                f"the guardian of the nodes (pid {self._guardian.pid}) ended by {_ended_by(code)}, "
+                f"and all nodes with it; see {self.directory / 'guardian.log'}"
+            )
+        for request in tuple(self._requests.values()):
+            request.answered.set()
+        self._gone()
+        self._ready.set()
+
+
+def _ended_by(code: int | None) -> str:
+    if code is None:
+        return "closing its socket"
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"

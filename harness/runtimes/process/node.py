@@ -1,0 +1,166 @@
+"""A node of the runtime ``process``: one life of a process below the guardian."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+import psutil
+
+from harness.core.waiting import WaitTimeoutError
+from harness.runtimes.interface import Exit, Member, NodeSpec, NodeStateError
+from harness.runtimes.logs import tail
+from harness.runtimes.process.link import ANSWER_WITHIN_S, GONE_WITHIN_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Host(Protocol):
+    """What a runtime of processes does for its nodes."""
+
+    @property
+    def id(self) -> str:
+        """Of all runtimes."""
+
+    def start(self, spec: NodeSpec) -> ProcessNode:
+        """Start a node."""
+
+    def treat(self, node: ProcessNode, what: str, number: signal.Signals) -> dict[str, Any]:
+        """Let the guardian do something to a node; return its answer."""
+
+    def signal(self, node: ProcessNode, number: signal.Signals) -> bool:
+        """Signal a node's group. False where it has ended."""
+
+    def members(self, node: ProcessNode) -> tuple[Member, ...]:
+        """Return the living processes of a node."""
+
+    def check(self) -> None:
+        """Raise GuardianDiedError where nobody can know any more."""
+
+
+class ProcessNode:
+    """One life of a node; see :class:`harness.runtimes.interface.Node`."""
+
+    def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.role = spec.role
+        self.log_path = log_path
+        self.incarnation = incarnation
+        self.pid = 0
+        self.since = 0
+        """When it was started, in the kernel's own ticks: who has its process id and began at another time is somebody else."""
+        self.token = f"{runtime.id}.{spec.name}.{incarnation}"
+        """In the environment of everything that it starts."""
+        self._log_start = log_path.stat().st_size if log_path.exists() else 0
+        self._runtime = runtime
+        self._exit: Exit | None = None
+        self._ended = threading.Event()
+        self._stdin = stdin
+        self._stdin_lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<node {self.name} ({self.role}), pid {self.pid}, {self._exit or 'alive'}>"
+
+    @property
+    def exit(self) -> Exit | None:
+        """How it ended; None while it lives."""
+        return self._exit
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended. A paused node is alive."""
+        return not self._ended.is_set()
+
+    def members(self) -> tuple[Member, ...]:
+        """Return the processes of it that live; none where it has ended."""
+        return self._runtime.members(self)
+
+    def kill(self) -> Exit:
+        """SIGKILL, and wait until it is gone with everything it started. Where it had ended before, say how."""
+        self._runtime.treat(self, "kill", signal.SIGKILL)
+        return self._gone()
+
+    def terminate(self, within_s: float) -> Exit:
+        """SIGTERM, and SIGKILL where it is not gone ``within_s`` later. A paused node is resumed to hear it."""
+        if self._runtime.signal(self, signal.SIGTERM) and self._runtime.signal(self, signal.SIGCONT):
+            return self.wait(within_s) or self.kill()
+        return self._gone()
+
+    def tell_to_end(self) -> bool:
+        """SIGTERM to its group; does not wait."""
+        return self._runtime.signal(self, signal.SIGTERM)
+
+    def pause(self) -> None:
+        """SIGSTOP; return when the kernel shows every thread of every member stopped, and nobody is new."""
+        self._must("pause", signal.SIGSTOP, "to stand still")
+
+    def resume(self) -> None:
+        """SIGCONT; return when the kernel shows no thread stopped."""
+        self._must("resume", signal.SIGCONT, "to go on")
+
+    def stands_still(self) -> bool:
+        """Whether the kernel shows it stopped."""
+        try:
+            return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
+        except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
+            return False
+
+    def wait(self, within_s: float) -> Exit | None:
+        """Wait for its end; None where it lives on. Raises GuardianDiedError where nobody can know any more."""
+        self._ended.wait(within_s)
+        if self._exit is None:
+            self._runtime.check()
+        return self._exit
+
+    def write_stdin(self, data: bytes) -> None:
+        """Give it something to read; what does not fit into the pipe (64 KiB unread) raises NodeStateError."""
+        with self._stdin_lock:
+            if self._stdin is None:
+                raise NodeStateError(f"node {self.name} has no open standard input")
+            try:
+                written = os.write(self._stdin, data)
+            except (BrokenPipeError, BlockingIOError):
+                written = 0
+        if written != len(data):
+            raise NodeStateError(f"node {self.name} does not read its input ({written} of {len(data)} bytes taken)")
+
+    def close_stdin(self) -> None:
+        """End its input."""
+        with self._stdin_lock:
+            if self._stdin is not None:
+                os.close(self._stdin)
+                self._stdin = None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
+        return tail(self.log_path, self._log_start, lines)
+
+    def restart(self) -> ProcessNode:
+        """Start the same spec again, as the next incarnation."""
+        if self.alive:
+            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
+        return self._runtime.start(self.spec)
+
+    def _must(self, what: str, number: signal.Signals, because: str) -> None:
+        """Do it to all members. Raises NodeStateError where the node has ended, unless by going on."""
+        answer = self._runtime.treat(self, what, number)
+        if answer.get("stage") == "still" and self.alive:
+            raise WaitTimeoutError(f"node {self.name} {because} after {number.name}: {answer['error']}", ANSWER_WITHIN_S)
+        if "error" in answer or (not self.alive and number != signal.SIGCONT):
+            raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
+
+    def _gone(self) -> Exit:
+        exit_ = self.wait(GONE_WITHIN_S)
+        if exit_ is None:
+            raise WaitTimeoutError(f"node {self.name} (pid {self.pid}) to be gone", GONE_WITHIN_S)
+        return exit_
+
+    def end(self, exit_: Exit | None) -> None:
+        """Note its end; None where the guardian took the knowledge with it."""
+        self._exit = exit_
+        self.close_stdin()
+        self._ended.set()
