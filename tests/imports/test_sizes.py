@@ -1,0 +1,57 @@
+"""No module of the harness has more lines than can be read in one go, and no class."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("harness", "scenarios")
+MOST_IN_A_FILE = 500
+MOST_IN_A_CLASS = 300
+TOO_LONG: set[str] = {
+    "harness/core/accounting.py", "harness/core/accounting.py:_Cell",
+    "harness/core/course.py:Course",
+    "harness/report/page/timeline.py:_Drawing",
+    "harness/systems/declared/run.py", "harness/systems/declared/run.py:DeclaredRun",
+    "harness/systems/kafka/bench.py", "harness/systems/kafka/bench.py:KafkaBench",
+    "harness/systems/kafka/run.py:KafkaCellRun",
+    "harness/systems/memory/play.py:MemoryCellRun",
+    "harness/wire/connection.py",
+    "harness/wire/wire.py", "harness/wire/wire.py:Wire",
+}  # fmt: skip
+"""What is longer still. Whatever is not any more is taken out of this list, which nothing is added to."""
+
+
+def too_long(folder: Path) -> Iterable[str]:
+    """Yield the files below a folder, and the classes in them (``file:class``), that have too many lines."""
+    for file in sorted(folder.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        named = str(file.relative_to(folder.parent))
+        if len(text.splitlines()) > MOST_IN_A_FILE:
+            yield named
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and (node.end_lineno or 0) - node.lineno + 1 > MOST_IN_A_CLASS:
+                yield f"{named}:{node.name}"
+
+
+def test_nothing_is_too_long_but_what_is_listed() -> None:
+    """The list is exact, so that it can only become shorter."""
+    assert {each for folder in FOLDERS for each in too_long(ROOT / folder)} == TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("lines", "seen"), [(300, []), (301, ["harness/deep/m.py:C"]), (501, ["harness/deep/m.py", "harness/deep/m.py:C"])]
+)
+def test_one_line_too_many_is_seen(tmp_path: Path, lines: int, seen: list[str]) -> None:
+    """In a file, and in a class, wherever they are."""
+    file = tmp_path / "harness" / "deep" / "m.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("class C:\n" + "    x = 1\n" * (lines - 1))
+    assert list(too_long(tmp_path / "harness")) == seen
