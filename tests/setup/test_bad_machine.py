@@ -8,7 +8,20 @@ import pytest
 
 from harness.core.failures import EnvironmentFailure
 from harness.setup.cache import cache_root
-from harness.setup.jars import JarSet, Module, check_jars, ensure_jars, is_stamped, ivy_module, read_jar_set, sha256, stamp
+from harness.setup.jars import (
+    LISTS,
+    SETTINGS_VARIABLE,
+    JarSet,
+    Module,
+    check_jars,
+    ensure_jars,
+    is_stamped,
+    ivy_module,
+    ivy_retrieve,
+    read_jar_set,
+    sha256,
+    stamp,
+)
 from harness.setup.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -100,13 +113,44 @@ def test_the_cache_can_be_put_elsewhere(tmp_path: Path) -> None:
     assert cache_root({"LOSTACK_CACHE": str(tmp_path / "here")}) == tmp_path / "here"
 
 
-def test_several_modules_come_alone_and_one_with_all_it_needs(tmp_path: Path) -> None:
-    """Spark's connector must not bring a second Hadoop; Kafka must bring everything."""
+def test_listed_modules_come_alone_and_another_with_all_it_needs(tmp_path: Path) -> None:
+    """Spark's connector must not bring a second Hadoop; of what is not known yet everything must come."""
     (tmp_path / "several.sha256").write_text("# org a 1\n# org b 2\n00  a-1.jar\n11  b-2.jar\n")
     several = read_jar_set("several", tmp_path)
     assert [module.name for module in several.modules] == ["a", "b"]
     assert ivy_module(several).count('transitive="false"') == 2
-    assert 'transitive="false"' not in ivy_module(read_jar_set("kafka-4.3.0"))
+    (tmp_path / "one.sha256").write_text("# org a 1\n00  a-1.jar\n11  b-2.jar\n")
+    assert 'transitive="false"' not in ivy_module(read_jar_set("one", tmp_path))
+    assert 'transitive="false"' not in ivy_module(JarSet("unknown", (Module("org", "a", "1"),), {}))
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in LISTS.glob("*.sha256")))
+def test_our_lists_have_the_module_of_every_jar(name: str) -> None:
+    """Where one is not there, all of a set is resolved again, which takes most of a minute."""
+    jars = read_jar_set(name)
+    assert [f"{module.name}-{module.revision}.jar" for module in sorted(jars.modules, key=lambda each: each.name)] == sorted(
+        jars.sums, key=lambda jar: jar.rpartition("-")[0]
+    )
+    assert jars.listed
+
+
+def test_a_mirror_s_settings_are_used_in_the_place_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours ask for jars alone, and only for what is listed."""
+    java = Java(tmp_path / "java", 17, "17.0.9")
+    java.path.write_text('#!/bin/sh\necho "$@" > "$0.words"\n')
+    java.path.chmod(0o755)
+    listed, unknown = JarSet("a", (Module("org", "a", "1"),), {"a-1.jar": "00"}), JarSet("a", (Module("org", "a", "1"),), {})
+
+    def asked(jars: JarSet, name: str) -> str:
+        ivy_retrieve(jars, tmp_path / "out", tmp_path / name, java, print)
+        return (tmp_path / "java.words").read_text()
+
+    monkeypatch.delenv(SETTINGS_VARIABLE, raising=False)
+    assert f"-settings {tmp_path}/listed/settings.xml" in asked(listed, "listed")
+    assert 'usepoms="false"' in (tmp_path / "listed" / "settings.xml").read_text()
+    assert "-settings" not in asked(unknown, "unknown")
+    monkeypatch.setenv(SETTINGS_VARIABLE, "/mirror.xml")
+    assert "-settings /mirror.xml" in asked(listed, "mirrored")
 
 
 def test_a_malformed_list_is_refused(tmp_path: Path) -> None:
