@@ -175,17 +175,11 @@ class CellResult:
             "because": plan.because,
             "lost_ids": sorted(self.judgement.account.lost)[:200],
             "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
-            "rollback": self._rollback(),
+            **{name: self.judgement.details.get(name) for name in KNOWLEDGE.details},
             "beside": self.judgement.movement.row(),
             "seconds": round(self.seconds, 3),
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
         }
-
-    def _rollback(self) -> dict[str, Any] | None:
-        found = self.judgement.rollback
-        if found is None:
-            return None
-        return {"snapshots": [snapshot.row() for snapshot in found.snapshots], "torn": list(found.torn)}
 
 
 @dataclass(frozen=True)
@@ -214,16 +208,16 @@ def judge_cell(directory: Path) -> CellResult:
     if wrong := misfit(plan, Plan):
         raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
     if edited:
-        return CellResult(unjudged(plan, str(edited)), directory, 0.0, {})
+        return CellResult(unjudged(plan, str(edited), KNOWLEDGE), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
         return CellResult(judge(plan, history, KNOWLEDGE), directory, seconds, phases, _ended(history))
     except HistoryError as error:
-        return CellResult(unjudged(plan, str(error)), directory, 0.0, {}, ended=False)
+        return CellResult(unjudged(plan, str(error), KNOWLEDGE), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
-        return CellResult(unjudged(plan, because), directory, 0.0, {})
+        return CellResult(unjudged(plan, because, KNOWLEDGE), directory, 0.0, {})
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:

@@ -8,16 +8,17 @@ from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
-from harness.core.sign import Sign
+from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
 from harness.faults import Forget, Kill, Move, Roll
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED, UNGOVERNED
 from harness.wire.rules import Api, Direction, How
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
-REPLICATED = TopicSettings(partitions=3, replicas=3, min_insync=2)
+IN_THREE = TopicSettings(partitions=3, replicas=3, min_insync=2)
 
 
-def on_three(base: Settings, topic: TopicSettings = REPLICATED) -> Settings:
+def on_three(base: Settings, topic: TopicSettings = IN_THREE) -> Settings:
     """Return a recipe on a topic with three replicas."""
     return replace(base, topic=topic)
 
@@ -35,8 +36,8 @@ LEADER_CRASH_BEFORE_REPLICATION = Scenario(
     "truncates its copy when it comes back.",
     expect={
         AMO: Predicted(lost=AtLeast(Select.UNREPLICATED), settings=AMO_3),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=EOS_3),
     },
 )  # fmt: skip
 
@@ -53,7 +54,7 @@ IDEMPOTENT_3 = replace(ALO_3, producer=replace(ALO_3.producer, idempotence=True)
 LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT = replace(
     LEADER_CRASH_BEFORE_REPLICATION, id="leader-crash-before-replication+idempotent",
     because="The sequence number died with the only copy: the new leader takes the repeated request for the first.",
-    expect={ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT_3)},
+    expect={ALO: Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT_3)},
 )  # fmt: skip
 
 LEADER_CRASH_BEFORE_ACK = Scenario(
@@ -63,16 +64,16 @@ LEADER_CRASH_BEFORE_ACK = Scenario(
     "on the new leader, unless that knows the sequence number: producer states are replicated with the log. With one ack a "
     "follower may have it or not, and nobody sends it again.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=AMO_3),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=AMO_3),
         ALO: Predicted(duplicated=Exactly(), settings=ALO_3),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=EOS_3),
     },
 )  # fmt: skip
 
 LEADER_CRASH_BEFORE_ACK_IDEMPOTENT = replace(
     LEADER_CRASH_BEFORE_ACK, id="leader-crash-before-ack+idempotent",
     because="The new leader has the record and its sequence number, and recognises the repeated request.",
-    expect={ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT_3)},
+    expect={ALO: Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT_3)},
 )  # fmt: skip
 
 ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("one ack asks for no replica in sync but the leader itself")
@@ -85,8 +86,8 @@ INSYNC_NOT_MET = Scenario(
     "client sends it again until the follower is back. Refused is not lost.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=on_three(AT_LEAST_ONCE, TWO)),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=on_three(EXACTLY_ONCE, TWO)),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=on_three(AT_LEAST_ONCE, TWO)),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=on_three(EXACTLY_ONCE, TWO)),
     },
 )  # fmt: skip
 
@@ -100,8 +101,8 @@ LAST_REPLICA_CRASH = Scenario(
     "all. When it dies nobody may lead: the partition waits for it, and it comes back with the record.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
-        ALO: Predicted(sign=Sign.ALONE, settings=on_three(AT_LEAST_ONCE, LONE)),
-        EOS: Predicted(sign=Sign.ALONE, settings=on_three(EXACTLY_ONCE, LONE)),
+        ALO: Predicted(sign=ALONE, settings=on_three(AT_LEAST_ONCE, LONE)),
+        EOS: Predicted(sign=ALONE, settings=on_three(EXACTLY_ONCE, LONE)),
     },
 )  # fmt: skip
 
@@ -128,11 +129,11 @@ LEADER_MOVED = Scenario(
     "the record, and the next ones, until it asks.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=EOS_3),
     },
     # librdkafka does not count what a broker that leads no longer has refused: it was never appended, and is sent again
-    by_client={"confluent-kafka": {AMO: Predicted(sign=Sign.REPEATED_REQUEST, settings=AMO_3)}},
+    by_client={"confluent-kafka": {AMO: Predicted(sign=REPEATED_REQUEST, settings=AMO_3)}},
 )  # fmt: skip
 
 PREFERRED_LEADER = replace(
@@ -166,8 +167,8 @@ ROLLING_RESTART = Scenario(
     "that lost its patience while its request waits, and sent it again, would have stored it twice: this one is patient.)",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=patient(AMO_3)),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=patient(ALO_3)),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=patient(EOS_3)),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=patient(ALO_3)),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=patient(EOS_3)),
     },
 )  # fmt: skip
 
@@ -178,7 +179,7 @@ CONTROLLER_CRASH = Scenario(
     "the controllers': what is sent again is stored once; at most once, it is gone.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
     },
 )  # fmt: skip
 
@@ -188,9 +189,9 @@ CONTROLLER_APART_CRASH = Scenario(
     because="The only controller, a process of its own, dies, and stays away until everything is sent. No client talks to it: "
     "leaders go on leading and followers following, so that not even at most once loses anything.",
     expect={
-        AMO: Predicted(sign=Sign.UNGOVERNED, settings=AMO_3),
-        ALO: Predicted(sign=Sign.UNGOVERNED, settings=ALO_3),
-        EOS: Predicted(sign=Sign.UNGOVERNED, settings=EOS_3),
+        AMO: Predicted(sign=UNGOVERNED, settings=AMO_3),
+        ALO: Predicted(sign=UNGOVERNED, settings=ALO_3),
+        EOS: Predicted(sign=UNGOVERNED, settings=EOS_3),
     },
 )  # fmt: skip
 
@@ -201,8 +202,8 @@ UNGOVERNED_LEADER_CRASH = Scenario(
     "A client that goes on asking loses nothing, and what it sends again is stored once; at most once, it is gone.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=AMO_3),
-        ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=ALO_3),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=EOS_3),
+        ALO: Predicted(sign=REPEATED_REQUEST, settings=ALO_3),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=EOS_3),
     },
 )  # fmt: skip
 
@@ -215,7 +216,7 @@ POWER_LOSS_ON_LEADER = Scenario(
     "and one of them leads. Replication is what stands in for the flush, as long as not all replicas are struck at once.",
     expect={
         AMO: ONE_ACK_WAITS_FOR_NOBODY,
-        ALO: Predicted(sign=Sign.REPLICATED, settings=ALO_3),
+        ALO: Predicted(sign=REPLICATED, settings=ALO_3),
     },
 )  # fmt: skip
 
@@ -231,7 +232,7 @@ POWER_LOSS_ON_ALL = replace(
 POWER_LOSS_ON_ALL_FLUSHED = replace(
     POWER_LOSS_ON_ALL, id="power-loss-on-all-flushed",
     because="flush.messages=1 on every replica: what all have acknowledged is on every disk.",
-    expect={ALO: Predicted(sign=Sign.FLUSHED, settings=on_three(AT_LEAST_ONCE, TWO_FLUSHED))},
+    expect={ALO: Predicted(sign=FLUSHED, settings=on_three(AT_LEAST_ONCE, TWO_FLUSHED))},
 )  # fmt: skip
 
 BY_DAY = (LEADER_CRASH_BEFORE_REPLICATION, LEADER_CRASH_AFTER_ACK, LEADER_MOVED)

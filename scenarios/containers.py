@@ -9,7 +9,7 @@ from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings
-from harness.core.sign import Sign
+from harness.core.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
 from harness.faults import Strike
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.scenarios.power_loss import NEXT
@@ -24,7 +24,7 @@ REPLACED = Scenario(
     because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
     "broker after a crash. Stored and not answered, a retry is stored again, unless the recovered log knows its number.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST),
     },
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ VOLUME_LOST = Scenario(
     expect={
         AMO: Predicted(lost=AtLeast(Select.THROUGH_TARGET)),
         ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True),
-        EOS: Predicted(sign=Sign.TAKEN_AGAIN),
+        EOS: Predicted(sign=TAKEN_AGAIN),
     },
 )  # fmt: skip
 
@@ -66,9 +66,9 @@ DISCONNECTED = Scenario(
     because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
     "reset: only its own time-out does. With retries it sends again when it is back.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=impatient(AT_MOST_ONCE)),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=impatient(AT_MOST_ONCE)),
         ALO: Predicted(duplicated=Exactly(), settings=impatient(AT_LEAST_ONCE)),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=impatient(EXACTLY_ONCE)),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=impatient(EXACTLY_ONCE)),
     },
 )  # fmt: skip
 
@@ -82,7 +82,7 @@ DISK_FULL_BEFORE_APPEND = Scenario(
     "the request has not been seen. A producer without retries has lost the record, and goes on losing while the broker is away; "
     "one with retries sends it again when there is room. What was acknowledged was written, and is there.",
     expect={
-        AMO: Predicted(lost=AtLeast()), ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST),
+        AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
     },
 )  # fmt: skip
 
@@ -92,7 +92,7 @@ DISK_FULL_BEFORE_ACK = replace(
     because="The record is stored; then the broker halts for want of room, before its producer is told. The copy is in the log "
     "after the restart, as after any crash: a retry is stored again, unless the recovered log knows its number.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST),
     },
 )  # fmt: skip
 

@@ -12,8 +12,9 @@ from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind
-from harness.core.sign import Sign
+from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
 from harness.faults import Drop, Kill, NoFault
+from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
 from harness.wire.rules import Api
@@ -34,7 +35,7 @@ CRASH_BEFORE_COMMIT = Scenario(
     because="The database dies with the COMMIT not yet seen: its recovery undoes the transaction. The program cannot tell "
     "that from a commit whose answer was lost. At-most-once leaves it at that, and the record is gone; who does the work "
     "again records it for the first time.",
-    expect={AMO: LOSES, ALO: holds(Sign.COMMITTED_AGAIN), EOS: holds(Sign.COMMITTED_AGAIN)},
+    expect={AMO: LOSES, ALO: holds(COMMITTED_AGAIN), EOS: holds(COMMITTED_AGAIN)},
 )  # fmt: skip
 
 CRASH_AFTER_COMMIT = Scenario(
@@ -42,7 +43,7 @@ CRASH_AFTER_COMMIT = Scenario(
     pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(ANSWER, (Role.DATABASE,)),
     because="The database has made the result durable and dies before the program is told. At-most-once leaves it at that, "
     "rightly; doing the work again records it twice, unless the unique key of the first time is found.",
-    expect={AMO: holds(Sign.NOT_REPEATED), ALO: DUPLICATES, EOS: holds(Sign.ABSORBED)},
+    expect={AMO: holds(NOT_REPEATED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )  # fmt: skip
 
 COMMIT_LOST = replace(
@@ -83,7 +84,7 @@ CRASH_AFTER_POSITION = Scenario(
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.DATABASE,)),
     because="The commit was answered, the position is saved, and then the database dies. What it had answered was in its "
     "log on the disk (SIGKILL takes only its own memory): recovery finds the result, and nobody does the work again.",
-    expect={ALO: holds(Sign.DURABLE), EOS: holds(Sign.DURABLE)},
+    expect={ALO: holds(DURABLE), EOS: holds(DURABLE)},
 )  # fmt: skip
 
 NOT_DURABLE_COMMIT = replace(
@@ -99,19 +100,19 @@ STREAM_CRASH_BEFORE_COMMIT = Scenario(
     pipeline=PipelineKind.STREAM_TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(FROM_SPARK, (Role.DATABASE, Role.DRIVER)),
     because="Database and driver die with the COMMIT of the batch, and of its number, not yet seen: recovery undoes both, and "
     "the next driver records the batch for the first time.",
-    expect={EOS: Predicted(sign=Sign.COMMITTED_AGAIN, settings=PER_BATCH)},
+    expect={EOS: Predicted(sign=COMMITTED_AGAIN, settings=PER_BATCH)},
 )  # fmt: skip
 STREAM_DRIVER_CRASH = Scenario(
     id="driver-crash-after-database-commit", failure_point="driver-crash-after-database-commit", group="streaming",
     pipeline=PipelineKind.STREAM_TO_POSTGRES, fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),
     because="The result is durable and the driver dies before it is told: the batch runs again. What was appended is appended "
     "again, the target and those of its batch before it; a unique key absorbs each.",
-    expect={ALO: Predicted(duplicated=AtLeast()), EOS: holds(Sign.ABSORBED)},
+    expect={ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED)},
 )  # fmt: skip
 STREAM_DRIVER_CRASH_PER_BATCH = replace(
     STREAM_DRIVER_CRASH, id=f"{STREAM_DRIVER_CRASH.id}+batch-transaction",
     because="The batch and its number became durable together: the next driver finds the number, and records nothing.",
-    expect={EOS: Predicted(sign=Sign.ABSORBED, settings=PER_BATCH)},
+    expect={EOS: Predicted(sign=ABSORBED, settings=PER_BATCH)},
 )  # fmt: skip
 
 BY_DAY = (
@@ -119,7 +120,7 @@ BY_DAY = (
     CRASH_AFTER_COMMIT,
     COMMIT_ANSWER_LOST,
     with_result(
-        COMMIT_ANSWER_LOST, Sign.RESUMED_PAST,
+        COMMIT_ANSWER_LOST, RESUMED_PAST,
         "Result and position are there: the position that the program reads back tells it that the work is done.",
     ),
     BLIND_RETRY,
@@ -130,17 +131,17 @@ BY_NIGHT = (
     NONE,
     COMMIT_LOST,
     with_result(
-        CRASH_BEFORE_COMMIT, Sign.COMMITTED_AGAIN,
+        CRASH_BEFORE_COMMIT, COMMITTED_AGAIN,
         "Result and position die together. The position that the program reads back stands before the record: it does the "
         "work again.",
     ),
     with_result(
-        CRASH_AFTER_COMMIT, Sign.RESUMED_PAST,
+        CRASH_AFTER_COMMIT, RESUMED_PAST,
         "Result and position became durable together. The position that the program reads back has passed the record: it "
         "goes on behind it.",
     ),
     with_result(
-        COMMIT_LOST, Sign.COMMITTED_AGAIN,
+        COMMIT_LOST, COMMITTED_AGAIN,
         "Neither result nor position is there: the position that the program reads back tells it to do the work again.",
     ),
     CRASH_AFTER_POSITION,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, Settings, TopicSettings
-from harness.core.sign import Sign
 from harness.faults import Forget, Kill
 from harness.scenarios.cluster import NEXT_REQUEST
 from harness.scenarios.plain import ALO
+from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +27,9 @@ Acks = Literal[1, "all"]
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 FLUSHES = {"unflushed": None, "flushed": 1}
 """``flush.messages`` by name."""
-ONLY_THERE = Predicted(sign=Sign.ALONE)
+ONLY_THERE = Predicted(sign=ALONE)
 """It survives, and nobody else had it: in the page cache of one that was killed, on the disk of one that lost its power."""
-ON_DISK = Predicted(sign=Sign.FLUSHED)
+ON_DISK = Predicted(sign=FLUSHED)
 ALL_GONE = Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True)
 NOT_COPIED = Predicted(lost=Exactly(Select.UNREPLICATED), control=True)
 KILLED = Kill(NEXT_REQUEST, (LEADER,), stalled=True)
@@ -103,9 +103,9 @@ def all_in_sync() -> Iterator[Scenario]:
     """Yield the rows of acks=all where all replicas have the record when it is acknowledged."""
     killed = Kill(NEXT_REQUEST, (LEADER,))
     for flush in FLUSHES:
-        yield spot(on("all", flush, 2, 2), "leader-killed", killed, Predicted(sign=Sign.REPLICATED),
+        yield spot(on("all", flush, 2, 2), "leader-killed", killed, Predicted(sign=REPLICATED),
                    "Two have acknowledged it, one of them dies: the other one leads.")  # fmt: skip
-    yield spot(on("all", "unflushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), Predicted(sign=Sign.REPLICATED),
+    yield spot(on("all", "unflushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), Predicted(sign=REPLICATED),
                "Two have acknowledged it, one of them has lost it: the other one leads.")  # fmt: skip
     yield spot(on("all", "flushed", 2, 2), "power-lost", replace(killed, forget=Forget.TOPIC), ON_DISK,
                "Two have acknowledged it, and the one that loses its power has it on its disk, too.")  # fmt: skip

@@ -9,9 +9,9 @@ from harness.controls import InProgram
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario, Suite
 from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PipelineKind, recipe
-from harness.core.sign import Sign
 from harness.faults import Grow
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.systems.kafka.signs import FOUND
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic
@@ -31,7 +31,7 @@ def refreshes(settings: Settings, reset: Literal["earliest", "latest"] = "earlie
 
 def found(pipeline: PipelineKind, *semantics: Semantic) -> dict[Semantic, Predicted]:
     """Nothing is lost: the new partitions are found, and read from their first record on."""
-    return {semantic: Predicted(sign=Sign.FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
+    return {semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
 
 
 PLAIN_GROWS = Scenario(

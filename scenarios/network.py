@@ -12,7 +12,16 @@ from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Members, Settings
-from harness.core.sign import Sign
+from harness.core.signs import (
+    ABORTED,
+    ABSORBED,
+    DELIVERED_AGAIN,
+    ENDED_AGAIN,
+    NOT_RESENT,
+    REPEATED_REQUEST,
+    RESUMED_PAST,
+    SENT_ANEW,
+)
 from harness.faults import Network, Until
 from harness.proofs.network import Effect
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
@@ -41,14 +50,14 @@ def reader(settings: Settings, session_ms: int, request_ms: int) -> Settings:
 
 IMPATIENT = {AMO: impatient(AT_MOST_ONCE), ALO: impatient(AT_LEAST_ONCE), EOS: impatient(EXACTLY_ONCE)}
 ACK_LOST = {
-    AMO: Predicted(sign=Sign.NOT_RESENT, settings=IMPATIENT[AMO]),
+    AMO: Predicted(sign=NOT_RESENT, settings=IMPATIENT[AMO]),
     ALO: Predicted(duplicated=Exactly(), settings=IMPATIENT[ALO]),
-    EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+    EOS: Predicted(sign=REPEATED_REQUEST, settings=IMPATIENT[EOS]),
 }
 REQUEST_LOST = {
     AMO: Predicted(lost=Exactly(), settings=IMPATIENT[AMO]),
-    ALO: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[ALO]),
-    EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+    ALO: Predicted(sign=REPEATED_REQUEST, settings=IMPATIENT[ALO]),
+    EOS: Predicted(sign=REPEATED_REQUEST, settings=IMPATIENT[EOS]),
 }
 UNHARMED = {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}
 
@@ -135,8 +144,8 @@ PARTITION_BEYOND_DELIVERY = Scenario(
     "duplicated either. The transaction of the record given up is aborted, and the record sent in another.",
     expect={
         AMO: Predicted(lost=AtLeast(), settings=impatient(AT_MOST_ONCE, 3 * SHORT_DELIVERY_MS)),
-        ALO: Predicted(sign=Sign.SENT_ANEW, settings=impatient(AT_LEAST_ONCE, SHORT_DELIVERY_MS)),
-        EOS: Predicted(sign=Sign.ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
+        ALO: Predicted(sign=SENT_ANEW, settings=impatient(AT_LEAST_ONCE, SHORT_DELIVERY_MS)),
+        EOS: Predicted(sign=ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
     },
 )  # fmt: skip
 
@@ -149,7 +158,7 @@ HALF_OPEN_BEYOND_DELIVERY = Scenario(
     expect={
         ALO: Predicted(duplicated=Exactly(), settings=impatient(
             replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True)), SHORT_DELIVERY_MS)),
-        EOS: Predicted(sign=Sign.ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
+        EOS: Predicted(sign=ABORTED, settings=impatient(EXACTLY_ONCE, SHORT_DELIVERY_MS)),
     },
 )  # fmt: skip
 
@@ -161,7 +170,7 @@ FLAPPING = Scenario(
     "once.)",
     expect={
         ALO: Predicted(duplicated=Exactly(), settings=IMPATIENT[ALO]),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=IMPATIENT[EOS]),
     },
 )  # fmt: skip
 
@@ -185,9 +194,9 @@ CONSUMER_EXPELLED = Scenario(
     "position and is given the record again: not worked on yet, recorded a second time, or absorbed. What else it had "
     "in hand may come again with it.",
     expect={
-        AMO: Predicted(sign=Sign.DELIVERED_AGAIN, settings=reader(AT_MOST_ONCE, SHORT_SESSION_MS, 2000)),
+        AMO: Predicted(sign=DELIVERED_AGAIN, settings=reader(AT_MOST_ONCE, SHORT_SESSION_MS, 2000)),
         ALO: Predicted(duplicated=AtLeast(), settings=reader(AT_LEAST_ONCE, SHORT_SESSION_MS, 2000)),
-        EOS: Predicted(sign=Sign.ABSORBED, settings=reader(EXACTLY_ONCE, SHORT_SESSION_MS, 2000)),
+        EOS: Predicted(sign=ABSORBED, settings=reader(EXACTLY_ONCE, SHORT_SESSION_MS, 2000)),
     },
 )  # fmt: skip
 
@@ -197,9 +206,9 @@ HALF_OPEN_COMMIT = Scenario(
     because="The transaction is committed, the answer vanishes, and the producer lives without knowing. kafka-python does "
     "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and goes on behind it.",
     expect={
-        AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=Sign.RESUMED_PAST, settings=IMPATIENT[EOS]),
+        AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: Predicted(sign=RESUMED_PAST, settings=IMPATIENT[EOS]),
     },
-    by_client={"confluent-kafka": {EOS: Predicted(sign=Sign.ENDED_AGAIN, settings=IMPATIENT[EOS])}},  # it asks again
+    by_client={"confluent-kafka": {EOS: Predicted(sign=ENDED_AGAIN, settings=IMPATIENT[EOS])}},  # it asks again
 )  # fmt: skip
 
 SQUEEZE_BEYOND = Scenario(
@@ -209,9 +218,9 @@ SQUEEZE_BEYOND = Scenario(
     because="The request is still on its way when the client gives its connection up. It may arrive afterwards, it may "
     "not: what was given up may be stored, and what is sent again may be a second copy. Theory allows both.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT, settings=IMPATIENT[AMO]),
-        ALO: Predicted(duplicated=Permitted(), sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[ALO]),
-        EOS: Predicted(sign=Sign.REPEATED_REQUEST, settings=IMPATIENT[EOS]),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=IMPATIENT[AMO]),
+        ALO: Predicted(duplicated=Permitted(), sign=REPEATED_REQUEST, settings=IMPATIENT[ALO]),
+        EOS: Predicted(sign=REPEATED_REQUEST, settings=IMPATIENT[EOS]),
     },
 )  # fmt: skip
 

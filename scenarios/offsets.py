@@ -18,7 +18,7 @@ from harness.core.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.sign import Sign
+from harness.core.signs import ABSORBED, RESUMED_PAST
 from harness.faults import Expire
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.wire.rules import Api
@@ -68,7 +68,7 @@ EARLIEST = Scenario(
     expect={
         AMO: begins_anew(AT_MOST_ONCE, forbidden=True),
         ALO: begins_anew(AT_LEAST_ONCE, forbidden=False),
-        EOS: Predicted(sign=Sign.ABSORBED, settings=after(EXACTLY_ONCE, "earliest")),
+        EOS: Predicted(sign=ABSORBED, settings=after(EXACTLY_ONCE, "earliest")),
     },
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ NONE = replace(
 KEPT_WITH_RESULT = replace(
     EARLIEST, id="positions-expired+with-result",
     because="The position is kept where the results are, and the group has none to lose: the reader goes on behind the record.",
-    expect={EOS: Predicted(sign=Sign.RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
+    expect={EOS: Predicted(sign=RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
 )  # fmt: skip
 
 PROCESSOR = Expire(InProgram(Role.PROCESSOR, "after-commit"), UP_TO_NEXT)

@@ -12,7 +12,7 @@ from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Semantic
 from harness.core.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, SaveCursor
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN, Sign
 from harness.faults import Drop, Kill, NoFault
 from harness.wire.rules import Api, Direction
 
@@ -39,7 +39,7 @@ PRODUCER_CRASH_BEFORE_SEND = Scenario(
     fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
     because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the ack, "
     "or in the transaction, has not, and the restarted producer takes the record again.",
-    expect={AMO: LOSES, ALO: holds(Sign.TAKEN_AGAIN), EOS: holds(Sign.TAKEN_AGAIN)},
+    expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_ACK = Scenario(
@@ -47,21 +47,21 @@ PRODUCER_CRASH_BEFORE_ACK = Scenario(
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.PRODUCER,)),
     because="The broker has stored the record and its producer dies before it reads the ack. At-most-once does not send "
     "again; at-least-once does, as a new record; a transaction is aborted by the successor and made anew.",
-    expect={AMO: holds(Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.ABORTED)},
+    expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
 )  # fmt: skip
 
 REQUEST_LOST = Scenario(
     id="request-lost", failure_point="request-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="The request never reaches the broker. Without retries the record is gone; with them the client sends it "
     "again, and since the first was never stored this does not duplicate, whatever the textbooks say.",
-    expect={AMO: LOSES, ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST)},
+    expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
 )  # fmt: skip
 
 ACK_LOST = Scenario(
     id="ack-lost", failure_point="ack-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
     because="The record is stored and its ack is lost. Without retries nothing more happens; with them the client sends "
     "it again: a second copy, unless the broker knows producer id and sequence number already.",
-    expect={AMO: holds(Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST)},
+    expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_APPEND = Scenario(
@@ -70,7 +70,7 @@ BROKER_CRASH_BEFORE_APPEND = Scenario(
     because="The broker dies with the request not yet seen. A producer without retries has lost it, and goes on losing "
     "while the broker is away; one with retries sends it again.",
     expect={
-        AMO: Predicted(lost=AtLeast()), ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST),
+        AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
     },
 )  # fmt: skip
 
@@ -80,7 +80,7 @@ BROKER_CRASH_BEFORE_ACK = Scenario(
     because="The broker has stored the record and dies before it answers. SIGKILL keeps the page cache, so the copy is "
     "there after the restart: a retry stores it again, unless the recovered log knows the sequence number.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST),
+        AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST),
     },
 )  # fmt: skip
 
@@ -91,15 +91,15 @@ BROKER_CRASH_BEFORE_POSITION = Scenario(
     "at-least-once has, and does it again; the idempotent consumer absorbs the second delivery. A record of the producer "
     "that the dying broker had stored and not acknowledged is stored again besides.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.DELIVERED_AGAIN), ALO: Predicted(duplicated=AtLeast()),
-        EOS: holds(Sign.ABSORBED),
+        AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN), ALO: Predicted(duplicated=AtLeast()),
+        EOS: holds(ABSORBED),
     },
 )  # fmt: skip
 
 DELIVERY_LOST = Scenario(
     id="delivery-lost", failure_point="delivery-lost", fault=Drop(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
     because="The fetch response is lost. A pull broker keeps no record of deliveries: the consumer asks again.",
-    expect={semantic: holds(Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+    expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
 )  # fmt: skip
 
 COMMIT_LOST = Scenario(
@@ -107,7 +107,7 @@ COMMIT_LOST = Scenario(
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.CONSUMER,)),
     because="The commit never arrives and the consumer dies. (Merely dropping it never bites: the client commits again.) "
     "The record is delivered again: not worked on yet, recorded a second time, or absorbed.",
-    expect={AMO: holds(Sign.DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(Sign.ABSORBED)},
+    expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
 )  # fmt: skip
 
 COMMIT_ACK_LOST = Scenario(
@@ -115,21 +115,21 @@ COMMIT_ACK_LOST = Scenario(
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.CONSUMER,)),
     because="The commit is stored and the consumer dies before it learns so. Saved first, the position has passed a "
     "record that nobody worked on; saved last, the work is done and the restarted consumer goes on behind it.",
-    expect={AMO: LOSES, ALO: holds(Sign.RESUMED_PAST), EOS: holds(Sign.RESUMED_PAST)},
+    expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: holds(RESUMED_PAST)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_PROCESSING = Scenario(
     id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing",
     fault=Kill(InProgram(Role.CONSUMER, "before-processing"), (Role.CONSUMER,)),
     because="The record is received and nothing is done. Only where the position was saved before is it gone.",
-    expect={AMO: LOSES, ALO: holds(Sign.DELIVERED_AGAIN), EOS: holds(Sign.DELIVERED_AGAIN)},
+    expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_RECORDING = Scenario(
     id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
     fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
     because="The record is processed and its result not recorded: for the sink the same as not processed at all.",
-    expect={AMO: LOSES, ALO: holds(Sign.DELIVERED_AGAIN), EOS: holds(Sign.DELIVERED_AGAIN)},
+    expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
@@ -138,7 +138,7 @@ CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
     because="The result is recorded and the position is not saved: the record comes again.",
     expect={
         AMO: NotApplicable("the position is saved before the work: there is no commit after it"),
-        ALO: DUPLICATES, EOS: holds(Sign.ABSORBED),
+        ALO: DUPLICATES, EOS: holds(ABSORBED),
     },
 )  # fmt: skip
 
@@ -147,7 +147,7 @@ PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Role.PRODUCER,)),
     because="The transaction's end never arrives. The successor with the same transactional id aborts it, reads the "
     "cursor of the last committed one, and sends the record again.",
-    expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(Sign.ABORTED)},
+    expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
@@ -155,7 +155,7 @@ PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE), (Role.PRODUCER,)),
     because="The transaction is committed and the producer dies before it learns so. Its cursor is in the same "
     "transaction: the successor reads it back and goes on behind the record.",
-    expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(Sign.RESUMED_PAST)},
+    expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(RESUMED_PAST)},
 )  # fmt: skip
 
 NO_DATABASE_TRANSACTION = NotApplicable("result and position do not share a database transaction under this semantic")
@@ -167,7 +167,7 @@ CONSUMER_CRASH_BEFORE_DATABASE_COMMIT = Scenario(
     "the record is delivered again.",
     expect={
         AMO: NO_DATABASE_TRANSACTION, ALO: NO_DATABASE_TRANSACTION,
-        EOS: Predicted(sign=Sign.DELIVERED_AGAIN, settings=EXACTLY_ONCE_WITH_RESULT),
+        EOS: Predicted(sign=DELIVERED_AGAIN, settings=EXACTLY_ONCE_WITH_RESULT),
     },
 )  # fmt: skip
 
@@ -179,7 +179,7 @@ CONSUMER_CRASH_AFTER_DATABASE_COMMIT = replace(
     "the position from the database and goes on behind the record.",
     expect={
         AMO: NO_DATABASE_TRANSACTION, ALO: NO_DATABASE_TRANSACTION,
-        EOS: Predicted(sign=Sign.RESUMED_PAST, settings=EXACTLY_ONCE_WITH_RESULT),
+        EOS: Predicted(sign=RESUMED_PAST, settings=EXACTLY_ONCE_WITH_RESULT),
     },
 )  # fmt: skip
 

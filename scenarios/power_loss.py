@@ -11,9 +11,10 @@ from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
-from harness.core.sign import Sign
+from harness.core.signs import TAKEN_AGAIN
 from harness.faults import Forget, Kill
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
+from harness.systems.kafka.signs import FLUSHED
 from harness.wire.rules import Api
 
 NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
@@ -47,14 +48,14 @@ UNFLUSHED = Scenario(
     }},
 )  # fmt: skip
 
-FLUSHED = replace(
+POWER_LOSS_FLUSHED = replace(
     UNFLUSHED, id="power-loss-flushed", by_client={},
     because="flush.messages=1 makes every append durable before it is acknowledged: nothing acknowledged is lost. What "
     "an at-most-once producer has in flight, or sends while the broker is away, may be.",
     expect={
-        AMO: Predicted(lost=Permitted(), sign=Sign.FLUSHED, settings=flushed(AT_MOST_ONCE)),
-        ALO: Predicted(sign=Sign.FLUSHED, settings=flushed(AT_LEAST_ONCE)),
-        EOS: Predicted(sign=Sign.FLUSHED, settings=flushed(EXACTLY_ONCE)),
+        AMO: Predicted(lost=Permitted(), sign=FLUSHED, settings=flushed(AT_MOST_ONCE)),
+        ALO: Predicted(sign=FLUSHED, settings=flushed(AT_LEAST_ONCE)),
+        EOS: Predicted(sign=FLUSHED, settings=flushed(EXACTLY_ONCE)),
     },
 )  # fmt: skip
 
@@ -66,7 +67,7 @@ EVERYTHING = replace(
     because="Positions and transactions are kept in topics like any other, and go with them; the producer dies too. A "
     "cursor that is kept outside stays past what was forgotten, and that is lost. A cursor written in the same "
     "transactions is forgotten with them: the producer begins again, and nothing is lost, to everybody's surprise.",
-    expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True), EOS: Predicted(sign=Sign.TAKEN_AGAIN)},
+    expect={ALO: Predicted(lost=Exactly(Select.THROUGH_TARGET), control=True), EOS: Predicted(sign=TAKEN_AGAIN)},
 )
 
 REUSED_OFFSETS = replace(
@@ -78,4 +79,4 @@ REUSED_OFFSETS = replace(
     expect={ALO: Predicted(lost=Some(), control=True, settings=replace(AT_LEAST_ONCE, topic=TopicSettings(partitions=1)))},
 )  # fmt: skip
 
-POWER_LOSS = (UNFLUSHED, EVERYTHING, FLUSHED, REUSED_OFFSETS)
+POWER_LOSS = (UNFLUSHED, EVERYTHING, POWER_LOSS_FLUSHED, REUSED_OFFSETS)

@@ -9,9 +9,11 @@ from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
 from harness.core.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
-from harness.core.sign import Sign
+from harness.core.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Forget, Grow, Kill, NoFault, Usurp
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.systems.kafka.signs import FOUND
+from harness.systems.spark.signs import REPLAYED
 from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ MID_BATCH = Scenario(
     "batch again; a sink that knows what it has absorbs that part.",
     expect={
         AMO: Predicted(lost=Exactly(Select.BATCH_FROM_TARGET)),
-        ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=Sign.DELIVERED_AGAIN),
-        EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+        ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=DELIVERED_AGAIN),
+        EOS: Predicted(sign=DELIVERED_AGAIN),
     },
 )  # fmt: skip
 BEFORE_COMMIT_LOG = Scenario(
@@ -45,9 +47,9 @@ BEFORE_COMMIT_LOG = Scenario(
     group="streaming", fault=killed_at("before-commit-log"),
     because="The batch is recorded and not yet committed: a checkpoint runs all of it again.",
     expect={
-        AMO: Predicted(sign=Sign.RESUMED_PAST),
+        AMO: Predicted(sign=RESUMED_PAST),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
-        EOS: Predicted(sign=Sign.ABSORBED),
+        EOS: Predicted(sign=ABSORBED),
     },
 )  # fmt: skip
 DATABASE_POINTS = (
@@ -60,13 +62,13 @@ DATABASE_POINTS = (
         id="driver-crash-before-offset-log", failure_point="driver-crash-before-offset-log", pipeline=DATABASE,
         group="streaming", fault=killed_at("before-offset-log"),
         because="The batch is planned and not yet written down: nothing of it has happened, and it is planned again.",
-        expect={semantic: Predicted(sign=Sign.REPLAYED) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
         id="driver-crash-before-batch", failure_point="driver-crash-before-batch", pipeline=DATABASE, group="streaming",
         fault=killed_at("after-offset-log"),
         because="The batch stands in the offset log and has no output yet: it is run again, for the first time.",
-        expect={semantic: Predicted(sign=Sign.REPLAYED) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: Predicted(sign=REPLAYED) for semantic in (AMO, ALO, EOS)},
     ),
     MID_BATCH,
     BEFORE_COMMIT_LOG,
@@ -74,7 +76,7 @@ DATABASE_POINTS = (
         id="driver-crash-after-commit-log", failure_point="driver-crash-after-commit-log", pipeline=DATABASE,
         group="streaming", fault=killed_at("after-commit-log"),
         because="The batch is committed: the next driver goes on behind it.",
-        expect={semantic: Predicted(sign=Sign.RESUMED_PAST) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: Predicted(sign=RESUMED_PAST) for semantic in (AMO, ALO, EOS)},
     ),
 )  # fmt: skip
 
@@ -82,12 +84,12 @@ PER_BATCH = replace(STREAM_EXACTLY_ONCE, consumer=replace(STREAM_EXACTLY_ONCE.co
 TRANSACTIONAL = replace(
     BEFORE_COMMIT_LOG, id="driver-crash-before-commit-log+batch-transaction",
     because="The batch and its number were recorded in one database transaction: run again, the number is known.",
-    expect={EOS: Predicted(sign=Sign.ABSORBED, settings=PER_BATCH)},
+    expect={EOS: Predicted(sign=ABSORBED, settings=PER_BATCH)},
 )  # fmt: skip
 TRANSACTIONAL_MID = replace(
     MID_BATCH, id="driver-crash-mid-batch+batch-transaction",
     because="Half a batch in an open database transaction is nothing: the batch is recorded whole by the next driver.",
-    expect={EOS: Predicted(sign=Sign.DELIVERED_AGAIN, settings=PER_BATCH)},
+    expect={EOS: Predicted(sign=DELIVERED_AGAIN, settings=PER_BATCH)},
 )  # fmt: skip
 
 FILE_POINTS = (
@@ -96,13 +98,13 @@ FILE_POINTS = (
         fault=killed_at("before-sink-log"),
         because="All files of the batch are written, and the sink's log does not name them yet. The batch runs again: who "
         "lists the folder reads both, who reads by the log reads one.",
-        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Exactly(Select.BATCH)), EOS: Predicted(sign=Sign.REPLAYED)},
+        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Exactly(Select.BATCH)), EOS: Predicted(sign=REPLAYED)},
     ),
     Scenario(
         id="driver-crash-before-commit-log", failure_point="driver-crash-before-commit-log", pipeline=FILES, group="streaming",
         fault=killed_at("before-commit-log"),
         because="The sink's log names the batch: run again, it is left out by its number.",
-        expect={AMO: NO_PLACE, ALO: Predicted(sign=Sign.REPLAYED), EOS: Predicted(sign=Sign.REPLAYED)},
+        expect={AMO: NO_PLACE, ALO: Predicted(sign=REPLAYED), EOS: Predicted(sign=REPLAYED)},
     ),
 )  # fmt: skip
 
@@ -127,19 +129,19 @@ NETWORK_POINTS = (
     Scenario(
         id="delivery-lost", failure_point="delivery-lost", pipeline=DATABASE, group="streaming", fault=Drop(FETCHED),
         because="The fetch response never reaches the query: the task asks again for the same offsets.",
-        expect={semantic: Predicted(sign=Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
         id="ack-lost", failure_point="ack-lost", pipeline=TOPIC, group="streaming", fault=Drop(PRODUCED),
         because="Spark's producer is idempotent, as the Java client is by default: the repeated request is recognised. What "
         "makes the sink at-least-once is the batch that runs again, not the network.",
-        expect={AMO: NO_PLACE, ALO: Predicted(sign=Sign.REPEATED_REQUEST), EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+        expect={AMO: NO_PLACE, ALO: Predicted(sign=REPEATED_REQUEST), EOS: Predicted(sign=REPEATED_REQUEST)},
     ),
     Scenario(
         id="request-lost", failure_point="request-lost", pipeline=TOPIC, group="streaming",
         fault=Drop(replace(PRODUCED, direction=Direction.REQUEST)),
         because="The request never reaches the broker; the client sends it again.",
-        expect={AMO: NO_PLACE, ALO: Predicted(sign=Sign.REPEATED_REQUEST), EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+        expect={AMO: NO_PLACE, ALO: Predicted(sign=REPEATED_REQUEST), EOS: Predicted(sign=REPEATED_REQUEST)},
     ),
     Scenario(
         id="driver-crash-before-ack", failure_point="driver-crash-before-ack", pipeline=TOPIC, group="streaming",
@@ -155,7 +157,7 @@ NETWORK_POINTS = (
         id="broker-crash-before-delivery", failure_point="broker-crash-before-delivery", pipeline=DATABASE, group="streaming",
         deployment=Deployment.OWN, fault=Kill(FETCHED, victims=(Role.BROKER,)),
         because="The broker dies during the read: the task waits for it, and reads the same offsets again.",
-        expect={semantic: Predicted(sign=Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: Predicted(sign=DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
         id="broker-crash-before-ack", failure_point="broker-crash-before-ack", pipeline=TOPIC, group="streaming",
@@ -164,7 +166,7 @@ NETWORK_POINTS = (
         "idempotent producer has sent. Measured (kafka-clients 3.9, Kafka 4.3.0): of two requests on their way at once to "
         "one partition, both stored, the first is answered OUT_OF_ORDER_SEQUENCE_NUMBER when it is repeated; the client "
         "takes a new epoch and stores both again. How many are on their way is chance, so any number is permitted.",
-        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Permitted(), sign=Sign.REPEATED_REQUEST)},
+        expect={AMO: NO_PLACE, ALO: Predicted(duplicated=Permitted(), sign=REPEATED_REQUEST)},
     ),
 )  # fmt: skip
 
@@ -176,7 +178,7 @@ LOST_CHECKPOINT = Scenario(
     expect={
         AMO: NotApplicable("the position is not kept in the checkpoint"),
         ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
-        EOS: Predicted(sign=Sign.ABSORBED),
+        EOS: Predicted(sign=ABSORBED),
     },
 )  # fmt: skip
 ZOMBIE = Scenario(
@@ -188,7 +190,7 @@ ZOMBIE = Scenario(
     expect={
         AMO: Predicted(duplicated=Some(), control=True),
         ALO: Predicted(duplicated=Exactly(Select.BATCH)),
-        EOS: Predicted(sign=Sign.ABSORBED),
+        EOS: Predicted(sign=ABSORBED),
     },
 )  # fmt: skip
 
@@ -215,7 +217,7 @@ TASK_BEFORE_OUTPUT = Scenario(
     because="The executor dies while its task reads. The task runs again on the next one and reads the same offsets; what "
     "reaches the database comes through the driver, once.",
     expect={
-        semantic: Predicted(sign=Sign.DELIVERED_AGAIN, settings=on_executors(recipe(DATABASE, semantic)))
+        semantic: Predicted(sign=DELIVERED_AGAIN, settings=on_executors(recipe(DATABASE, semantic)))
         for semantic in (AMO, ALO, EOS)
     },
 )  # fmt: skip
@@ -259,8 +261,8 @@ STATE_POINTS = (
         "Without a checkpoint the state is gone with its driver.",
         expect={
             AMO: Predicted(lost=AtLeast()),
-            ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=Sign.DELIVERED_AGAIN),
-            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+            ALO: Predicted(duplicated=Exactly(Select.BATCH_BEFORE_TARGET), sign=DELIVERED_AGAIN),
+            EOS: Predicted(sign=DELIVERED_AGAIN),
         },
     ),
     Scenario(
@@ -272,7 +274,7 @@ STATE_POINTS = (
         expect={
             AMO: Predicted(lost=Some()),
             ALO: Predicted(duplicated=Exactly(Select.BATCH)),
-            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+            EOS: Predicted(sign=DELIVERED_AGAIN),
         },
     ),
     replace(
@@ -282,7 +284,7 @@ STATE_POINTS = (
         expect={
             AMO: NotApplicable("neither position nor state is kept in a checkpoint"),
             ALO: Predicted(duplicated=Exactly(Select.THROUGH_BATCH)),
-            EOS: Predicted(sign=Sign.DELIVERED_AGAIN),
+            EOS: Predicted(sign=DELIVERED_AGAIN),
         },
     ),
 )  # fmt: skip
@@ -301,7 +303,7 @@ def assigned(settings: Settings) -> Settings:
 def found(pipeline: PipelineKind, *semantics: Semantic) -> Mapping[Semantic, Expectation]:
     """Nothing is lost: the new partitions are found, and read from their first record on."""
     none = {} if AMO in semantics else {AMO: NO_PLACE}
-    return none | {semantic: Predicted(sign=Sign.FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
+    return none | {semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
 
 
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")

@@ -6,7 +6,7 @@ from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.settings import PipelineKind
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.wire.rules import Api
@@ -26,20 +26,20 @@ TOPIC_TO_TOPIC = (
         id="request-lost", failure_point="request-lost", pipeline=T2T, group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, REQUEST)),
         because="The result never reaches the broker. Its position was saved before, or the client sends it again.",
-        expect={AMO: LOSES, ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST)},
+        expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
     ),
     Scenario(
         id="ack-lost", failure_point="ack-lost", pipeline=T2T, group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE)),
         because="The result is stored and its ack is lost: a retry stores it again, unless the broker knows its number.",
-        expect={AMO: holds(Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.REPEATED_REQUEST)},
+        expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
     ),
     Scenario(
         id="producer-crash-before-ack", failure_point="producer-crash-before-ack", pipeline=T2T, group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.PRODUCE, RESPONSE), (PROCESSOR,)),
         because="The result is stored and the processor dies before it reads the ack. Its position was saved before, is "
         "not saved (the record is processed again), or dies with the transaction.",
-        expect={AMO: holds(Sign.NOT_RESENT), ALO: DUPLICATES, EOS: holds(Sign.ABORTED)},
+        expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(ABORTED)},
     ),
     Scenario(
         id="broker-crash-before-append", failure_point="broker-crash-before-append", pipeline=T2T, group="topic-to-topic",
@@ -47,7 +47,7 @@ TOPIC_TO_TOPIC = (
         because="The broker dies with the result not yet seen. Where nobody sends again, it is gone, and so is what the "
         "source's producer sends meanwhile.",
         expect={
-            AMO: Predicted(lost=AtLeast()), ALO: holds(Sign.REPEATED_REQUEST), EOS: holds(Sign.REPEATED_REQUEST),
+            AMO: Predicted(lost=AtLeast()), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
         },
     ),
     Scenario(
@@ -56,39 +56,39 @@ TOPIC_TO_TOPIC = (
         because="The broker has stored the result and dies before it answers: a retry stores it again, unless the "
         "recovered log knows its number.",
         expect={
-            AMO: Predicted(lost=Permitted(), sign=Sign.NOT_RESENT), ALO: Predicted(duplicated=AtLeast()),
-            EOS: holds(Sign.REPEATED_REQUEST),
+            AMO: Predicted(lost=Permitted(), sign=NOT_RESENT), ALO: Predicted(duplicated=AtLeast()),
+            EOS: holds(REPEATED_REQUEST),
         },
     ),
     Scenario(
         id="delivery-lost", failure_point="delivery-lost", pipeline=T2T, group="topic-to-topic",
         fault=Drop(OnWire(PROCESSOR, Api.FETCH, RESPONSE)),
         because="The fetch response is lost, and the processor asks again.",
-        expect={semantic: holds(Sign.DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+        expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
     ),
     Scenario(
         id="commit-lost", failure_point="commit-lost", pipeline=T2T, group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, REQUEST), (PROCESSOR,)),
         because="The commit never arrives and the processor dies: the record is processed once more, or for the first time.",
-        expect={AMO: holds(Sign.DELIVERED_AGAIN), ALO: DUPLICATES, EOS: IN_TRANSACTION},
+        expect={AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: IN_TRANSACTION},
     ),
     Scenario(
         id="commit-ack-lost", failure_point="commit-ack-lost", pipeline=T2T, group="topic-to-topic",
         fault=Kill(OnWire(PROCESSOR, Api.OFFSET_COMMIT, RESPONSE), (PROCESSOR,)),
         because="The commit is stored and the processor dies before it learns so.",
-        expect={AMO: LOSES, ALO: holds(Sign.RESUMED_PAST), EOS: IN_TRANSACTION},
+        expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: IN_TRANSACTION},
     ),
     Scenario(
         id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing", pipeline=T2T,
         group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-processing"), (PROCESSOR,)),
         because="The record is received and nothing is done. Only where the position was saved before is it gone.",
-        expect={AMO: LOSES, ALO: holds(Sign.DELIVERED_AGAIN), EOS: holds(Sign.DELIVERED_AGAIN)},
+        expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     Scenario(
         id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording", pipeline=T2T,
         group="topic-to-topic", fault=Kill(InProgram(PROCESSOR, "before-recording"), (PROCESSOR,)),
         because="The record is processed and its result not sent: the same as not processed at all.",
-        expect={AMO: LOSES, ALO: holds(Sign.DELIVERED_AGAIN), EOS: holds(Sign.DELIVERED_AGAIN)},
+        expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
     ),
     Scenario(
         id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit", pipeline=T2T,
@@ -103,13 +103,13 @@ TOPIC_TO_TOPIC = (
         id="producer-crash-before-commit", failure_point="producer-crash-before-commit", pipeline=T2T,
         group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, REQUEST), (PROCESSOR,)),
         because="The end of the transaction never arrives: results and offsets are aborted together, and made anew.",
-        expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(Sign.ABORTED)},
+        expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(ABORTED)},
     ),
     Scenario(
         id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack", pipeline=T2T,
         group="topic-to-topic", fault=Kill(OnWire(PROCESSOR, Api.END_TXN, RESPONSE), (PROCESSOR,)),
         because="Results and offsets are committed together and the processor dies before it learns so: its successor "
         "goes on behind them.",
-        expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(Sign.RESUMED_PAST)},
+        expect={AMO: NO_TRANSACTION, ALO: NO_TRANSACTION, EOS: holds(RESUMED_PAST)},
     ),
 )  # fmt: skip

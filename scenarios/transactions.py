@@ -18,9 +18,10 @@ from harness.core.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, END_REFUSED, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST
 from harness.faults import Drop, Kill, Late, Outlive, Usurp
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
+from harness.systems.kafka.signs import ASKED_AGAIN, MARKED_AGAIN
 from harness.wire.rules import Api
 
 PRODUCER = Role.PRODUCER
@@ -38,7 +39,7 @@ CONVICTED = "(KAFKA-17754; version 2 of the protocol, which the Java client spea
 
 def convicted(found: Predicted) -> dict[str, Any]:
     """Return the expectations of a control that a client with version 2 of the protocol passes."""
-    passes = {EOS: Predicted(sign=Sign.END_REFUSED, settings=found.settings)}
+    passes = {EOS: Predicted(sign=END_REFUSED, settings=found.settings)}
     return {"expect": {EOS: found}, "by_client": {"java<4": {EOS: found}, "java": passes}}
 
 
@@ -71,13 +72,13 @@ LATE_ABORT = Scenario(
 LATE_COMMIT_FENCED = replace(
     LATE_COMMIT, id="late-commit+fresh",
     because="Each transaction has a producer of its own, and each of those a higher epoch: the late request is refused.",
-    expect={EOS: Predicted(sign=Sign.END_REFUSED, settings=exactly_once(fresh=True))}, by_client={},
+    expect={EOS: Predicted(sign=END_REFUSED, settings=exactly_once(fresh=True))}, by_client={},
 )  # fmt: skip
 
 END_LOST = Scenario(
     id="transaction-end-lost", failure_point="transaction-end-lost", group="transactions", fault=Drop(END),
     because="The request to commit never arrives. The client asks again, and that is all.",
-    expect={EOS: Predicted(sign=Sign.ENDED_AGAIN)},
+    expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 
 END_ACK_LOST = Scenario(
@@ -85,14 +86,14 @@ END_ACK_LOST = Scenario(
     fault=Drop(OnWire(PRODUCER, Api.END_TXN, RESPONSE)),
     because="The transaction is committed and the answer lost. The client asks again, and a coordinator that has committed "
     "says so once more.",
-    expect={EOS: Predicted(sign=Sign.ENDED_AGAIN)},
+    expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 
 OFFSETS_CRASH_BEFORE = Scenario(
     id="processor-crash-before-offsets", failure_point="processor-crash-in-transaction", group="transactions",
     pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
     because="The result is in the transaction, its position never gets there, and the processor dies: both are aborted.",
-    expect={EOS: Predicted(sign=Sign.ABORTED)},
+    expect={EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 
 OFFSETS_CRASH_AFTER = replace(
@@ -114,7 +115,7 @@ def answered(at: OnWire) -> OnWire:
     return replace(at, direction=RESPONSE)
 
 
-ASKED = Predicted(sign=Sign.ASKED_AGAIN)
+ASKED = Predicted(sign=ASKED_AGAIN)
 IMPLICIT = NotApplicable("version 2 of the protocol has no such request: what is sent in a transaction is part of it")
 BY_REQUEST: dict[str, Any] = {"expect": {EOS: ASKED}, "by_client": {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}}}
 
@@ -190,7 +191,7 @@ REQUEST_LATE = Scenario(
     fault=Late(OnWire(PRODUCER, Api.PRODUCE, REQUEST), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
     because="The record arrives when its client has sent it again, and the next one after it: a second copy, unless the broker "
     "knows its sequence number, or its transaction is over. Where nobody sends again, it is merely late.",
-    expect={AMO: Predicted(sign=Sign.NOT_RESENT), ALO: DUPLICATES, EOS: Predicted(sign=Sign.REPEATED_REQUEST)},
+    expect={AMO: Predicted(sign=NOT_RESENT), ALO: DUPLICATES, EOS: Predicted(sign=REPEATED_REQUEST)},
 )  # fmt: skip
 
 COORDINATOR_CRASH_BEFORE_END = Scenario(
@@ -198,7 +199,7 @@ COORDINATOR_CRASH_BEFORE_END = Scenario(
     deployment=Deployment.OWN, fault=Kill(END, (Role.BROKER,)),
     because="The coordinator dies with the request to commit not yet seen. It reads its log, finds the transaction open, and is "
     "asked again.",
-    expect={EOS: Predicted(sign=Sign.ENDED_AGAIN, settings=exactly_once())},
+    expect={EOS: Predicted(sign=ENDED_AGAIN, settings=exactly_once())},
 )  # fmt: skip
 
 COORDINATOR_CRASH_BEFORE_END_ACK = replace(
@@ -221,7 +222,7 @@ COORDINATOR_FAILS_OVER = replace(
     because="The decision to commit is in the coordinator's log and its replicas; no marker is in any other. The coordinator "
     "dies, and the broker that leads the log after it reads the decision, and has the markers written. (kafka-python 3.0.12 "
     "finds that broker and asks it nothing, until it gives the next record up; our program then takes a new producer.)",
-    expect={EOS: Predicted(sign=Sign.MARKED_AGAIN, settings=SOON_GIVEN_UP)},
+    expect={EOS: Predicted(sign=MARKED_AGAIN, settings=SOON_GIVEN_UP)},
 )  # fmt: skip
 
 COORDINATOR_FAILS_OVER_LATER = replace(
@@ -241,7 +242,7 @@ LEADER_CRASH_BEFORE_MARKERS = replace(
     "leader for a deleted one (KAFKA-20734), and the transaction for complete. The record waits in the log without a marker; "
     "the next transaction of its producer is aborted, and that marker counts for both: acknowledged, committed and gone.",
     expect={EOS: Predicted(lost=Exactly(), control=True, settings=ONE_REPLICA)},
-    by_system={"kafka<4.3": {EOS: Predicted(sign=Sign.MARKED_AGAIN, settings=ONE_REPLICA)}},
+    by_system={"kafka<4.3": {EOS: Predicted(sign=MARKED_AGAIN, settings=ONE_REPLICA)}},
 )  # fmt: skip
 
 SHORT_MS = 3000
@@ -259,7 +260,7 @@ TIMED_OUT = Scenario(
     id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions", fault=Outlive(END),
     because="The producer is stopped for longer than its transaction may take, with everything sent: the coordinator aborts it, "
     "and fences whoever wakes up. It is told so, ends, and is started again: the cursor was aborted with the record.",
-    expect={EOS: Predicted(sign=Sign.ABORTED, settings=short(exactly_once()))},
+    expect={EOS: Predicted(sign=ABORTED, settings=short(exactly_once()))},
 )  # fmt: skip
 
 TIMED_OUT_CURSOR_OUTSIDE = replace(
@@ -273,7 +274,7 @@ PROCESSOR_TIMED_OUT = replace(
     TIMED_OUT, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Outlive(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
     because="The processor is stopped for longer than its transaction may take, and for less than its session: results and "
     "position are aborted together, it is fenced, ends, and is started again.",
-    expect={EOS: Predicted(sign=Sign.ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
+    expect={EOS: Predicted(sign=ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
 OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_id=True))
@@ -282,7 +283,7 @@ ZOMBIE = Scenario(
     id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Usurp(END),
     because="The producer is stopped with its transaction open, and another begins with the same transactional id: that aborts "
     "the transaction, and fences the first. When that one wakes up and commits, it is refused.",
-    expect={EOS: Predicted(sign=Sign.ABORTED, settings=exactly_once())},
+    expect={EOS: Predicted(sign=ABORTED, settings=exactly_once())},
 )  # fmt: skip
 
 ZOMBIE_WITH_OWN_ID = replace(

@@ -9,6 +9,7 @@ from harness.core.scenario import Expectation, NotApplicable, Predicted, Refused
 from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.core.sign import Sign
 from harness.scenarios.plain import (
+from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
     ACK_LOST,
     ALO,
     AMO,
@@ -53,12 +54,12 @@ VARIANTS = (
     ),
     variant(
         ACK_LOST, "idempotent", "With idempotence the broker recognises the repeated request by its sequence number.",
-        at_least_once=Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT),
+        at_least_once=Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT),
     ),
     variant(
         BROKER_CRASH_BEFORE_ACK, "idempotent",
         "The recovered log knows the sequence number, so the repeated request is not stored again.",
-        at_least_once=Predicted(sign=Sign.REPEATED_REQUEST, settings=IDEMPOTENT),
+        at_least_once=Predicted(sign=REPEATED_REQUEST, settings=IDEMPOTENT),
     ),
     variant(
         PRODUCER_CRASH_BEFORE_ACK, "idempotent",
@@ -75,11 +76,11 @@ VARIANTS = (
     variant(
         REQUEST_LOST, "batch", "The unit of a send is the batch: all of it is lost, or all of it sent again.",
         at_most_once=Predicted(lost=Exactly(Select.UNIT), settings=BATCHES_AMO),
-        at_least_once=Predicted(sign=Sign.REPEATED_REQUEST, settings=BATCHES_ALO),
+        at_least_once=Predicted(sign=REPEATED_REQUEST, settings=BATCHES_ALO),
     ),
     variant(
         ACK_LOST, "batch", "The unit of a send is the batch: all of it is stored twice.",
-        at_most_once=Predicted(sign=Sign.NOT_RESENT, settings=BATCHES_AMO),
+        at_most_once=Predicted(sign=NOT_RESENT, settings=BATCHES_AMO),
         at_least_once=Predicted(duplicated=Exactly(Select.UNIT), settings=BATCHES_ALO),
     ),
     variant(

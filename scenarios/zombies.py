@@ -19,7 +19,7 @@ from harness.core.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
 from harness.faults import Absent, Kill, Overtake, Pause
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 from harness.wire.rules import Api
@@ -50,9 +50,9 @@ CONSUMER = Scenario(
     "then it wakes up and records its result. Saved before the work, nobody else was given the record; saved after it, "
     "both record it; the idempotent consumer absorbs whoever comes second.",
     expect={
-        AMO: Predicted(sign=Sign.RESUMED_PAST, settings=pair(AT_MOST_ONCE)),
+        AMO: Predicted(sign=RESUMED_PAST, settings=pair(AT_MOST_ONCE)),
         ALO: Predicted(duplicated=Exactly(), settings=pair(AT_LEAST_ONCE)),
-        EOS: Predicted(sign=Sign.ABSORBED, settings=pair(EXACTLY_ONCE)),
+        EOS: Predicted(sign=ABSORBED, settings=pair(EXACTLY_ONCE)),
     },
 )  # fmt: skip
 
@@ -62,7 +62,7 @@ PROCESSOR = Scenario(
     because="The zombie's transaction carries the group metadata of the poll that gave it the record: its offsets are "
     "refused, its transaction is aborted. (It then takes a new producer: kafka-python 3.0.12 would send the refused offsets "
     "again in its next transaction, and take the position of the one that took over back.)",
-    expect={EOS: Predicted(sign=Sign.ABORTED, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
+    expect={EOS: Predicted(sign=ABORTED, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ OVERTAKEN = replace(
     fault=Overtake(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
     because="The zombie goes on when another has done its work, and when it was told that it was put out: the group metadata of "
     "the poll is that of a member that is none, its offsets are refused, its transaction is aborted.",
-    expect={EOS: Predicted(sign=Sign.ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
+    expect={EOS: Predicted(sign=ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
 )  # fmt: skip
 
 LATE_METADATA = replace(
@@ -90,7 +90,7 @@ LATE_METADATA = replace(
 
 def comes_back(recipes: dict[Semantic, Settings]) -> dict[Semantic, Predicted]:
     """The position counts that was saved, not the one that the member had."""
-    return {semantic: Predicted(sign=Sign.DELIVERED_AGAIN, settings=of_two(each)) for semantic, each in recipes.items()}
+    return {semantic: Predicted(sign=DELIVERED_AGAIN, settings=of_two(each)) for semantic, each in recipes.items()}
 
 
 def goes_back(expect: dict[Semantic, Predicted]) -> dict[Semantic, Predicted]:
@@ -128,7 +128,7 @@ IN_TRANSACTION = Scenario(
     because="A processor is stopped between its offsets and its commit; the group puts it out, and another asks for the position "
     "of its partition. That is pending, and the other waits until the transaction has ended. The first one wakes up and commits: "
     "its offsets were taken while it was a member. The other goes on behind them.",
-    expect={EOS: Predicted(sign=Sign.RESUMED_PAST, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
+    expect={EOS: Predicted(sign=RESUMED_PAST, settings=pair(EXACTLY_ONCE_IN_TRANSACTION))},
 )  # fmt: skip
 
 UNCOMMITTED = pair(
@@ -141,7 +141,7 @@ PENDING_IGNORED = replace(
     "other goes on from the position before, makes the record again, and both commit. (The Java client waits whatever it reads: "
     "it asks for stable positions always.)",
     expect={EOS: Predicted(duplicated=Exactly(), control=True, settings=UNCOMMITTED)},
-    by_client={"java": {EOS: Predicted(sign=Sign.RESUMED_PAST, settings=UNCOMMITTED)}},
+    by_client={"java": {EOS: Predicted(sign=RESUMED_PAST, settings=UNCOMMITTED)}},
 )  # fmt: skip
 
 SHORT_SESSION = replace(

@@ -36,7 +36,7 @@ class Copies:
         here = {_spot(row) for row in stored}
         self.untold = {row["record"] for row in removed if _spot(row) not in here}
         """Records of which a copy is known by nothing but its removal."""
-        self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and _was_visible(row)}
+        self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and row["visible"]}
         """Those of them of which nobody could see it: it was in a log, in a transaction that was aborted."""
         self.why: dict[str, set[str]] = defaultdict(set)
         """Why each record's copies were taken away."""
@@ -77,11 +77,6 @@ class Copies:
 def _spot(row: _Row) -> tuple[str | None, str | None]:
     """Where a line's copy stands: the logs of two topics have the same places. A line about a queue names no topic."""
     return row["topic"], row["place"]
-
-
-def _was_visible(removal: _Row) -> bool:
-    """Whether somebody could see what is gone; of a queue nobody says, and what was never committed was never there."""
-    return bool(removal["visible"]) or removal["partition"] < 0
 
 
 def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.core.plan import Plan
     from harness.core.proof import Knowledge
     from harness.core.scenario import Role
+    from harness.core.signs import Signs
 
 SIGKILL = 9
 SIGTERM = 15
@@ -33,11 +34,12 @@ ENDED = 128 + SIGTERM
 class Course:
     """What the history proves about the run itself."""
 
-    def __init__(self, plan: Plan, history: History, found: Account, knowledge: Knowledge) -> None:
+    def __init__(self, plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge) -> None:
         self.plan = plan
         self.history = history
         self._knowledge = knowledge
         self._found = found
+        self._signs = signs
         self.waiting = found.left - {plan.target}
         """What was offered to the pipeline, beside the target, and waits in it at the end."""
         self.hits = [e for e in history.of(kinds.RULE, kinds.FAILPOINT, kinds.DURABLE) if _is_hit(e)]
@@ -54,8 +56,8 @@ class Course:
     def instrument(self) -> str | None:
         """Say why the instrument has not seen what there was, or ``None``: then nothing is judged, whatever was seen."""
         checks = (
-            self._unknown_proof, self._failed_early, self._unreadable, self._strangers, self._survivors, self._cut_short,
-            self._source_trouble, self._asked_too_early, lambda: crosscheck(self.plan, self.history),
+            self._unknown_proof, self._unknown_sign, self._failed_early, self._unreadable, self._strangers, self._survivors,
+            self._cut_short, self._source_trouble, self._asked_too_early, lambda: crosscheck(self.plan, self.history),
         )  # fmt: skip
         return next((reason for check in checks if (reason := check())), None)
 
@@ -329,6 +331,12 @@ class Course:
         """What the fault must have done, and nobody knows how to prove."""
         unknown = [name for name in self.plan.proofs if name not in self._knowledge.proofs]
         return f"nobody knows how to prove what the fault must have done: {', '.join(unknown)}" if unknown else None
+
+    def _unknown_sign(self) -> str | None:
+        """What must be seen of the protection, and nobody looks for."""
+        sign = self.plan.sign
+        known = sign is None or self._signs.named(sign) is not None
+        return None if known else f"nobody knows how the sign is seen that the protection must show: {sign}"
 
     def _unproved(self) -> str | None:
         """Say what the fault must have done besides, and has not, by the proofs that it declares."""

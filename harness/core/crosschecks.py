@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core import queuechecks
-from harness.core.places import in_log, waits_in_log
+from harness.core.places import in_log, of_log, waits_in_log
 from harness.core.scenario import Role
 from harness.core.states import Hop
 
@@ -59,7 +59,7 @@ class _Told:
         self.queued: list[Event] = []
         """What stands, or stood, in queues between producer and consumer: about its places, see :mod:`queuechecks`."""
         for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
-            if copy.get("partition") is None:
+            if not of_log(copy):
                 if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
                     self.known.add(copy["record"])
                     self.queued += [copy] if copy["event"] == kinds.STORED else []
@@ -72,7 +72,7 @@ class _Told:
         queues = {e["queue"] for e in history.of(kinds.COUNTED) if e["hop"] == Hop.TOPIC}
         self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
         """The topic, or the queues, between producer and consumer."""
-        given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and e.get("partition") is not None)
+        given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e))
         own = {None, *self.mine}  # a program's own word names no topic
         self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own}
         """Partition, offset and record of what readers were given, where a log may have forgotten it since."""
@@ -185,7 +185,7 @@ def _kept_back(told: _Told) -> str | None:
     arrived = next((copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept), None)
     if arrived is None:
         return None
-    queued = arrived.get("partition") is None
+    queued = not of_log(arrived)
     where = arrived["place"] if queued else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
     has = "queue" if queued else "log"
     return f"{arrived['record']} was kept from the broker and not sent again, and the {has} has it: {where}"

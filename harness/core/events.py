@@ -209,7 +209,7 @@ counted between it and the broker meanwhile: ``seconds, sent, received, reads, a
 rate`` (see :class:`harness.wire.messages.Traffic`)."""
 ENGINE: Final = "engine"
 """``said, node, ...``: what the container engine says of a node when a fault that only a container can suffer was applied, or
-was healed; see :mod:`harness.core.engine`."""
+was healed; see :mod:`harness.proofs.engine`."""
 UNGOVERNED: Final = "ungoverned"
 """``record``: it was acknowledged by its leader while the only controller was dead."""
 FLUSHED: Final = "flushed"

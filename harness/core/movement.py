@@ -11,6 +11,7 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
+from harness.core.places import of_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def _reads(history: History) -> Iterator[_Read]:
             for key in [key for key in under_way if key[0] == event["by"]]:
                 yield under_way.pop(key)
             continue
-        if event.get("partition") is None:
+        if not of_log(event):
             continue  # a queue has no order to go back in
         key = (event["by"], event["partition"])
         read = under_way.setdefault(key, _Read())
@@ -92,7 +93,7 @@ def _visible(history: History) -> dict[int, set[int]]:
     """The offsets of visible records per partition of the topic, at the end."""
     found: dict[int, set[int]] = {}
     for event in history.of(kinds.STORED):
-        if event["hop"] == "topic" and event["visible"] and event.get("partition") is not None:
+        if event["hop"] == "topic" and event["visible"] and of_log(event):
             found.setdefault(event["partition"], set()).add(event["offset"])
     return found
 
@@ -102,7 +103,7 @@ def _inconsistent(history: History) -> int:
     seen: dict[tuple[str, int, int], set[str]] = {}
 
     def note(log: str, event: Event) -> None:
-        if event.get("record") is not None and event.get("partition") is not None:
+        if event.get("record") is not None and of_log(event):
             seen.setdefault((log, event["partition"], event["offset"]), set()).add(event["record"])
 
     topic = next((e.get("topic", "") for e in history.of(kinds.STORED) if e["hop"] == "topic"), "")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NOWHERE: Final = -1
 """An offset that is none."""
+LOG_NUMBERS: Final = dict.fromkeys(("partition", "epoch", "offset", "stable", "start", "end", "last_data"), int)
+"""The fields of lines about a log that say where. No rule of counting reads them, and who does may rely on what they are."""
 
 
 class Waiting(StrEnum):
@@ -78,6 +80,11 @@ def log_fields(partition: int, epoch: int, offset: int) -> dict[str, Any]:
     {'place': '2:0:17', 'partition': 2, 'epoch': 0, 'offset': 17}
     """
     return {"place": in_log(partition, epoch, offset), "partition": partition, "epoch": epoch, "offset": offset}
+
+
+def of_log(event: Event) -> bool:
+    """Whether an event is about somewhere in a log: one about a queue, or a source, names no partition."""
+    return event.get("partition") is not None
 
 
 def waits_in_log(*, visible: bool, offset: int, stable: int | None, saved: int | None) -> Waiting | None:

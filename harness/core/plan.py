@@ -17,7 +17,6 @@ from harness.core.older import plan_of_before
 from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.core.scenario import Evidence, Predicted, RefusedByClient, Role
 from harness.core.semantics import Anomaly, Semantic
-from harness.core.sign import Sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +67,8 @@ class Plan:
     select: dict[Select, frozenset[str]]
     lost: Prediction
     duplicated: Prediction
-    sign: Sign | None
+    sign: str | None
+    """The name of a :class:`~harness.core.signs.Sign`."""
     control: bool
     refused_by_client: bool
     evidence: Evidence
@@ -154,7 +154,7 @@ class Plan:
             "lost": _prediction_from_json(data["lost"]),
             "duplicated": _prediction_from_json(data["duplicated"]),
             "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
-            "sign": Sign(data["sign"]) if data["sign"] else None,
+            "sign": data["sign"] or None,
             "also": tuple(Anomaly(each) for each in data.get("also", ())),
             "evidence": Evidence(**evidence | {
                 "killed": tuple(Role(role) for role in evidence["killed"]),
@@ -243,7 +243,7 @@ def plan_of(cell: Cell) -> Plan:
         select=load.select(),
         lost=predicted.lost,
         duplicated=predicted.duplicated,
-        sign=predicted.sign,
+        sign=None if predicted.sign is None else str(predicted.sign),
         control=predicted.control,
         also=predicted.also,
         refused_by_client=isinstance(expectation, RefusedByClient),

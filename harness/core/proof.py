@@ -7,14 +7,16 @@ saves of a proof is its name and its fields, and by :class:`Knowledge` the judge
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from harness.core.history import Event, History
     from harness.core.plan import Plan
     from harness.core.prediction import Select
+    from harness.core.signs import Sign
 
 
 class Course(Protocol):
@@ -56,9 +58,13 @@ class Knowledge:
     """What faults and systems know of their histories, by which the judge goes without knowing any of them.
 
     ``proofs``: by name, what makes a proof of its saved fields. ``selections``: of a history and a target, the sets of records
-    that a prediction may name and that only the history tells. ``remarks``: what a history shows that may explain a void run.
+    that a prediction may name and that only the history tells. ``signs``: of a history, each sign that the one or the other
+    knows, with the records that show it; one that no record shows is told, too. ``remarks``: what a history shows that may
+    explain a void run. ``details``: by name, what a system tells of a run besides, as plain data for who shows it, or ``None``.
     """
 
     proofs: Mapping[str, Callable[..., Proof]] = field(default_factory=dict)
     selections: tuple[Callable[[History, str], dict[Select, frozenset[str]]], ...] = ()
+    signs: tuple[Callable[[History], Mapping[Sign, AbstractSet[str]]], ...] = ()
     remarks: tuple[Callable[[History], str | None], ...] = ()
+    details: Mapping[str, Callable[[History], Mapping[str, Any] | None]] = field(default_factory=dict)

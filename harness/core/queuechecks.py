@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
-from harness.core.places import MOVABLE, UNDECIDED, Waiting
+from harness.core.places import MOVABLE, UNDECIDED, Waiting, of_log
 from harness.core.states import Hop
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class _Told:
     def __init__(self, plan: Plan, history: History) -> None:
         self.plan = plan
         self.history = history
-        self.copies = [e for e in history.of(kinds.STORED) if e.get("partition") is None]
-        self.removed = [e for e in history.of(kinds.REMOVED) if e.get("partition") is None]
+        self.copies = [e for e in history.of(kinds.STORED) if not of_log(e)]
+        self.removed = [e for e in history.of(kinds.REMOVED) if not of_log(e)]
         self.moved = list(history.of(kinds.MOVED))
         self.counted: dict[str, Event] = {e["queue"]: e for e in history.of(kinds.COUNTED)}
 
@@ -104,7 +104,7 @@ def _homeless(told: _Told) -> str | None:
     given = {e["record"] for e in told.history.of(kinds.DELIVERED, kinds.FETCHED)} if told.plan.forgets else set()
     for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
         place, record = event.get("place"), event["record"]
-        if place is None or event.get("partition") is not None:
+        if place is None or of_log(event):
             continue
         what = f"{record or 'a result'} is {event['event']} from {place}"
         if place not in at and record not in given:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.core.semantics import Semantic
-    from harness.core.sign import Sign
+    from harness.core.signs import Sign
 
 
 T = TypeVar("T")

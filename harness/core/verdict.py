@@ -14,22 +14,24 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.course import Course
+from harness.core.history import History
 from harness.core.movement import Movement, movement_of
 from harness.core.places import Removal
 from harness.core.prediction import Permitted, Prediction, Select, examples
-from harness.core.rollback import Rollback, rollback_of
+from harness.core.rows import Rows
 from harness.core.semantics import PROMISES, Anomaly
+from harness.core.signs import Signs, common_signs
 from harness.core.states import Hop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.core.accounting import Account
-    from harness.core.history import Event, History
+    from harness.core.history import Event
     from harness.core.plan import Plan
     from harness.core.proof import Knowledge
 
@@ -100,10 +102,12 @@ class Judgement:
     plan: Plan
     account: Account
     verdict: Verdict
-    rollback: Rollback | None = None
-    """What became of the state of a streaming query, where it has one and its driver was replaced."""
+    signs: Signs = field(default_factory=Signs)
+    """What was seen of protections."""
     movement: Movement = field(default_factory=Movement)
     """What is told beside the counts."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What systems tell besides, by name, as plain data; a name is missing where there is nothing to tell."""
 
 
 def merge(verdicts: list[Kind]) -> Kind:
@@ -115,24 +119,34 @@ def merge(verdicts: list[Kind]) -> Kind:
     return min(verdicts, key=WORST.index)
 
 
-def unjudged(plan: Plan, because: str) -> Judgement:
+def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
     """Return the void judgement of a cell that has no readable history."""
-    from harness.core.accounting import account  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
+    from harness.core.accounting import account_of  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
 
-    return Judgement(plan, account(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False))
+    rows, verdict = Rows(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False)
+    return Judgement(plan, account_of(rows), verdict, _signs(rows, History((), ()), knowledge))
 
 
 def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
     """Account for a history and judge it. ``knowledge``: what faults and systems know, and no judge needs to."""
-    from harness.core.accounting import account  # noqa: PLC0415
+    from harness.core.accounting import account_of  # noqa: PLC0415
 
-    found = account(history.events)
-    return Judgement(plan, found, verdict_of(plan, history, found, knowledge), rollback_of(history), movement_of(history))
+    rows = Rows(history.events)
+    found = account_of(rows)
+    signs = _signs(rows, history, knowledge)
+    details = {name: detail for name, tell in knowledge.details.items() if (detail := tell(history)) is not None}
+    verdict = _verdict(plan, history, found, signs, knowledge)
+    return Judgement(plan, found, verdict, signs, movement_of(history), details)
 
 
-def verdict_of(plan: Plan, history: History, found: Account, knowledge: Knowledge) -> Verdict:
+def _signs(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
+    """Return what is seen of protections, by whoever knows how."""
+    return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
+
+
+def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge) -> Verdict:
     """Apply the rules in their order; the first that matches is the verdict."""
-    course = Course(plan, history, found, knowledge)
+    course = Course(plan, history, found, signs, knowledge)
     fired = 1 if course.fired_at is not None and course.misfire() is None else 0
     select = dict(plan.select)
     for told in knowledge.selections:
@@ -154,7 +168,7 @@ def verdict_of(plan: Plan, history: History, found: Account, knowledge: Knowledg
         (Kind.VOID, course.unrest),
         (Kind.VOID, course.unhealthy_after),
         (Kind.VOID, lambda: _nothing_arrived(plan, found)),
-        (Kind.VOID, lambda: _no_sign(plan, found)),
+        (Kind.VOID, lambda: _no_sign(plan, signs)),
         (Kind.VOID, lambda: contradiction),
     )
     for kind, rule in rules:
@@ -167,9 +181,9 @@ def verdict_of(plan: Plan, history: History, found: Account, knowledge: Knowledg
                 reason = "; ".join((reason, *(remark for look in knowledge.remarks if (remark := look(history)))))
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
-    effect = not _anything_goes(plan) or bool(_missing(plan, found) or found.duplicated or _effects(plan, history, found))
+    effect = not _anything_goes(plan) or bool(_missing(plan, found) or found.duplicated or _effects(plan, history, signs))
     return Verdict(
-        Kind.KEPT, _kept(plan, history, found, course.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
+        Kind.KEPT, _kept(plan, history, found, signs, course.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
     )
 
 
@@ -248,10 +262,10 @@ def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]])
     return None
 
 
-def _no_sign(plan: Plan, found: Account) -> str | None:
+def _no_sign(plan: Plan, signs: Signs) -> str | None:
     if plan.sign is None:
         return None
-    seen = found.signs(plan.target)
+    seen = signs.of(plan.target)
     if plan.sign in seen:
         return None
     others = f" (seen: {', '.join(sorted(seen))})" if seen else ""
@@ -312,7 +326,7 @@ def _repeats(history: History, record: str) -> Iterator[str]:
         yield "fetched-again"
 
 
-def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> str:
+def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Event | None) -> str:
     """The causal sentence of a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
@@ -329,7 +343,7 @@ def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> 
     if plan.sign:
         parts.append(f"{plan.target} was protected ({plan.sign})")
     elif _anything_goes(plan) and plan.target not in _missing(plan, found) | found.duplicated:
-        seen = _effects(plan, history, found)
+        seen = _effects(plan, history, signs)
         if seen:
             parts.append(f"{plan.target}: {', '.join(seen)}")
         elif not (_missing(plan, found) or found.duplicated):
@@ -340,9 +354,9 @@ def _kept(plan: Plan, history: History, found: Account, drain: Event | None) -> 
     return "; ".join((*parts, *_rested(drain)))
 
 
-def _effects(plan: Plan, history: History, found: Account) -> list[str]:
+def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:
     """Return what shows that the fault has met its target, where nothing was predicted of it."""
-    return sorted({*map(str, found.signs(plan.target)), *_repeats(history, plan.target)})
+    return sorted({*signs.of(plan.target), *_repeats(history, plan.target)})
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:
@@ -389,4 +403,4 @@ def _held_back(history: History) -> Iterator[str]:
         )
 
 
-__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "unjudged", "verdict_of"]
+__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "unjudged"]

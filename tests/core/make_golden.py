@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, ABSORBED
 from tests.core.histories import RESULTS, Story
 from tests.core.runs import (
     COUNT,
@@ -336,10 +336,10 @@ GOLDEN: dict[str, Golden] = {
         plan={"sign": None, "duplicated": AtLeast()},
     ),
     "kept-by-absorbing": Golden(absorb, "kept", "k1-3 was protected (absorbed)", {"absorbed": 1}, green=True,
-                                plan={"semantic": EOS, "sign": Sign.ABSORBED}),
+                                plan={"semantic": EOS, "sign": ABSORBED}),
     "kept-by-aborting": Golden(dispute, "kept", "k1-3 was protected (aborted)",
                                {"aborted": 1, "unknown": 1, "in_doubt": 1}, green=True,
-                               plan={"semantic": EOS, "sign": Sign.ABORTED}),
+                               plan={"semantic": EOS, "sign": ABORTED}),
     "kept-from-topic-to-topic": Golden(topic_to_topic, "kept", "6 of 6 recorded", green=True,
                                        plan={"semantic": EOS, "pipeline": "topic-to-topic", "logs": {"topic": 2, "sink": 1}}),
     "kept-refused-by-the-client": Golden(

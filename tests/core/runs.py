@@ -15,7 +15,7 @@ from harness.core.plan import Plan
 from harness.core.prediction import Select, Zero
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
-from harness.core.sign import Sign
+from harness.core.signs import TAKEN_AGAIN
 from harness.core.states import Hop
 from harness.core.verdict import Judgement, judge
 from harness.knowledge import KNOWLEDGE
@@ -37,7 +37,7 @@ PLAN = Plan(
         Select.TARGET: frozenset({TARGET}), Select.UNIT: frozenset({TARGET}),
         Select.THROUGH_TARGET: frozenset(RECORDS[:3]), Select.BEFORE_TARGET: frozenset(RECORDS[:2]),
     },
-    lost=Zero(), duplicated=Zero(), sign=Sign.TAKEN_AGAIN, control=False, refused_by_client=False,
+    lost=Zero(), duplicated=Zero(), sign=TAKEN_AGAIN, control=False, refused_by_client=False,
     evidence=Evidence("rule", killed=(Role.PRODUCER,)), because="The restarted producer takes the record again.",
     settings={}, logs={Hop.TOPIC.value: PARTITIONS},
 )  # fmt: skip

@@ -16,7 +16,7 @@ from harness.core.plan import Plan
 from harness.core.prediction import AtLeast, Permitted
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
-from harness.core.sign import Sign
+from harness.core.signs import ABORTED, ABSORBED
 from harness.core.verdict import Kind, judge
 from harness.knowledge import KNOWLEDGE
 from tests.core.histories import RESULTS, TOPIC, Story
@@ -127,8 +127,8 @@ RIGHT: dict[str, tuple[Callable[[Story], object], Changes]] = {
     "a crash": (nothing, {}),
     "no fault": (no_fault, FAULTLESS),
     "a duplicate": (lambda s: duplicate(s, TARGET), {"sign": None, "duplicated": AtLeast()}),
-    "absorbed": (absorbed, {"semantic": EOS, "sign": Sign.ABSORBED}),
-    "aborted": (aborted, {"semantic": EOS, "sign": Sign.ABORTED}),
+    "absorbed": (absorbed, {"semantic": EOS, "sign": ABSORBED}),
+    "aborted": (aborted, {"semantic": EOS, "sign": ABORTED}),
     "topic to topic": (topic_to_topic, TO_TOPIC),
     "a power loss": (powerless, BY_POWER),
     "foreign records": (foreign, {}),

@@ -10,9 +10,9 @@ from harness.systems.kafka.bench import partition_of, sized
 from harness.controls import InProgram
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Evidence, Predicted, Role
-from harness.core.sign import Sign
 from harness.core.verdict import Kind
 from harness.faults import Grow
+from harness.systems.kafka.signs import FOUND
 from tests.core.recording import steps
 from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
 
@@ -72,7 +72,7 @@ def test_nobody_gathers_asleep() -> None:
 
 def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:
     """The sign is the result's own origin."""
-    found = judged(grown(), **GROWS, sign=Sign.FOUND).verdict
+    found = judged(grown(), **GROWS, sign=FOUND).verdict
     assert (found.kind, found.label) == (Kind.KEPT, "kept"), found.reason
 
 

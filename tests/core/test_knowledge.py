@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +19,43 @@ from harness.core import older
 from harness.core.plan import proofs_to_json
 from harness.core.prediction import Exactly, Select
 from harness.core.proof import Knowledge
+from harness.core.scenario import Predicted
+from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
 from harness.core.verdict import Kind, judge
 from harness.knowledge import KNOWLEDGE, PROOFS
 from harness.proofs.engine import EngineSaid
 from harness.proofs.leadership import LeaderMoved, Rolled
 from harness.proofs.network import Effect, NetworkBad
+from scenarios import ALL
 from tests.core.runs import TARGET, duplicate, history_of, judged, plan, run
 
-JUDGE = (
-    "accounting", "course", "crosschecks", "events", "history", "movement", "older", "places", "plan", "proof", "record",
-    "semantics", "sign", "states", "verdict",
-)  # fmt: skip
-"""The modules that account and judge."""
-ENGINES = (
-    "kafka",
-    "spark",
-    "flink",
-    "storm",
-    "pulsar",
-    "artemis",
-    "activemq",
-    "openwire",
-    "stomp",
-    "postgres",
-    "librdkafka",
-    "docker",
+CORE = Path(harness.core.__path__[0])
+ENGINES = re.compile(
+    "kafka|spark|flink|storm|pulsar|artemis|activemq|openwire|stomp|postgres|rdkafka|docker|toxiproxy", re.IGNORECASE
 )
+PLANNING = {"cell", "scenario", "settings"}
+"""The modules of the core that say what is to be run, and with what."""
+COUNTING = ("accounting", "copies", "rows", "signs", "states", "transactions")
+"""Those that say what was counted, and what was seen of protections."""
+OF_ONE_KIND = re.compile(
+    r"\b(partitions?|offsets?|epochs?|leaders?|followers?|replicas?|coordinators?|batch(es)?|drivers?|checkpoints?|"
+    r"power|flushed|api)\b",
+    re.IGNORECASE,
+)
+"""What only a log has, or only a cluster, an engine with batches, a power cut, one protocol."""
 
 
-@pytest.mark.parametrize("module", JUDGE)
+@pytest.mark.parametrize("module", sorted({file.stem for file in CORE.glob("*.py")} - PLANNING))
 def test_the_judge_names_no_engine(module: str) -> None:
     """Neither in its code nor in its words: what is true of one of them only is told it by that one."""
-    text = Path(harness.core.__path__[0], f"{module}.py").read_text(encoding="utf-8").lower()
-    assert [name for name in ENGINES if name in text] == []
+    assert ENGINES.findall((CORE / f"{module}.py").read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("module", COUNTING)
+def test_what_is_counted_is_counted_of_queues_and_logs_alike(module: str) -> None:
+    """It goes by places, attempts and transactions; by what only a log has, or a cluster, go the signs of who has one."""
+    found = OF_ONE_KIND.finditer((CORE / f"{module}.py").read_text(encoding="utf-8"))
+    assert [match.group() for match in found] == []
 
 
 def test_every_proof_is_known() -> None:
@@ -102,6 +107,46 @@ def test_a_selection_is_what_a_prediction_may_name() -> None:
     asked = plan(duplicated=Exactly(Select.BATCH), sign=None)
     assert "which records those are" in judge(asked, history_of(story), Knowledge()).verdict.reason
     assert judge(asked, history_of(story), mine).verdict.kind is Kind.KEPT
+
+
+def test_a_sign_is_seen_by_whoever_knows_it() -> None:
+    """Without it the cell is void; one that is common to all systems may be seen by another, too."""
+    moon = Sign("moon-was-full", "the moon was full when this record came")
+    told = {moon: {TARGET}, RESUMED_PAST: {TARGET}, ABSORBED: {"k0-2"}}
+    history, mine = history_of(run()), Knowledge(signs=(lambda _: told,))
+    for sign, records in told.items():
+        found = judge(plan(sign=str(sign)), history, mine)
+        seen = TARGET in records
+        assert (found.verdict.kind is Kind.KEPT) is seen, found.verdict
+        assert (sign in found.signs.of(TARGET)) is seen
+    assert f"no {ABSORBED} for {TARGET} (seen: moon-was-full, {RESUMED_PAST}, taken-again)" in found.verdict.reason
+
+
+def test_a_sign_that_nobody_knows_is_void() -> None:
+    """As one that is misspelt: before all else, for it cannot be seen, whatever there was."""
+    found = judge(plan(sign="replicated"), history_of(run()), Knowledge()).verdict
+    assert found.kind is Kind.VOID
+    assert found.reason == "nobody knows how the sign is seen that the protection must show: replicated"
+    assert "no replicated for" in judged(run(), sign="replicated").verdict.reason
+
+
+def test_every_sign_that_a_scenario_names_is_known() -> None:
+    """By somebody, under a name of its own, in words for the page: an engine's signs are in no list of the core."""
+    known = judged(run()).signs
+    wanted = {
+        expectation.sign for scenario in ALL
+        for expected in (scenario.expect, *scenario.by_client.values(), *scenario.by_system.values())
+        for expectation in expected.values() if isinstance(expectation, Predicted) and expectation.sign is not None
+    }  # fmt: skip
+    assert {sign for sign in wanted if known.named(sign) is not sign} == set()
+    assert len(wanted) > 15
+    assert all("this record" in sign.words for sign in known.seen)
+
+
+def test_a_detail_is_told_by_its_name_where_there_is_one() -> None:
+    """As plain data, which the judge does not look into."""
+    mine = Knowledge(details={"moon": lambda _: {"phase": "full"}, "sun": lambda _: None})
+    assert judge(plan(), history_of(run()), mine).details == {"moon": {"phase": "full"}}
 
 
 def test_a_remark_stands_behind_the_reason_of_a_void_run() -> None:

@@ -9,8 +9,9 @@ import pytest
 from harness.core.prediction import Permitted
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
-from harness.core.sign import Sign
+from harness.core.signs import DELIVERED_AGAIN
 from harness.core.verdict import Kind
+from harness.systems.kafka.signs import FLUSHED
 from tests.core.queue_runs import deliver, judged, place, queue_run, stays
 from tests.core.queues import QUEUE
 from tests.core.runs import RECORDS, TARGET, about, first, without
@@ -133,7 +134,7 @@ def test_a_power_loss_of_a_queue_flushes_no_offset() -> None:
     """A copy without an offset is not below one, whatever was written of the flush."""
     story = queue_run()
     story.tell("flushed", "runner", partition=None, offset=1)
-    assert Sign.FLUSHED not in judged(story).account.signs(TARGET)
+    assert FLUSHED not in judged(story).signs.of(TARGET)
 
 
 def test_a_second_delivery_is_a_sign() -> None:
@@ -142,4 +143,4 @@ def test_a_second_delivery_is_a_sign() -> None:
     deliver(story, TARGET, again=True)
     for row in story.events[-2:]:
         row["t"] = first(story, "drain")["t"] - 5
-    assert judged(story, sign=Sign.DELIVERED_AGAIN).verdict.kind is Kind.KEPT
+    assert judged(story, sign=DELIVERED_AGAIN).verdict.kind is Kind.KEPT

@@ -10,7 +10,7 @@ import pytest
 from harness.core import crosschecks, queuechecks
 from harness.core.scenario import Evidence, Role
 from harness.core.semantics import Semantic
-from harness.core.sign import Sign
+from harness.core.signs import ABSORBED
 from harness.core.verdict import Kind
 from tests.core.queue_runs import judged, place, queue_run, stays
 from tests.core.queues import QUEUE
@@ -52,7 +52,7 @@ def powerless(story: QueueStory) -> None:
 
 RIGHT: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
     "a crash": (nothing, {}),
-    "absorbed": (absorbed, {"semantic": Semantic.EXACTLY_ONCE, "sign": Sign.ABSORBED}),
+    "absorbed": (absorbed, {"semantic": Semantic.EXACTLY_ONCE, "sign": ABSORBED}),
     "set aside": (set_aside, {}),
     "retried": (retried, {}),
     "a power loss": (powerless, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.history import History, read_history
-from harness.core.rollback import Moment, Rollback, rollback_of
+from harness.systems.spark.rollback import Moment, Rollback, rollback_of
 
 if TYPE_CHECKING:
     from harness.core.history import Event

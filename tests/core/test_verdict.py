@@ -13,10 +13,13 @@ from harness.core.plan import Plan
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.core.scenario import Evidence, Predicted, Role
 from harness.core.semantics import PROMISES, Anomaly, Semantic
-from harness.core.sign import Sign
+from harness.core.signs import (
+    ABSORBED,
+)
 from harness.core.verdict import Kind, Verdict, merge, unjudged
+from harness.knowledge import KNOWLEDGE
 from harness.report.summary import outcome
-from tests.core.histories import RESULTS, Row, Story
+from tests.core.histories import Row, Story
 from tests.core.runs import (
     COUNT,
     PARTITIONS,
@@ -599,7 +602,7 @@ VOID: dict[str, tuple[Callable[[Story], object], Changes, str]] = {
     "no duplicate of the target": (nothing, {"duplicated": AtLeast()}, "without effect: duplicated predicted"),
     "no sign": (lambda s: without(s, lambda r: r["event"] == "taken" and r["by"] == "producer-2"), {},
                 "nothing shows that the protection worked: no taken-again for k1-3"),
-    "another sign": (nothing, {"sign": Sign.ABSORBED}, r"no absorbed for k1-3 \(seen: .*taken-again"),
+    "another sign": (nothing, {"sign": ABSORBED}, r"no absorbed for k1-3 \(seen: .*taken-again"),
     "another loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None, "lost": Exactly()},
                      "contradicted: lost: predicted exactly k1-3, saw k0-2"),
     "an unpredicted loss": (lambda s: lose(s, RECORDS[1]), {"semantic": AMO, "sign": None}, "lost: predicted 0, saw 1"),
@@ -625,7 +628,7 @@ def test_damage_is_void() -> None:
 
 def test_a_cell_without_history_is_void() -> None:
     """Nothing to read is void, never kept, also for a control."""
-    found = unjudged(plan(control=True), "no history in x")
+    found = unjudged(plan(control=True), "no history in x", KNOWLEDGE)
     check(Kind.VOID, "no history in x", found.verdict)
     assert not found.verdict.green
     assert set(found.account.counts.values()) == {0}
@@ -1287,191 +1290,6 @@ def test_a_database_with_an_open_transaction_is_not_at_rest() -> None:
     for left in (0, 1):
         story.tell("settled", "runner", open=left)
     check(Kind.VOID, "the sink was read while 1 transactions were open in it", judged(story).verdict)
-
-
-# --- signs --------------------------------------------------------------------------------------------------
-
-
-def resumed(story: Story, where: str, partition: int | None, *positions: int) -> None:
-    """Programs go on from these positions, one after the other."""
-    for position in positions:
-        story.tell("resumed", "consumer-1", where=where, partition=partition, position=position)
-
-
-def resent(story: Story) -> None:
-    """Send the target's attempt again: after a cut, over another connection."""
-    story.sent(TARGET, "producer-2.3.1", "9/9")
-
-
-def offered_again(story: Story) -> None:
-    """Tell the one request twice, and send the target in another attempt: the program's doing, not the client's."""
-    story.sent(TARGET, "producer-2.3.1", "2/3")
-    story.sent(TARGET, "producer-2.9.1", "9/9")
-
-
-def resent_in_doubt(story: Story) -> None:
-    """Send the target again after no answer came."""
-    resent(story)
-    without(story, lambda row: about(row, TARGET, "acked"))
-
-
-def batch(story: Story, by: str, behind: int) -> object:
-    """Tell of a batch that begins at the target, or so many offsets behind it."""
-    partition, offset = place(TARGET)
-    return story.tell("batch", by, phase="after-offset-log", batch=0, partition=partition, offset=offset + behind,
-                      position=offset + behind + 1)  # fmt: skip
-
-
-def ending(story: Story, record: str, request: str, outcome: str | None = None) -> object:
-    """Tell that the end of a record's transaction was asked for, or answered."""
-    return story.tell("ending", "wire", record=record, request=request, outcome=outcome, reached=True)
-
-
-def commit(story: Story, record: str, request: str, outcome: str | None = None, *, reached: bool = True) -> object:
-    """Tell that a database was asked to commit what holds a record, or that it answered."""
-    return story.tell("database_commit", "wire", record=record, request=request, outcome=outcome, reached=reached)
-
-
-SIGNS: dict[Sign, Callable[[Story], object]] = {
-    Sign.REPEATED_REQUEST: resent,
-    Sign.SENT_ANEW: offered_again,
-    Sign.TAKEN_AGAIN: lambda s: (s.taken(TARGET, "producer-1"), s.taken(TARGET, "producer-2")),
-    Sign.ABORTED: lambda s: s.stored(TARGET, 1, 0, visible=False, attempt="producer-1.3.1"),
-    Sign.DELIVERED_AGAIN: lambda s: s.delivered(TARGET, *place(TARGET)),
-    Sign.ABSORBED: lambda s: s.absorbed(TARGET, 1, 2),
-    Sign.NOT_RESENT: lambda s: without(s, lambda row: about(row, TARGET, "acked")),
-    Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1] + 1),
-    Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "2:1")),
-    Sign.END_REFUSED: lambda s: ending(s, TARGET, "1:5", "refused"),
-    Sign.COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1", reached=False), commit(s, TARGET, "2:1")),
-    Sign.NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed", reached=False)),
-    Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "committed")),
-    Sign.ALONE: lambda s: s.tell("alone", "runner", record=TARGET),
-    Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=TARGET),
-    Sign.REPLICATED: lambda s: (
-        s.tell("replicated", "wire", record=TARGET, reached=True),
-        s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
-    ),
-    Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1),
-    Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 0)),
-    Sign.ASKED_AGAIN: lambda s: (
-        s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
-        s.tell("rule", "wire", rule="fault", phase="delivered", api="AddOffsetsToTxn", error=0),
-        s.tell("asked_again", "wire", record=TARGET, api="AddOffsetsToTxn"),
-    ),
-    Sign.MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
-    Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
-}
-NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
-    Sign.REPEATED_REQUEST: offered_again,
-    Sign.SENT_ANEW: lambda s: s.sent(TARGET, "producer-9.1.1", "9/9"),
-    Sign.TAKEN_AGAIN: lambda s: s.taken(TARGET, "producer-2"),
-    Sign.ABORTED: lambda s: s.stored(RECORDS[0], 1, 0, visible=False, attempt="producer-1.1.9"),
-    Sign.DELIVERED_AGAIN: lambda s: s.delivered(RECORDS[0], *place(RECORDS[0])),
-    Sign.ABSORBED: lambda s: s.absorbed(RECORDS[0], 1, 2),
-    Sign.NOT_RESENT: resent_in_doubt,
-    Sign.RESUMED_PAST: lambda s: resumed(s, "group", place(TARGET)[0], 0, place(TARGET)[1]),
-    Sign.ENDED_AGAIN: lambda s: (ending(s, TARGET, "1:5"), ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "2:1")),
-    Sign.COMMITTED_AGAIN: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1"), commit(s, RECORDS[0], "2:1")),
-    Sign.NOT_REPEATED: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "rolled back")),
-    Sign.DURABLE: lambda s: (commit(s, TARGET, "1:1"), commit(s, TARGET, "1:1", "refused")),
-    Sign.END_REFUSED: lambda s: (ending(s, TARGET, "1:5", "taken"), ending(s, RECORDS[0], "1:6", "refused")),
-    Sign.ALONE: lambda s: s.tell("alone", "runner", record=RECORDS[0]),
-    Sign.UNGOVERNED: lambda s: s.tell("ungoverned", "runner", record=RECORDS[0]),
-    Sign.REPLICATED: lambda s: (
-        s.tell("node", "runner", node="broker-1", role="leader", phase="exited"),
-        s.tell("replicated", "wire", record=TARGET, reached=True),
-    ),
-    Sign.FLUSHED: lambda s: s.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1]),
-    Sign.REPLAYED: lambda s: (batch(s, "driver-1-jvm", 0), batch(s, "driver-1-jvm", 0), batch(s, "driver-2-jvm", 1)),
-    Sign.ASKED_AGAIN: lambda s: (
-        s.tell("rule", "wire", rule="fault", phase="hit", api="AddOffsetsToTxn"),
-        s.tell("asked_again", "wire", record=TARGET, api="AddPartitionsToTxn"),
-    ),
-    Sign.MARKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
-    Sign.FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
-}
-
-
-def quiet() -> Story:
-    """Tell the run without its own signs: taken once, sent once."""
-    story = run()
-    without(story, lambda row: about(row, TARGET, "unsent"))
-    without(story, lambda row: about(row, TARGET, "taken") and row["by"] == "producer-1")
-    without(story, lambda row: row["event"] == "resumed")
-    return story
-
-
-def test_a_quiet_run_shows_no_sign() -> None:
-    """No sign is seen where nothing was protected."""
-    assert account(quiet().events).signs(TARGET) == frozenset()
-
-
-@pytest.mark.parametrize("sign", Sign)
-def test_a_sign_is_seen_where_it_is(sign: Sign) -> None:
-    """What shows that a protection worked is seen on its record, alone, and on no other record."""
-    story = quiet()
-    SIGNS[sign](story)
-    found = account(story.events)
-    assert found.signs(TARGET) == {sign}
-    others = {record: found.signs(record) - {sign} for record in RECORDS if record != TARGET}
-    assert set(others.values()) == {frozenset()}
-
-
-@pytest.mark.parametrize("sign", Sign)
-def test_a_near_miss_is_no_sign(sign: Sign) -> None:
-    """The same thing at another record, seen once, or one short of the target, is no sign for the target."""
-    story = quiet()
-    NEAR_MISSES[sign](story)
-    assert sign not in account(story.events).signs(TARGET)
-
-
-def test_a_fetch_that_did_not_arrive_and_one_that_did_are_two_deliveries() -> None:
-    """A response that was lost on its way and fetched again shows that the record was delivered again."""
-    story = quiet()
-    story.fetched(TARGET, *place(TARGET), reached=False)
-    assert account(story.events).signs(TARGET) == {Sign.DELIVERED_AGAIN}
-
-
-def test_what_was_flushed_was_not_saved_by_a_follower() -> None:
-    """Where the power took nothing, a copy elsewhere shows nothing."""
-    story = quiet()
-    story.tell("replicated", "wire", record=TARGET, reached=True)
-    story.tell("flushed", "runner", partition=place(TARGET)[0], offset=place(TARGET)[1] + 1)
-    assert account(story.events).signs(TARGET) == {Sign.FLUSHED}
-
-
-@pytest.mark.parametrize("outcome", ["aborted", "fenced"])
-def test_an_aborted_transaction_of_the_target_is_a_sign(outcome: str) -> None:
-    """Also where no copy was ever stored, the outcome the program was told shows the abort."""
-    story = quiet()
-    story.sent(TARGET, "producer-1.8.1", "1/8")
-    story.unknown(TARGET, "producer-1.8.1")
-    story.transaction("producer-1.8", outcome)
-    assert Sign.ABORTED in account(story.events).signs(TARGET)
-
-
-def test_a_restarted_producer_that_goes_on_past_the_target_is_a_sign() -> None:
-    """The source's cursor counts like a position in a log; the first start of a program is no restart."""
-    story = quiet()
-    resumed(story, "source", None, 4)
-    assert account(story.events).signs(TARGET) == frozenset()
-    resumed(story, "source", None, 4)
-    assert account(story.events).signs(TARGET) == {Sign.RESUMED_PAST}
-
-
-def test_an_unknown_record_shows_no_sign() -> None:
-    """Asking for a record that was never offered gives nothing, and no error."""
-    assert account(quiet().events).signs("k9-99") == frozenset()
-
-
-def test_results_of_a_processor_are_no_second_request() -> None:
-    """A record that travels two logs was not sent again: the second hop has another topic."""
-    story = quiet()
-    without(story, lambda row: about(row, TARGET, "acked"))
-    story.log(0, 99, hop="sink", topic=RESULTS)
-    story.sent(TARGET, "processor-1.1.1", "4/4")["topic"] = RESULTS
-    assert Sign.NOT_RESENT in account(story.events).signs(TARGET)
 
 
 # --- merging and the plan -----------------------------------------------------------------------------------

@@ -1,49 +1,50 @@
-"""What counts, broken: :mod:`harness.core.accounting`."""
+"""What counts, broken: :mod:`harness.core.accounting`, and the rows that it counts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from harness.core import accounting
+from harness.core import accounting, places
 from harness.core import events as kinds
 from harness.core.copies import Copies
+from harness.core.rows import Rows, counted
 from harness.core.states import LastHop, State
 from tests.mutations.registry import golden, mutation, story
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
-_Cell: Any = accounting._Cell
+    from harness.core.history import Event
 
 
 def records(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
     """Let the table of records be another."""
-    right = _Cell.records.func
-    _Cell.records = property(lambda cell: change(right(cell)))
+    right = accounting._records
+    accounting._records = lambda rows: change(right(rows))
 
 
-def rows(change: Callable[[Any], None]) -> None:
+def rows(change: Callable[[Rows], None]) -> None:
     """Change the rows of a cell, when they have been sorted by kind."""
-    right = _Cell.__init__
+    right = Rows.__init__
 
-    def begin(cell: Any, given: Any) -> None:
+    def begin(cell: Rows, given: Iterable[Event]) -> None:
         right(cell, given)
         change(cell)
 
-    _Cell.__init__ = begin
+    Rows.__init__ = begin  # type: ignore[method-assign]
 
 
 @mutation({golden("broken-by-a-result-twice"): "Kind.KEPT"})
 def duplicates_of_one_record_forgotten() -> None:
     """Of the first record that was recorded twice, one recording counts."""
 
-    def once(cell: Any) -> None:
-        counts = accounting._counted(cell.rows)
-        first = next((row for row in cell.rows if counts[row["record"]] > 1), None)
-        cell.rows = [row for row in cell.rows if first is None or row is first or row["record"] != first["record"]]
+    def once(cell: Rows) -> None:
+        counts = counted(cell.results)
+        first = next((row for row in cell.results if counts[row["record"]] > 1), None)
+        cell.results = [row for row in cell.results if first is None or row is first or row["record"] != first["record"]]
 
     rows(once)
 
@@ -87,19 +88,19 @@ def left_in_source_is_lost() -> None:
 @mutation({golden("void-left-behind"): r"'lost': 1"})
 def positions_one_too_high() -> None:
     """A saved position is taken for one more than it is: a record that waits there was passed."""
+    right = places.waits_in_log
 
-    def moved(cell: Any) -> None:
-        for row in cell.of(kinds.POSITION):
-            row["offset"] += 1
+    def waits(*, saved: int | None, **copy: Any) -> places.Waiting | None:
+        return right(saved=None if saved is None else saved + 1, **copy)
 
-    rows(moved)
+    places.waits_in_log = waits
 
 
 @mutation({golden("kept-by-aborting"): "no aborted for k1-3"})
 def all_is_visible() -> None:
     """Copies of aborted transactions count as copies that a reader sees."""
 
-    def shown(cell: Any) -> None:
+    def shown(cell: Rows) -> None:
         for row in cell.stored:
             row["visible"] = True
 
@@ -121,32 +122,32 @@ def gone_is_there() -> None:
 @mutation({story("folded_twice"): r"\{'delivered_twice': 3\} != \{'delivered_twice': 1\}"})
 def every_line_of_a_version_counts() -> None:
     """A version of a value that is told twice holds everything twice."""
-    right = _Cell._contributions
-    _Cell._contributions = lambda cell: Counter({record: 2 * count for record, count in right(cell).items()})
+    right = accounting._contributions
+    accounting._contributions = lambda cell: Counter({record: 2 * count for record, count in right(cell).items()})
 
 
 @mutation({golden("broken-by-phantoms"): "1 phantom, which"})
 def damaged_is_intact() -> None:
     """A result that is damaged counts as one of its record."""
-    _Cell._known = lambda cell, row: (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
+    Rows.knows = lambda cell, row: (row["intact"] or row["event"] == kinds.RECORDED) and row["record"] in cell.offered
 
 
 @mutation({golden("broken-by-phantoms"): "Kind.VOID"})
 def nothing_is_a_phantom() -> None:
     """What nobody offered does not count."""
-    _Cell._phantoms = lambda _: 0
+    accounting._phantoms = lambda _: 0
 
 
 @mutation({golden("broken-by-resurrection"): "Kind.KEPT"})
 def nothing_is_resurrected() -> None:
     """What was aborted, and is seen, does not count."""
-    _Cell._resurrected = lambda _: 0
+    accounting.resurrected = lambda _: 0
 
 
 @mutation({golden("broken-by-tearing"): "Kind.KEPT"})
 def nothing_is_torn() -> None:
     """Half a transaction does not count."""
-    _Cell._torn = lambda _: 0
+    accounting.torn = lambda _: 0
 
 
 @mutation({golden("kept-though-it-loses"): "acked, not stored"})

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.accounting import account
 from harness.core.cell import Cell
 from harness.core.plan import plan_of
 from harness.core.semantics import Semantic
-from harness.core.verdict import Judgement, Kind, Verdict
+from harness.core.verdict import Kind, Verdict, unjudged
+from harness.knowledge import KNOWLEDGE
 from harness.saved import CellResult, NotRun, RunInfo, SavedRun
 from scenarios import plain
 
 if TYPE_CHECKING:
-    from harness.core.accounting import Account
     from harness.core.scenario import Scenario
 
 BECAUSE = "The reason that theory gives."
@@ -33,12 +31,6 @@ NASTY = (
 NASTY_ID = "k1-1\" onmouseover='x' <img src=x>|`$(touch gone)`;\n\x1b]0;gone\x07"
 
 
-@functools.cache
-def nothing() -> Account:
-    """Return the account of nothing."""
-    return account(())
-
-
 def result(
     scenario: Scenario,
     semantic: Semantic,
@@ -53,10 +45,10 @@ def result(
     """Make a judged cell with the counts it is given."""
     plan = plan_of(Cell(scenario, semantic, "kafka", "kafka-python", "process", seed, 24))
     offered = 24 if readable else 0
-    found = nothing()
+    blank = unjudged(plan, "", KNOWLEDGE)
     seen = {"offered": offered, "recorded": max(offered - lost, 0), "lost": lost, "duplicated": duplicated}
-    counts = found.counts | seen
-    judgement = Judgement(plan, replace(found, counts=counts), verdict)
+    counts = blank.account.counts | seen
+    judgement = replace(blank, account=replace(blank.account, counts=counts), verdict=verdict)
     return CellResult(judgement, Path("reports/one/cells") / plan.key, seconds, {"loaded": 0.5})
 
 

@@ -14,7 +14,7 @@ from harness.core.accounting import account
 from harness.core.history import read_history
 from harness.core.verdict import Kind, Verdict
 from harness.report.page.detail import Shared, detail_of, path_rows
-from harness.report.page.evidence import SIGN_WORDS, next_step, proof_of, settings_of
+from harness.report.page.evidence import next_step, proof_of, settings_of
 from harness.report.page.model import CHUNK, fold, page_of, unfold
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
@@ -274,13 +274,6 @@ def test_settings_are_shown_against_the_recipe() -> None:
     assert settings_of(variant)[0] == [("producer.acks", "0", "all")]
     other = replace(plan, pipeline="spark-batch", settings={"driver": {"memory": "1g"}})
     assert settings_of(other) == ([], {"driver.memory": "1g"})
-
-
-def test_every_sign_has_its_words() -> None:
-    """A sign that is added without words would be shown as its name only."""
-    from harness.core.sign import Sign  # noqa: PLC0415 - here only
-
-    assert set(SIGN_WORDS) == set(Sign)
 
 
 def test_every_outcome_has_a_next_step() -> None:

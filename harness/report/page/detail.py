@@ -129,14 +129,15 @@ def _ribbon(ribbon: Ribbon) -> list[Any]:
 
 def _rollback(result: CellResult) -> list[Any] | None:
     """Return three rows (moment, last batch, partition and offset, key and how many records), then the keys that are torn."""
-    found = result.judgement.rollback
+    found = result.judgement.details.get("rollback")
     if found is None:
         return None
     rows = [
-        [str(one.moment), one.batch, sorted(one.offsets.items()), sorted((key, len(held)) for key, held in one.state.items())]
-        for one in found.snapshots
-    ]
-    return [rows, list(found.torn)]
+        [one["moment"], one["batch"], sorted((int(partition), offset) for partition, offset in one["offsets"].items()),
+         sorted(one["state"].items())]
+        for one in found["snapshots"]
+    ]  # fmt: skip
+    return [rows, found["torn"]]
 
 
 def _path(path: RecordPath) -> list[Any]:

@@ -24,29 +24,6 @@ NETWORK_COUNTS = {
     "opened": "connections opened", "left": "ended by the client", "lost": "ended from the far side",
     "longest_s": "longest wait for an answer in s", "rate": "requests answered in bytes/s",
 }  # fmt: skip
-SIGN_WORDS = {
-    "repeated-request": "the client sent the request of this record again, and the wire saw the same attempt twice",
-    "taken-again": "a restarted program took this record from the source again",
-    "aborted": "a transaction with this record was aborted or fenced",
-    "delivered-again": "this record was delivered, or fetched, more than once",
-    "absorbed": "a second copy of this record reached the sink and was not recorded",
-    "sent-anew": "one and the same program sent this record again as a new attempt, for its client had given up",
-    "not-resent": "nobody knew the fate of this record, and it was not sent a second time",
-    "resumed-past": "a restarted program went on from a position past this record",
-    "replayed": "the batch that holds this record was planned, or worked on, by a second incarnation of the driver",
-    "ended-again": "the client asked for the end of this record's transaction again",
-    "end-refused": "the broker refused a request to end this record's transaction",
-    "replicated": "a follower had fetched this record before the power was lost",
-    "alone": "when its leader died, no follower had this record",
-    "ungoverned": "this record was acknowledged while no controller lived",
-    "flushed": "when the power was lost, this record lay below the flushed offset of its log",
-    "found": "a result of this record came from a partition that the topic got while the pipeline ran",
-    "asked-again": "the client asked again that something be part of this record's transaction",
-    "marked-again": "the coordinator had the end of this record's transaction written again",
-    "committed-again": "a program asked the database more than once to commit a result of this record",
-    "not-repeated": "the database's answer to the commit of this record never came, and nobody asked again",
-    "durable": "the database had answered the one commit of this record, and nobody asked for it again",
-}
 
 
 def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
@@ -244,8 +221,9 @@ def sign_of(result: CellResult) -> tuple[str, bool] | None:
     plan = result.plan
     if plan.sign is None:
         return None
-    seen = plan.sign in result.judgement.account.signs(plan.target)
-    words = SIGN_WORDS.get(str(plan.sign), str(plan.sign))
+    signs = result.judgement.signs
+    seen, known = plan.sign in signs.of(plan.target), signs.named(plan.sign)
+    words = plan.sign if known is None else known.words
     return (f"{plan.sign}: {words} ({plan.target})" if seen else f"{plan.sign} was not seen for {plan.target}: {words}?"), seen
 
 

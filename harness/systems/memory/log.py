@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.core import events as kinds
 from harness.core.places import NOWHERE, Removal, log_fields, waits_in_log
-from harness.core.sign import Sign
 from harness.core.states import Hop, LastHop
+from harness.systems.kafka.signs import FLUSHED
 from harness.systems.memory.play import NOT_STORED, Copy, MemoryCellRun
 from harness.systems.planting import PlantError
 
@@ -66,7 +66,7 @@ class LogRun(MemoryCellRun):
     def forget(self) -> None:
         """Say what was flushed."""
         for partition in self._partitions:
-            self.observed(kinds.FLUSHED, partition=partition, offset=self._ends[partition] if self.shows(Sign.FLUSHED) else 0)
+            self.observed(kinds.FLUSHED, partition=partition, offset=self._ends[partition] if self.shows(FLUSHED) else 0)
 
     def _first(self, partition: int, records: set[str]) -> int:
         """Return the offset of the first copy of any of ``records`` in a partition, or its end."""

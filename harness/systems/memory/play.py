@@ -13,7 +13,17 @@ from harness.core.history import HISTORY, SUFFIX, HistoryWriter
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
 from harness.core.settings import PipelineKind
-from harness.core.sign import Sign
+from harness.core.signs import (
+    ABORTED,
+    ABSORBED,
+    DELIVERED_AGAIN,
+    NOT_RESENT,
+    REPEATED_REQUEST,
+    RESUMED_PAST,
+    SENT_ANEW,
+    TAKEN_AGAIN,
+    Sign,
+)
 from harness.core.states import LastHop
 from harness.proofs.network import Effect, NetworkBad
 from harness.systems.planting import Cast, Plant, cast_of
@@ -194,7 +204,7 @@ class MemoryCellRun(ABC):
         elif part not in NOT_STORED:
             for _ in range(self.cast.stored_twice.get(record.id, 1)):
                 self.store(record, attempt, visible=record.id not in self.cast.stalled)
-        uncertain = part is LastHop.SENT or (record is self._target and self.shows(Sign.NOT_RESENT))
+        uncertain = part is LastHop.SENT or (record is self._target and self.shows(NOT_RESENT))
         self._tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
                    hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
 
@@ -233,16 +243,16 @@ class MemoryCellRun(ABC):
         """Show what proves that the protection worked on the target, where the plan wants a proof."""
         sent = next((copy for copy in self.copies if copy.record == self._target.id), None)
         ways: dict[Sign, Callable[[], None]] = {
-            Sign.TAKEN_AGAIN: lambda: self._tell("producer-again", kinds.TAKEN, record=self._target.id),
-            Sign.ABORTED: lambda: self._abort(self._target, visible=False),
-            Sign.RESUMED_PAST: lambda: self._resumed(self._target.position + 1),
+            TAKEN_AGAIN: lambda: self._tell("producer-again", kinds.TAKEN, record=self._target.id),
+            ABORTED: lambda: self._abort(self._target, visible=False),
+            RESUMED_PAST: lambda: self._resumed(self._target.position + 1),
         }
         if sent is not None:
             ways |= {
-                Sign.REPEATED_REQUEST: lambda: self._sent(self._target, str(sent.attempt)),
-                Sign.SENT_ANEW: lambda: self._sent(self._target, self._attempt()),
-                Sign.DELIVERED_AGAIN: lambda: self.delivered(sent),
-                Sign.ABSORBED: lambda: self._absorbed_copies.append(sent),
+                REPEATED_REQUEST: lambda: self._sent(self._target, str(sent.attempt)),
+                SENT_ANEW: lambda: self._sent(self._target, self._attempt()),
+                DELIVERED_AGAIN: lambda: self.delivered(sent),
+                ABSORBED: lambda: self._absorbed_copies.append(sent),
             }
         for sign, show in ways.items():
             if self.shows(sign):
@@ -250,7 +260,7 @@ class MemoryCellRun(ABC):
 
     def shows(self, sign: Sign) -> bool:
         """Whether a sign is to be shown."""
-        return self.plan.sign is sign and not self.plant.hide_sign and not self.plant.disarm
+        return self.plan.sign == sign and not self.plant.hide_sign and not self.plant.disarm
 
     # --- the fault ---------------------------------------------------------------------------------------------------
 

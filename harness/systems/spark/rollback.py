@@ -54,6 +54,16 @@ class Rollback:
     snapshots: tuple[Snapshot, Snapshot, Snapshot]
     torn: tuple[str, ...]
 
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"snapshots": [snapshot.row() for snapshot in self.snapshots], "torn": list(self.torn)}
+
+
+def rollback_detail(history: History) -> dict[str, Any] | None:
+    """Return what became of a query's state as plain data; ``None`` where there is nothing to tell."""
+    found = rollback_of(history)
+    return None if found is None else found.row()
+
 
 def rollback_of(history: History) -> Rollback | None:
     """Return what became of the state of a query whose driver was replaced; ``None`` where no state was, or no second driver."""

@@ -1,0 +1,30 @@
+"""The sign that only the history of a streaming query shows: a batch that was done again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from harness.core import events as kinds
+from harness.core.signs import Sign
+from harness.core.states import Hop
+
+if TYPE_CHECKING:
+    from harness.core.history import History
+
+REPLAYED: Final = Sign(
+    "replayed", "the batch that holds this record was planned, or worked on, by a second incarnation of the driver"
+)
+
+
+def spark_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records that lay in batches of more than one incarnation."""
+    batches = list(history.of(kinds.BATCH))
+    drivers: dict[str, set[str]] = defaultdict(set)
+    for copy in history.of(kinds.STORED) if batches else ():
+        if copy["hop"] == Hop.TOPIC and copy["visible"] and copy["intact"]:
+            drivers[copy["record"]] |= {
+                batch["by"] for batch in batches
+                if batch["partition"] == copy["partition"] and batch["offset"] <= copy["offset"] < batch["position"]
+            }  # fmt: skip
+    return {REPLAYED: {record for record, by in drivers.items() if len(by) > 1}}
