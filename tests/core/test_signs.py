@@ -213,6 +213,20 @@ def test_a_restarted_producer_that_goes_on_past_the_target_is_a_sign() -> None:
     assert shown(story) == {RESUMED_PAST}
 
 
+@pytest.mark.parametrize("hop", ["sink", "aside", "cursor"])
+def test_a_copy_in_another_log_is_not_what_a_reader_has_passed(hop: str) -> None:
+    """A position is one in the log that is read: a result that stands below it in the sink was passed by nobody."""
+    story = quiet()
+    partition, offset = place(TARGET)
+    for moved in (row for row in story.events if row["event"] == "stored" and row["record"] == TARGET):
+        moved["offset"] = offset + 100
+    story.stored(TARGET, partition, 0, hop=hop, topic=RESULTS)
+    resumed(story, "group", partition, 0, 50)
+    assert RESUMED_PAST not in shown(story)
+    resumed(story, "group", partition, offset + 101)
+    assert RESUMED_PAST in shown(story)
+
+
 def test_an_unknown_record_shows_no_sign() -> None:
     """Asking for a record that was never offered gives nothing, and no error."""
     assert shown(quiet(), "k9-99") == frozenset()

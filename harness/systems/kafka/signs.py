@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.core import events as kinds
+from harness.core.places import of_log
 from harness.core.scenario import BROKERS
 from harness.core.signs import RESUMED_PAST, Sign
 from harness.core.states import Hop
@@ -26,7 +27,7 @@ MARKED_AGAIN: Final = Sign("marked-again", "the coordinator had the end of this 
 
 def kafka_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records that show each sign of a Kafka, or have been passed in its log."""
-    copies = [event for event in history.of(kinds.STORED) if event.get("intact") and event.get("offset") is not None]
+    copies = [copy for copy in history.of(kinds.STORED) if copy["hop"] == Hop.TOPIC and copy.get("intact") and of_log(copy)]
     flushed = _flushed(history, copies)
     added = {event["partition"] for event in history.of(kinds.ADDED)}
     struck = {event.get("api") for event in history.of(kinds.RULE) if event.get("phase") == "hit"}
@@ -48,7 +49,7 @@ def _flushed(history: History, copies: list[Event]) -> set[str]:
     points: dict[int, int] = {}
     for event in history.of(kinds.FLUSHED):
         points[event["partition"]] = max(event["offset"], points.get(event["partition"], -1))
-    return {copy["record"] for copy in copies if copy["hop"] == Hop.TOPIC and _below(points, copy)}
+    return {copy["record"] for copy in copies if _below(points, copy)}
 
 
 def _replicated(history: History) -> set[str]:
@@ -64,7 +65,7 @@ def _resumed_past(history: History, copies: list[Event]) -> set[str]:
     first: set[tuple[str, int]] = set()
     points: dict[int, int] = {}
     for event in history.of(kinds.RESUMED):
-        if event.get("partition") is None:
+        if not of_log(event):
             continue
         where = event["where"], event["partition"]
         if where in first:
