@@ -15,11 +15,13 @@ _Row: TypeAlias = "dict[str, Any]"
 
 MOVED: Final = "moved"
 """Beside the removals: why a copy is gone that was moved to a place of which nobody says anything more."""
-_BY_TIME: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE})
+_UNREAD: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE})
 """What takes a copy away whoever has read it."""
 _HOPS: Final = (
     (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
     (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (MOVED, LastHop.MOVED), (Removal.ACK, LastHop.GIVEN_UP),
+    (Removal.PURGE, LastHop.PURGED), (Removal.COMPACTION, LastHop.COMPACTED), (Removal.RETENTION, LastHop.DELETED),
+    (Removal.DUPLICATE, LastHop.DUPLICATE),
 )  # fmt: skip
 """What a removal says of the last hop of a record that was never delivered, the farthest first."""
 
@@ -83,13 +85,15 @@ def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
     """Return the last hop of a record whose every copy is gone, for these reasons.
 
     ``taken``: a program says that it was given it. ``arrived``: the wire saw it arrive. What a dead client had fetched beforehand
-    and time has taken away is not delivered; but whoever has acknowledged what arrived has had it.
+    and time, or a purge, has taken away is not delivered; but whoever has acknowledged what arrived has had it.
 
     >>> str(removed({Removal.ACK}, taken=False, arrived=True))
     'delivered, not recorded'
     >>> str(removed({Removal.RETENTION}, taken=False, arrived=True))
     'stored, deleted by retention'
+    >>> str(removed({Removal.DUPLICATE}, taken=False, arrived=False))
+    'taken for a duplicate, no other copy there'
     """
-    if (taken and _BY_TIME.intersection(why)) or ((taken or arrived) and Removal.ACK in why):
+    if (taken and _UNREAD.intersection(why)) or ((taken or arrived) and Removal.ACK in why):
         return LastHop.DELIVERED
     return next((hop for reason, hop in _HOPS if reason in why), LastHop.DELETED)

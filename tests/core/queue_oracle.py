@@ -15,9 +15,11 @@ Readings the definitions leave open, decided here:
 - a move to a place of which nobody says anything more (no copy stands there, none was taken away, none went on) is the end of
   a copy, next to the removal ``dead-letter``: moved, not there;
 - dead letters that are gone, purged for example, set nothing aside;
+- of a record whose copies were taken away for several reasons, what was taken for a duplicate says least: the broker had another;
 - a copy that waits for the end of its transaction is, for that transaction, not visible, whatever else is said of it;
 - what the wire saw arrive was delivered, as what a program says that it was given; but what then was taken away by time, or
-  by a purge, was not, if no program says so: a client may have fetched it beforehand, and died;
+  by a purge, was not, if no program says so: a client may have fetched it beforehand, and died; nor was what was taken for a
+  duplicate, though a program that was given the record was given another copy;
 - a record that was acknowledged, and of which one copy was taken away that is told only by that line, is no attempt that
   nobody sees: without a journal nobody knows which attempt that copy was;
 - of a value's versions the highest counts; a line told twice of one version is one (the later holds), and a record that is
@@ -63,6 +65,9 @@ GIVEN_UP = "acknowledged before delivery, never delivered"
 EXPIRED = "stored, expired"
 LIMIT = "stored, removed at a limit"
 REJECTED = "delivered, rejected"
+COMPACTED = "stored, compacted away"
+PURGED = "stored, purged"
+DUPLICATE = "taken for a duplicate, no other copy there"
 DEAD_LETTER = "taken to the dead letters, not there"
 MOVED = "moved, not there"
 
@@ -313,15 +318,15 @@ def hop_of_removals(why: list[str], *, taken: bool, delivered: bool) -> str:
     for each in why:
         if each == "ack" and delivered:
             return NOT_RECORDED
-        if each in ("retention", "compaction", "purge") and taken:
+        if each in ("retention", "compaction", "purge", "duplicate") and taken:
             return NOT_RECORDED
     for each, hop in (
         ("reject", REJECTED), ("limit", LIMIT), ("expiry", EXPIRED), ("dead-letter", DEAD_LETTER), ("moved", MOVED),
-        ("ack", GIVEN_UP),
+        ("ack", GIVEN_UP), ("purge", PURGED), ("compaction", COMPACTED), ("retention", DELETED_BY_RETENTION),
     ):  # fmt: skip
         if each in why:
             return hop
-    return DELETED_BY_RETENTION
+    return DUPLICATE
 
 
 # --- the cell ---------------------------------------------------------------------------------------------------

@@ -69,11 +69,11 @@ KEYS = {"a-1": "a", "a-2": "a", "b-3": "b", "b-4": "b", "a-5": "a", "b-6": "b"}
 STRANGERS = (None, "x-9")
 INCARNATIONS = ("p-1", "p-2")
 PLACES = ("q:1", "q:2", "q:3", "later:1", "aside:1")
-WHY = ("ack", "ack", "expiry", "dead-letter", "retention", "compaction", "reject", "limit", "duplicate", "purge")
+WHY = ("ack", "expiry", "dead-letter", "reject", "limit", *("retention", "compaction", "duplicate", "purge") * 2, "duplicate")
 WAITING = (None, None, None, "ready", "in-flight", "scheduled", "open", "prepared")
 ENDS = ("begun", "committed", "aborted", "aborted", "unknown", "fenced")
 KINDS = {
-    "acked": 6, "refused": 3, "unknown": 3, "sent": 6, "transaction": 6, "stored": 14, "removed": 9, "moved": 5, "cursor": 1,
+    "acked": 6, "refused": 3, "unknown": 3, "sent": 6, "transaction": 6, "stored": 14, "removed": 12, "moved": 5, "cursor": 1,
     "recorded": 7, "folded": 4, "absorbed": 2, "delivered": 2, "fetched": 2, "taken": 1, "produce_answer": 1, "unsent": 1,
 }  # fmt: skip
 """Kinds of random events, with their weights."""
@@ -197,7 +197,7 @@ class Broker:
                           intact=not self.chance(0.2))  # fmt: skip
         again = attempt is not None and any(other.attempt == attempt for other in self.messages)
         self.messages.append(message)
-        if again and self.dice.random() < 0.5:
+        if (again and self.dice.random() < 0.5) or self.chance(0.06):  # which it may be wrong about
             self.remove(message, "duplicate")
         elif waiting == "ready" and self.chance(0.3):
             message.waiting = "scheduled"
@@ -205,7 +205,7 @@ class Broker:
     def remove(self, message: Message, why: str) -> None:
         """Take a copy away."""
         message.waiting = None
-        if not self.chance(0.1):  # what nobody wrote down
+        if not self.chance(0.2):  # what nobody wrote down
             self.story.removed(message.record, message.place, why)
 
     def move(self, message: Message, queue: str) -> None:
@@ -239,7 +239,7 @@ class Broker:
                 self.work(message)
             return
         message.deliveries += 1
-        end = "ack" if not self.chance(2) else self.dice.choice(("die", "die", "reject", "later", "later", "hold"))
+        end = "ack" if not self.chance(2) else self.dice.choice(("die", "die", "reject", "later", "later", "later", "hold"))
         if not self.chance(0.2):
             self.work(message, records=end == "ack" or self.dice.random() < 0.3)
         if end == "ack":
@@ -279,8 +279,8 @@ class Broker:
         for message in self.messages:
             if message.waiting == "passed over":
                 message.waiting = "ready"
-            if self.chance(0.4) and message.waiting:
-                self.remove(message, "purge")
+            if self.chance(1.2) and message.waiting:
+                self.remove(message, self.dice.choice(("purge", "retention", "compaction")))
             if message.waiting is None and not self.journal:
                 continue
             hop = ASIDE if message.queue == ASIDE else "topic"

@@ -92,7 +92,7 @@ ACCIDENTS: dict[str, Callable[[list[Row]], bool]] = {
     "the library's word": lambda events: any(row["told_by"] == "library" for row in _of(events, "transaction")),
     "several versions": lambda events: len({row["version"] for row in _of(events, "folded")}) > 1,
     **{f"removed by {why}": lambda events, why=why: any(row["why"] == why for row in _of(events, "removed"))
-       for why in Removal if why not in {Removal.RETENTION, Removal.COMPACTION}},
+       for why in Removal},
     **{f"{waiting}": lambda events, waiting=waiting: any(row["waiting"] == waiting for row in _of(events, "stored"))
        for waiting in Waiting},
     **{f"folded {times} times": lambda events, times=times: any(row["times"] == times for row in _of(events, "folded"))

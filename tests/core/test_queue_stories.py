@@ -189,6 +189,36 @@ def lost_on_its_way(story: QueueStory) -> None:
     story.moved(IT, "q:1", "other:1")
 
 
+def purged(story: QueueStory) -> None:
+    """Somebody emptied the queue, as the next delivery was on its way."""
+    story.copy(IT, "q:1", attempt=ATTEMPT)
+    story.tell("fetched", "wire", record=IT, topic="q", conn=1, reached=True)
+    story.removed(IT, "q:1", "purge")
+
+
+def compacted(story: QueueStory) -> None:
+    """A later one of its key stands for it."""
+    story.removed(IT, "q:1", "compaction")
+
+
+def taken_for_a_duplicate(story: QueueStory) -> None:
+    """The broker takes it for one that it has, and has none: of the second attempt nothing is left either."""
+    story.removed(IT, "q:1", "duplicate")
+    story.removed(IT, "q:2", "duplicate")
+
+
+def duplicate_of_what_was_purged(story: QueueStory) -> None:
+    """One copy was the other's duplicate, and that one is gone: this is how it was lost."""
+    story.removed(IT, "q:2", "duplicate")
+    story.removed(IT, "q:1", "purge")
+
+
+def duplicate_of_what_was_given(story: QueueStory) -> None:
+    """The consumer was given the other copy, of which a broker without a journal says nothing."""
+    story.given(IT)
+    story.removed(IT, "q:2", "duplicate")
+
+
 def skipped(story: QueueStory) -> None:
     """The broker has it, and gives it to nobody."""
     story.copy(IT, "q:1", attempt=ATTEMPT)
@@ -216,7 +246,10 @@ CASES = (
     Case(folded_twice, State.RECORDED, None, DUPLICATED), Case(grouped, State.RECORDED, None, DUPLICATED),
     Case(refused_by_its_consumer, State.LOST, LastHop.DELIVERED), Case(gone_from_aside, State.LOST, LastHop.DEAD_LETTER),
     Case(lost_on_its_way, State.LOST, LastHop.MOVED), Case(skipped, State.LOST, LastHop.SKIPPED),
-    Case(half_known, State.LEFT_IN_TOPIC),
+    Case(half_known, State.LEFT_IN_TOPIC), Case(purged, State.LOST, LastHop.PURGED),
+    Case(compacted, State.LOST, LastHop.COMPACTED), Case(taken_for_a_duplicate, State.LOST, LastHop.DUPLICATE),
+    Case(duplicate_of_what_was_purged, State.LOST, LastHop.PURGED),
+    Case(duplicate_of_what_was_given, State.LOST, LastHop.DELIVERED),
 )  # fmt: skip
 ANOMALIES = (
     "duplicated",

@@ -26,6 +26,7 @@ LIMIT = 3
 _LOST_BY = {
     LastHop.GIVEN_UP: Removal.ACK, LastHop.EXPIRED: Removal.EXPIRY, LastHop.LIMIT: Removal.LIMIT,
     LastHop.REJECTED: Removal.REJECT, LastHop.DEAD_LETTER: Removal.DEAD_LETTER, LastHop.DELETED: Removal.RETENTION,
+    LastHop.COMPACTED: Removal.COMPACTION, LastHop.PURGED: Removal.PURGE, LastHop.DUPLICATE: Removal.DUPLICATE,
 }  # fmt: skip
 """Why the broker says that it has removed what was last seen there."""
 _DELIVERED = {LastHop.REJECTED: 1, LastHop.LIMIT: LIMIT, LastHop.DEAD_LETTER: LIMIT}
