@@ -65,6 +65,22 @@ _DELETED = (
     "let the broker keep records for longer than their reader may be away: retention.ms and retention.bytes of the topic, and "
     "nobody deletes records that are yet to be read"
 )
+_READ = "let somebody read the dead letters before they are purged, and send again what can succeed"
+_BETWEEN = {
+    LastHop.GIVEN_UP: "acknowledge a message when its result is recorded: not when it is dispatched, and not automatically",
+    LastHop.EXPIRED: f"let messages live for longer than their reader may be away, or expire into the dead letters: {_READ}",
+    LastHop.LIMIT: "let a message be delivered more often, with a pause before each time, and let a full queue hold back who "
+    f"sends instead of dropping; what is given up all the same goes to the dead letters: {_READ}",
+    LastHop.REJECTED: f"give back to the queue what may succeed later, and reject into the dead letters only: {_READ}",
+    LastHop.DEAD_LETTER: f"see that the dead letters exist and take what is sent there: {_READ}",
+    LastHop.MOVED: "see that the place that messages are moved to exists and is read (a queue for later attempts, another "
+    "server), and let them be removed where they were only when they have arrived there",
+    LastHop.DELETED: _DELETED,
+    LastHop.COMPACTED: "give each record a key of its own where its log is compacted, or do not compact it",
+    LastHop.PURGED: "nobody empties a queue that is yet to be read",
+    LastHop.DUPLICATE: "give each record an id of its own, that is never used again, where the broker looks for duplicates",
+}
+"""What would have kept a record that was lost between producer and consumer, by where it was last seen."""
 _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
@@ -89,9 +105,11 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
     if account.lost and forbids(plan.semantic, Anomaly.LOST):
         hops = set(account.records.loc[account.records["state"] == State.LOST, "last_hop"])
         parts += [_AT_WRITE if at_write else _CONSUMER_LOSES] if hops & {*_WITH_THE_CONSUMER} else []
-        parts += [_DELETED] if LastHop.DELETED in hops else []
+        parts += [advice for hop, advice in _BETWEEN.items() if hop in hops]
         loses = _FLUSH if plan.failure_point in _ENDS else _PRODUCER_LOSES
-        parts += [loses] if hops - {*_WITH_THE_CONSUMER, LastHop.DELETED} else []
+        parts += [loses] if hops - {*_WITH_THE_CONSUMER, *_BETWEEN} else []
+    if account.set_aside and not plan.dead_letters and forbids(plan.semantic, Anomaly.LOST):
+        parts.append(_READ)
     if account.duplicated and forbids(plan.semantic, Anomaly.DUPLICATED):
         if plan.failure_point == "zombie-processor":
             parts.append(_ZOMBIE_DUPLICATES)
@@ -111,7 +129,7 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
         told += f"; or let the output absorb it, wherever it was doubled: {_KEY}"
     row = _ROWS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
-    ours = judgement.verdict.by_fault and row != NO_FAULT and _DELETED not in parts
+    ours = judgement.verdict.by_fault and row != NO_FAULT and not {*_BETWEEN.values(), _READ}.intersection(parts)
     shown = _shown(row, plan.semantic, roles, scenarios) if ours else None
     whose = f". That it works is shown by lostack's own programs at this point, not by yours: lostack run --only {shown}"
     return f"{told}{whose if shown else ''}"

@@ -22,7 +22,7 @@ AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_
 
 def advised(
     semantic: Semantic = ALO, point: str = "none", *, last_hop: LastHop | None = None, stored: int = 0, delivered: int = 0,
-    output: OutputKind = OutputKind.SQLITE, role: Role = Role.CONSUMER, by_fault: bool = True,
+    output: OutputKind = OutputKind.SQLITE, role: Role = Role.CONSUMER, by_fault: bool = True, aside: bool = False,
 ) -> str:  # fmt: skip
     """Return what is advised where one record was lost, or is there more than once."""
     records = pd.DataFrame({
@@ -31,8 +31,9 @@ def advised(
     })  # fmt: skip
     lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
     settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}]}
-    plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings)
-    account = SimpleNamespace(lost=lost, duplicated=duplicated, records=records)
+    plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings, dead_letters=False)
+    set_aside = frozenset({"b"}) if aside else frozenset()
+    account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, records=records)
     judgement: Any = SimpleNamespace(plan=plan, account=account, verdict=Verdict(Kind.BROKEN, "", by_fault=by_fault))
     told = fix_of(judgement, registry.scenarios())
     assert told is not None
@@ -47,6 +48,35 @@ def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> No
     """What retention has deleted is neither the producer's fault nor the consumer's."""
     told = advised(last_hop=hop)
     assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
+
+
+@pytest.mark.parametrize(("hop", "words"), [
+    (LastHop.GIVEN_UP, "acknowledge a message when its result is recorded"), (LastHop.EXPIRED, "live for longer"),
+    (LastHop.LIMIT, "be delivered more often"), (LastHop.REJECTED, "give back to the queue"),
+    (LastHop.DEAD_LETTER, "see that the dead letters exist"), (LastHop.MOVED, "the place that messages are moved to"),
+    (LastHop.COMPACTED, "a key of its own"), (LastHop.PURGED, "nobody empties"), (LastHop.DUPLICATE, "looks for duplicates"),
+])  # fmt: skip
+def test_what_a_queue_has_lost_is_mended_at_the_queue(hop: LastHop, words: str) -> None:
+    """Neither the producer's settings nor the consumer's would have kept it, and no cell of ours shows that this does."""
+    told = advised(point="ack-lost", last_hop=hop)
+    assert words in told
+    assert not any(of_others in told for of_others in ("acks=all", "enable.auto.commit", "; and ", "lostack run --only"))
+
+
+def test_every_place_where_a_record_can_be_lost_has_its_own_advice() -> None:
+    """Those before the broker and those behind it share one each; a hop that is new is no producer's by default."""
+    told: dict[str, set[LastHop]] = {}
+    for hop in LastHop:
+        told.setdefault(advised(last_hop=hop), set()).add(hop)
+    shared = [hops for hops in told.values() if len(hops) > 1]
+    assert shared == [
+        {LastHop.NEVER_SENT, LastHop.SENT, LastHop.ACKED, LastHop.ABORTED}, {LastHop.SKIPPED, LastHop.DELIVERED}
+    ]  # fmt: skip
+
+
+def test_dead_letters_that_nobody_reads_are_mended_by_a_reader() -> None:
+    """What is set aside is lost where dead letters are no part of the pipeline."""
+    assert advised(aside=True) == "let somebody read the dead letters before they are purged, and send again what can succeed"
 
 
 @pytest.mark.parametrize("seen", [{"delivered": 1}, {"last_hop": LastHop.DELIVERED}], ids=["row first", "position first"])
