@@ -62,6 +62,13 @@ def lost_by_its_consumer(story: QueueStory) -> None:
     story.removed(IT, "q:1", "ack")
 
 
+def limit_aside(story: QueueStory) -> None:
+    """Delivered too often: taken away here, put aside there, and the broker says that it is the same."""
+    limit(story)
+    story.copy(IT, "dlq:1", "ready", hop="aside")
+    story.moved(IT, "q:1", "dlq:1")
+
+
 def expired(story: QueueStory) -> None:
     """Its time is over."""
     story.removed(IT, "q:1", "expiry")
@@ -126,6 +133,24 @@ def retried(story: QueueStory) -> None:
     story.removed(IT, "later:1", "ack")
 
 
+def handed_on(story: QueueStory) -> None:
+    """From server to server; its result is told at the first place and at the last: one copy all the same."""
+    for place, to in (("q:1", "other:1"), ("other:1", "third:1")):
+        story.moved(IT, place, to)
+    story.copy(IT, "q:1", attempt=ATTEMPT)
+    for order, place in enumerate(("q:1", "third:1")):
+        story.result(IT, order, place)
+
+
+def sent_twice(story: QueueStory) -> None:
+    """Two places that nobody has moved anything between are two copies."""
+    for order, place in enumerate(("q:1", "q:2")):
+        story.copy(IT, place, attempt=ATTEMPT)
+        story.given(IT)
+        story.result(IT, order, place)
+        story.removed(IT, place, "ack")
+
+
 def recorded_and_aside(story: QueueStory) -> None:
     """Recorded, and its acknowledgement never came: it was delivered too often, and put aside."""
     story.given(IT)
@@ -174,6 +199,14 @@ def refused_by_its_consumer(story: QueueStory) -> None:
     story.given(IT)
     story.copy(IT, "q:1", attempt=ATTEMPT)
     story.removed(IT, "q:1", "ack")
+
+
+def refused_into_the_dead_letters(story: QueueStory) -> None:
+    """A negative acknowledgement, of which this broker makes a dead letter at once."""
+    story.given(IT)
+    story.copy(IT, "q:1", attempt=ATTEMPT)
+    story.removed(IT, "q:1", "dead-letter")
+    story.copy(IT, "dlq:1", "ready", hop="aside")
 
 
 def gone_from_aside(story: QueueStory) -> None:
@@ -249,7 +282,9 @@ CASES = (
     Case(half_known, State.LEFT_IN_TOPIC), Case(purged, State.LOST, LastHop.PURGED),
     Case(compacted, State.LOST, LastHop.COMPACTED), Case(taken_for_a_duplicate, State.LOST, LastHop.DUPLICATE),
     Case(duplicate_of_what_was_purged, State.LOST, LastHop.PURGED),
-    Case(duplicate_of_what_was_given, State.LOST, LastHop.DELIVERED),
+    Case(duplicate_of_what_was_given, State.LOST, LastHop.DELIVERED), Case(limit_aside, State.SET_ASIDE),
+    Case(refused_into_the_dead_letters, State.SET_ASIDE), Case(handed_on, State.RECORDED, None, DUPLICATED),
+    Case(sent_twice, State.RECORDED, None, (("duplicated", 1), ("stored_twice", 1))),
 )  # fmt: skip
 ANOMALIES = (
     "duplicated",

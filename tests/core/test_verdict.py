@@ -1304,7 +1304,7 @@ def test_verdicts_merge_by_worst() -> None:
 
 
 @pytest.mark.parametrize("changes", [
-    {}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
+    {}, {"dead_letters": True}, {"lost": Exactly(Select.UNIT), "duplicated": AtLeast(Select.THROUGH_TARGET)},
     {"lost": Some(3), "duplicated": Permitted(), "sign": None, "control": True, "stops": "OutOfRange"},
     {"control": True, "left": Exactly(Select.ADDED), "evidence": Evidence("failpoint"),
      "proofs": {"grown": {}, "rolled": {"count": 3}}},
@@ -1317,5 +1317,6 @@ def test_a_saved_plan_is_the_plan(changes: Changes) -> None:
     again = Plan.from_json(saved.to_json())
     assert again == saved
     assert again.to_json() == saved.to_json()
+    assert again.dead_letters is bool(changes.get("dead_letters"))
     assert history_of(run()).events
     assert PLAN.target == TARGET
