@@ -124,7 +124,7 @@ def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
     from harness.core.accounting import account_of  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
 
     rows, verdict = Rows(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False)
-    return Judgement(plan, account_of(rows), verdict, _signs(rows, History((), ()), knowledge))
+    return Judgement(plan, account_of(rows), verdict, signs_of(rows, History((), ()), knowledge))
 
 
 def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
@@ -133,13 +133,13 @@ def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
 
     rows = Rows(history.events)
     found = account_of(rows)
-    signs = _signs(rows, history, knowledge)
+    signs = signs_of(rows, history, knowledge)
     details = {name: detail for name, tell in knowledge.details.items() if (detail := tell(history)) is not None}
     verdict = _verdict(plan, history, found, signs, knowledge)
     return Judgement(plan, found, verdict, signs, movement_of(history), details)
 
 
-def _signs(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
+def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
     """Return what is seen of protections, by whoever knows how."""
     return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
 
@@ -403,4 +403,4 @@ def _held_back(history: History) -> Iterator[str]:
         )
 
 
-__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "unjudged"]
+__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "signs_of", "unjudged"]

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.core import events as kinds
+from harness.core.places import of_log
 from harness.core.signs import Sign
 from harness.core.states import Hop
 
@@ -22,7 +23,7 @@ def spark_signs(history: History) -> dict[Sign, set[str]]:
     batches = list(history.of(kinds.BATCH))
     drivers: dict[str, set[str]] = defaultdict(set)
     for copy in history.of(kinds.STORED) if batches else ():
-        if copy["hop"] == Hop.TOPIC and copy["visible"] and copy["intact"]:
+        if copy["hop"] == Hop.TOPIC and copy["visible"] and copy["intact"] and of_log(copy):
             drivers[copy["record"]] |= {
                 batch["by"] for batch in batches
                 if batch["partition"] == copy["partition"] and batch["offset"] <= copy["offset"] < batch["position"]
