@@ -1,16 +1,18 @@
-"""The interfaces a system implements to be driven by the runner. One page; everything else is behind it."""
+"""What a system declares of itself, and the interfaces by which the runner drives it. One page; all else is behind it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.core.scenario import Deployment, Scenario
 
 
 class CellRun(Protocol):
@@ -60,8 +62,8 @@ class Deployed(Protocol):
         """Stop it, and all that was started for it. Safe to call twice."""
 
 
-class System(Protocol):
-    """A system under test."""
+class Launcher(Protocol):
+    """A system under test in one runtime, as it is prepared and deployed."""
 
     name: str
 
@@ -80,7 +82,49 @@ class System(Protocol):
 
 @runtime_checkable
 class PreparesForCells(Protocol):
-    """An ability of a system: to fetch what only some cells need."""
+    """An ability of a launcher: to fetch what only some cells need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
+
+
+def _none() -> Collection[str]:
+    return ()
+
+
+def _nothing(_cell: Cell) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A system under test, as its package declares it (``about.py``): all that is known of it before anything is fetched.
+
+    It must be cheap to import: what is heavy is named by :attr:`launcher`, or imported when it is called.
+    """
+
+    name: str
+    launcher: str
+    """``module:callable``: called with a runtime and a version (null: the default one), it returns a :class:`Launcher`."""
+    clients: tuple[str, ...]
+    """The clients it can be driven through; the first one is used where none is named."""
+    runs: Callable[[Scenario], bool]
+    """Whether it can run a scenario's pipeline, on what that needs under it."""
+    abilities: Callable[[Cell], Collection[type]]
+    """What a fault can ask of a cell beyond the eight verbs: members of :data:`harness.abilities.ABILITIES`."""
+    runtimes: tuple[str, ...] = ("process",)
+    versions: Callable[[], Collection[str]] = _none
+    """The versions that can be chosen, as ``name==version``, besides the default one."""
+    lacks: Callable[[Cell], str | None] = _nothing
+    """Why a cell does not apply here, or on this machine, though theory has nothing against it; null: it does."""
+    transport: str | None = None
+    """The system that its records come through, where it has none of its own: that one is needed, too."""
+    by_default: bool = False
+    """Whether it is run where no system is named."""
+    simulated: bool = False
+    """Whether it is a play, that says nothing about any real system."""
+
+    def launch(self, runtime: str, version: str | None = None) -> Launcher:
+        """Return its launcher in a runtime, which it must have."""
+        module, _, attribute = self.launcher.partition(":")
+        return cast("Launcher", getattr(importlib.import_module(module), attribute)(runtime, version))

@@ -104,11 +104,10 @@ def _baseline(config: pytest.Config) -> tuple[Known, ...]:
 def _param(cell: Cell) -> Any:
     """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
     from harness import registry  # noqa: PLC0415
-    from harness.core.cell import system_name  # noqa: PLC0415
     from harness.core.scenario import Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
-    needs = dict.fromkeys(("kafka", system_name(cell.system)))  # whatever is between them, the records come through a topic
+    needs = registry.needed_by(cell.system)
     marks = [*(getattr(pytest.mark, name) for name in needs), pytest.mark.semantic(str(cell.semantic)), pytest.mark.timeout(0)]
     if because := registry.inapplicable(cell):
         marks.append(pytest.mark.skip(reason=f"n/a: {because}"))

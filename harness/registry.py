@@ -9,41 +9,42 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from packaging.version import InvalidVersion, Version
 
+from harness.abilities import ABILITIES, needs_of
 from harness.core.cell import client_name, system_name
-from harness.core.scenario import Deployment, NotApplicable
-from harness.setup.kafka import kafka_versions
-from harness.setup.postgres import why_no_postgres
+from harness.core.scenario import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.core.cell import Cell
     from harness.core.scenario import Scenario
-    from harness.interfaces import System
+    from harness.interfaces import Launcher, System
 
 SYSTEMS = {
-    "kafka": "harness.systems.kafka.system:KafkaSystem",
-    "memory": "harness.systems.memory:MemorySystem",
-    "spark": "harness.systems.spark.system:SparkSystem",
+    "kafka": "harness.systems.kafka.about:SYSTEM",
+    "memory": "harness.systems.memory.about:SYSTEM",
+    "spark": "harness.systems.spark.about:SYSTEM",
 }
-"""Systems under test by name: ``module:class``, imported only when used."""
-DEFAULT_SYSTEMS = ("kafka", "spark")
-"""The systems that are run where none is named; each runs the pipelines that are its own."""
+"""Systems under test by name: where each is declared (:class:`~harness.interfaces.System`)."""
 RUNTIMES = ("process", "docker")
-IN_CONTAINERS = ("kafka", "spark")
-"""The systems that run in containers too; as processes all do."""
-CLIENTS = {
-    "kafka-python": ("kafka", "memory"),
-    "confluent-kafka": ("kafka",),
-    "java": ("kafka",),
-    "spark-sql-kafka": ("spark",),
-}
-"""The systems of each client; the first client of a system is the one that is used where none is named.
-
-A system that nobody names here has the first one.
-"""
 
 T = TypeVar("T")
+
+
+def described(name: str) -> System:
+    """Return what a system (``name``, or ``name==version``) declares of itself. Raises :class:`UnknownNameError`."""
+    module, _, attribute = SYSTEMS[known(system_name(name), SYSTEMS, "system")].partition(":")
+    return cast("System", getattr(importlib.import_module(module), attribute))
+
+
+def declared() -> tuple[System, ...]:
+    """Return every system."""
+    return tuple(described(name) for name in SYSTEMS)
+
+
+def default_systems() -> tuple[str, ...]:
+    """Return the systems that are run where none is named; each runs the pipelines that are its own."""
+    return tuple(system.name for system in declared() if system.by_default)
 
 
 def engines() -> tuple[str, ...]:
@@ -52,17 +53,22 @@ def engines() -> tuple[str, ...]:
     >>> engines()
     ()
     """
-    return tuple(name for name in SYSTEMS if name not in {*DEFAULT_SYSTEMS, "memory"})
+    return tuple(system.name for system in declared() if not system.by_default and not system.simulated)
+
+
+def needed_by(name: str) -> tuple[str, ...]:
+    """Return the systems that must be there for one to run: what its records come through, and itself.
+
+    >>> needed_by("spark"), needed_by("kafka==4.2.0")
+    (('kafka', 'spark'), ('kafka',))
+    """
+    system = described(name)
+    return (system.name,) if system.transport is None else (*needed_by(system.transport), system.name)
 
 
 def runs(system: str, scenario: Scenario) -> bool:
     """Whether a system can run a scenario's pipeline, on what it needs under it."""
-    system = system_name(system)
-    if scenario.deployment.clustered and system != "kafka":
-        return False
-    if system == "memory" and (scenario.group == "transactions" or scenario.pipeline.on_server):
-        return False  # it simulates outcomes, not the protocol's requests
-    return scenario.pipeline.streaming == (system == "spark")
+    return described(system).runs(scenario)
 
 
 def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
@@ -73,13 +79,13 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
 
     Raises :class:`UnknownNameError`.
     """
-    wanted = tuple(dict.fromkeys(wanted))
+    wanted, clients = tuple(dict.fromkeys(wanted)), dict.fromkeys(client for each in declared() for client in each.clients)
     for client in wanted:
-        name = known(client_name(client), CLIENTS, "client")
+        name = known(client_name(client), clients, "client")
         if client != name and not _is_version(client.partition("==")[2]):
             raise UnknownNameError(f"{client} names no version: write {name}==2.3.0, or {name} for the one that is installed")
-    mine = [name for name, systems in CLIENTS.items() if system_name(system) in systems] or list(CLIENTS)[:1]
-    return tuple(client for client in wanted if client_name(client) in mine) if wanted else tuple(mine[:1])
+    mine = described(system).clients
+    return tuple(client for client in wanted if client_name(client) in mine) if wanted else mine[:1]
 
 
 def _is_version(text: str) -> bool:
@@ -91,14 +97,23 @@ def _is_version(text: str) -> bool:
 
 
 def inapplicable(cell: Cell) -> str | None:
-    """Say why a cell does not apply: by theory, or because this machine has no server for it; ``None`` where it does."""
+    """Say why a cell does not apply; ``None`` where it does.
+
+    By theory, because its system cannot do what its fault asks for, or because this machine has not what it needs.
+    """
     if isinstance(cell.expectation, NotApplicable):
         return cell.expectation.because
-    if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
-        return "a controller apart from the brokers runs in runtime process only, so far"
-    if cell.scenario.pipeline.on_server and cell.runtime == "process":
-        return why_no_postgres()
-    return None
+    if system_name(cell.system) not in SYSTEMS:  # a declared pipeline's: its failure points are those that it has
+        return None
+    system = described(cell.system)
+    return _unable(system, cell) or system.lacks(cell)
+
+
+def _unable(system: System, cell: Cell) -> str | None:
+    """Say which ability a system lacks that the fault of a cell needs."""
+    missing = [each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)]
+    fault = cell.scenario.fault.id
+    return f"the fault {fault} needs a system that {ABILITIES[missing[0]]}: {system.name} is none, here" if missing else None
 
 
 class UnknownNameError(Exception):
@@ -115,13 +130,9 @@ def baseline() -> Path:
     return Path(str(importlib.import_module("harness.scenarios").__file__)).with_name("baseline.toml")
 
 
-def system(name: str, runtime: str = "process") -> System:
+def system(name: str, runtime: str = "process") -> Launcher:
     """Return a system by its name (``name``, or ``name==version``), in a runtime. Raises :class:`UnknownNameError`."""
-    module, _, attribute = SYSTEMS[known(system_name(name), SYSTEMS, "system")].partition(":")
-    make = getattr(importlib.import_module(module), attribute)
-    if name != system_name(name):
-        return cast("System", make(runtime, version=name.partition("==")[2]))
-    return cast("System", make() if runtime == "process" else make(runtime))
+    return described(name).launch(runtime, name.partition("==")[2] or None)
 
 
 def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
@@ -132,10 +143,11 @@ def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
     >>> systems("process", "kafka==4.2.0"), systems("docker")
     (('kafka==4.2.0',), ('kafka', 'spark'))
     """
-    there = tuple(SYSTEMS) if known(runtime, RUNTIMES, "runtime") == "process" else IN_CONTAINERS
+    known(runtime, RUNTIMES, "runtime")
+    there = {each.name: each for each in declared() if runtime in each.runtimes}
     if name is None:
-        return tuple(each for each in DEFAULT_SYSTEMS if each in there)
-    if known(system_name(name), SYSTEMS, "system") not in there:
+        return tuple(each.name for each in there.values() if each.by_default)
+    if described(name).name not in there:
         raise UnknownNameError(f"{name} does not run in runtime {runtime}; what does: {', '.join(there)}")
     if name != system_name(name):
         _check_version(name, runtime)
@@ -144,13 +156,15 @@ def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
 
 def _check_version(name: str, runtime: str) -> None:
     """Refuse a version of a system that cannot be had. Raises :class:`UnknownNameError`."""
-    system, _, version = name.partition("==")
-    if system != "kafka":
-        raise UnknownNameError(f"{name}: only kafka has versions to choose from here")
-    if version not in kafka_versions():
-        raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(kafka_versions())}")
+    own, version = described(name), name.partition("==")[2]
+    if not own.versions():
+        having = ", ".join(each.name for each in declared() if each.versions())
+        raise UnknownNameError(f"{name}: only {having} has versions to choose from here")
+    if version not in own.versions():
+        raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(own.versions())}")
     if runtime != "process":
-        raise UnknownNameError(f"{name} runs in runtime process only; in {runtime} it is the image's (LOSTACK_IMAGE_KAFKA)")
+        image = f"LOSTACK_IMAGE_{own.name.upper()}"
+        raise UnknownNameError(f"{name} runs in runtime process only; in {runtime} it is the image's ({image})")
 
 
 def known(name: str, names: Iterable[str], what: str) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.core.cell import Cell
-    from harness.interfaces import CellRun, Deployed, System
+    from harness.interfaces import CellRun, Deployed, Launcher
     from harness.saved import CellResult, NotRun, SavedRun
 
 
@@ -85,7 +85,7 @@ class RunPlan:
     other semantics of their scenario, for which it dies at the same moment.
     """
 
-    systems: tuple[System, ...]
+    systems: tuple[Launcher, ...]
     cells: tuple[Cell, ...]
     not_applicable: tuple[NotRun, ...]
     reports: Path
@@ -167,7 +167,7 @@ class _Run:
         self._save(complete=not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
 
-    def _prepare(self, system: System) -> None:
+    def _prepare(self, system: Launcher) -> None:
         system.prepare(self._progress.say)
         if isinstance(system, PreparesForCells):
             cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
@@ -195,7 +195,7 @@ class _Run:
         for system in self.plan.systems:
             self._run_lanes(system, cells, turn="-once-more")
 
-    def _run_lanes(self, system: System, cells: Sequence[Cell], turn: str = "") -> None:
+    def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
             ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
@@ -220,7 +220,7 @@ class _Run:
             _join(self._started())
             raise
 
-    def _waiting(self, system: System, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
+    def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
         """Return the cells of a system that need such a deployment, those together that share a death."""
         groups: dict[object, list[Cell]] = {}
         for cell in planned:
@@ -244,13 +244,13 @@ class _Run:
         self._failure = self._failure or error
         self._stop.set()
 
-    def _belongs(self, cell: Cell, system: System) -> bool:
+    def _belongs(self, cell: Cell, system: Launcher) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
 
     def _started(self) -> Sequence[_Thread]:
         return [lane for lane in self._lanes if lane.ident is not None]
 
-    def _lane(self, system: System, turns: Sequence[_Turn], workers: int) -> None:
+    def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
         """Deploy, and let workers run cells on it. What a cell kills may not come back: then the next cells get another."""
         try:
             for need, name, waiting in turns:
@@ -265,7 +265,9 @@ class _Run:
         except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
             self._fail(error)
 
-    def _deployment(self, system: System, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int) -> None:
+    def _deployment(
+        self, system: Launcher, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int
+    ) -> None:
         self._progress.say(f"starting {name}")
         with cancellable(self._stop):
             deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))

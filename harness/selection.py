@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.core.scenario import Scenario
-    from harness.interfaces import System
+    from harness.interfaces import Launcher
 
 MOST_SEEDS = 1000
 
@@ -35,12 +35,12 @@ class Selection:
     seeds: tuple[int, ...]
     records: int
 
-    def systems(self) -> tuple[System, ...]:
+    def systems(self) -> tuple[Launcher, ...]:
         """Return the systems of the cells, in their order."""
         return systems_of(self.cells)
 
 
-def systems_of(cells: Iterable[Cell]) -> tuple[System, ...]:
+def systems_of(cells: Iterable[Cell]) -> tuple[Launcher, ...]:
     """Return the systems of cells, in their order."""
     return tuple(registry.system(*each) for each in dict.fromkeys((cell.system, cell.runtime) for cell in cells))
 

@@ -21,10 +21,10 @@ def fetch(
     ] = None,
 ) -> None:
     """Fetch what systems need, ahead of a run: jars checked by sha256, class-data archives, servers."""
-    for name in systems or registry.DEFAULT_SYSTEMS:
+    for name in systems or registry.default_systems():
         registry.systems("process", name)
     with make_progress(sys.stdout) as progress:
-        for name in systems or registry.DEFAULT_SYSTEMS:
+        for name in systems or registry.default_systems():
             registry.system(name).prepare(progress.say)
 
 

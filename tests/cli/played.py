@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from harness.core.failures import EnvironmentFailure
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
-from harness.systems.memory import MemoryDeployed, MemorySystem
+from harness.systems.memory.about import SYSTEM
+from harness.systems.memory.system import MemoryDeployed, MemorySystem
 from harness.systems.planting import Plant
 from scenarios import plain
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.core.history import HistoryWriter
     from harness.core.scenario import Deployment, Scenario
-    from harness.systems.memory import MemoryCellRun
+    from harness.systems.memory.system import MemoryCellRun
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 PLANTS = {
@@ -51,11 +52,11 @@ GOOD = ("none", "ack-lost", "consumer-crash-before-commit", "control-cursor-outs
 class PlayedSystem(MemorySystem):
     """The in-memory system with :data:`PLANTS`."""
 
-    def __init__(self) -> None:
+    def __init__(self, _runtime: str = "process", _version: str | None = None) -> None:
         super().__init__(plants=PLANTS)
 
 
-class NoSystem(MemorySystem):
+class NoSystem(PlayedSystem):
     """A system that this machine cannot run."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
@@ -77,3 +78,8 @@ class _Breaking(MemoryDeployed):
         if cell.scenario.id != plain.NONE.id:
             raise EnvironmentFailure("the wire ended")
         return super().cell_run(cell, directory, history)
+
+
+PLAYED = replace(SYSTEM, launcher="tests.cli.played:PlayedSystem")
+ABSENT = replace(SYSTEM, name="absent", launcher="tests.cli.played:NoSystem")
+BREAKING = replace(SYSTEM, launcher="tests.cli.played:BreakingSystem")

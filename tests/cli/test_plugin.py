@@ -19,8 +19,8 @@ import sys
 sys.path[:0] = [{str(ROOT)!r}]
 from tests.cli import played
 from harness import registry
-registry.SYSTEMS["memory"] = "tests.cli.played:PlayedSystem"
-registry.SYSTEMS["absent"] = "tests.cli.played:NoSystem"
+registry.SYSTEMS["memory"] = "tests.cli.played:PLAYED"
+registry.SYSTEMS["absent"] = "tests.cli.played:ABSENT"
 registry.scenarios = lambda: played.SCENARIOS
 """
 

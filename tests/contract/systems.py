@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.core.cell import Cell
-    from harness.interfaces import CellRun, Deployed, System
+    from harness.interfaces import CellRun, Deployed, Launcher
     from harness.saved import CellResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,7 +48,7 @@ class Subject:
     """A system, and the cells that it is tried with."""
 
     name: str
-    make: Callable[[], System]
+    make: Callable[[], Launcher]
     cells: Callable[[int], Sequence[Cell]]
     """Every cell that it has of a seed, those that do not apply among them."""
     at_once: bool = True
@@ -90,8 +90,6 @@ def declared() -> Subject:
 SYSTEMS: dict[str, Callable[[], Subject]] = {name: partial(of_registry, name) for name in registry.SYSTEMS} | {
     "declared": declared
 }
-FREE = frozenset({"memory"})
-"""What needs nothing real."""
 IN_CORE = frozenset({"kafka"})
 """What is tried with every commit; the others are dear, and in the rest."""
 
@@ -102,10 +100,10 @@ def system_params(*, really: bool) -> list[Any]:
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    if name in FREE:
+    if name in registry.SYSTEMS and registry.described(name).simulated:
         return ()
-    needs = {"kafka", name} & {"kafka", *registry.SYSTEMS}  # the records come through a topic, whatever else there is
-    marks = tuple(getattr(pytest.mark, each) for each in sorted(needs))
+    needs = registry.needed_by(name) if name in registry.SYSTEMS else ("kafka",)
+    marks = tuple(getattr(pytest.mark, each) for each in needs)
     return marks if name in IN_CORE else (*marks, pytest.mark.rest(together=True))
 
 

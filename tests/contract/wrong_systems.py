@@ -9,8 +9,8 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.core.failures import EnvironmentFailure
-from harness.systems.memory import MemoryDeployed, MemorySystem
 from harness.systems.memory.log import LogRun
+from harness.systems.memory.system import MemoryDeployed, MemorySystem
 from harness.systems.planting import Plant
 
 if TYPE_CHECKING:

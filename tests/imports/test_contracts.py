@@ -113,12 +113,12 @@ def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_p
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert lint(tmp_path).returncode == 0, lint(tmp_path).stdout
     cell = tmp_path / "harness" / "core" / "cell.py"
-    cell.write_text(cell.read_text() + "\nif TYPE_CHECKING:\n    from harness.systems.memory import MemorySystem\n")
+    cell.write_text(cell.read_text() + "\nif TYPE_CHECKING:\n    from harness.systems.memory.system import MemorySystem\n")
     (tmp_path / "harness" / "novel.py").write_text('"""A unit that nobody has given a layer."""\n')
     refused = lint(tmp_path)
     assert refused.returncode == 1
     assert "harness.core is not allowed to import harness.systems" in refused.stdout
-    assert "- harness.core.cell -> harness.systems.memory (l." in refused.stdout
+    assert "- harness.core.cell -> harness.systems.memory.system (l." in refused.stdout
     assert "- harness.novel" in refused.stdout
 
 

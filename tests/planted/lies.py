@@ -12,7 +12,7 @@ from harness.core.semantics import Semantic
 from harness.core.settings import TopicSettings
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
-from harness.systems.memory import MemorySystem
+from harness.systems.memory.system import MemorySystem
 from harness.systems.planting import Plant
 from scenarios.plain import DELIVERY_LOST
 

@@ -22,7 +22,7 @@ from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.saved import CELLS, RUN_FILE, SavedRunError, judge_cell, load_run
-from harness.systems.memory import MemorySystem
+from harness.systems.memory.system import MemorySystem
 from harness.systems.planting import Plant
 from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE
 from tests.runner.troubled import Watched, named

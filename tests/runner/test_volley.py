@@ -15,7 +15,7 @@ from harness.core.semantics import Semantic
 from harness.core.waiting import WaitCancelledError, WaitTimeoutError, cancellable
 from harness.systems.kafka import volley as volleys
 from harness.systems.kafka.volley import Volley
-from harness.systems.memory import MemoryDeployed
+from harness.systems.memory.system import MemoryDeployed
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND
 from tests.runner.troubled import named, run_troubled
 

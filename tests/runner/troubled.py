@@ -10,7 +10,7 @@ from harness.core.cell import Cell
 from harness.core.semantics import Semantic
 from harness.latest import LATEST
 from harness.runner import RunPlan, run
-from harness.systems.memory import MemorySystem
+from harness.systems.memory.system import MemorySystem
 from scenarios.plain import DELIVERY_LOST
 
 if TYPE_CHECKING:

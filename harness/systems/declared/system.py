@@ -67,7 +67,7 @@ class OwnKafka:
 
 
 class DeclaredSystem:
-    """Kafka for declared pipelines. Implements :class:`harness.interfaces.System`."""
+    """Kafka for declared pipelines. Implements :class:`harness.interfaces.Launcher`."""
 
     name = SYSTEM
 

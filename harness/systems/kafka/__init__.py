@@ -1,1 +1,1 @@
-"""Kafka as the system under test."""
+"""Kafka: a broker or a cluster behind the wire, and our own stages around it."""

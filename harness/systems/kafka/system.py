@@ -128,7 +128,7 @@ def started(deployed: D, directory: Path) -> D:
 
 
 class KafkaSystem:
-    """Kafka, in the runtime of that name. Implements :class:`harness.interfaces.System`."""
+    """Kafka, in the runtime of that name. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "kafka"
 

@@ -1,1 +1,1 @@
-"""Spark Structured Streaming as a system under test, between Kafka and a sink."""
+"""Spark: Structured Streaming, on a Kafka that it reads and writes."""

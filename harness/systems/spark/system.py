@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 class SparkSystem:
     """Structured Streaming in the runtime of that name: a driver for each cell, on a broker that cells share.
 
-    Implements :class:`harness.interfaces.System`.
+    Implements :class:`harness.interfaces.Launcher`.
     """
 
     name = "spark"
 
-    def __init__(self, runtime: str = "process") -> None:
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        del version  # it is that of the package pyspark
         self._kafka = Prepared(runtime)
         self._spark: SparkGround | None = None
 

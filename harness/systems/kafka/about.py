@@ -1,0 +1,83 @@
+"""What Kafka declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.abilities import (
+    BadNetwork,
+    Containers,
+    Leadership,
+    Ledger,
+    Membership,
+    Partitions,
+    PowerLoss,
+    Rebalance,
+    Replication,
+    RollingRestart,
+    SavedPositions,
+    SessionClock,
+    Succession,
+    Supervision,
+    Transactions,
+)
+from harness.core.scenario import Deployment
+from harness.interfaces import System
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.core.cell import Cell
+    from harness.core.scenario import Scenario
+
+ALWAYS = frozenset({
+    BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, SavedPositions, SessionClock, Succession, Supervision,
+    Transactions,
+})  # fmt: skip
+IN_A_CLUSTER = frozenset({Leadership, Replication, RollingRestart})
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether a scenario's pipeline is one of our own stages."""
+    return not scenario.pipeline.streaming
+
+
+def abilities(cell: Cell) -> Collection[type]:
+    """Return what can be asked of a cell: more of one on a cluster, and of one in containers."""
+    clustered = IN_A_CLUSTER if cell.scenario.deployment.clustered else frozenset()
+    return ALWAYS | clustered | ({Containers} if cell.runtime == "docker" else set())
+
+
+def lacks(cell: Cell) -> str | None:
+    """Say why a cell does not apply in its runtime, or on this machine."""
+    if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
+        return "a controller apart from the brokers runs in runtime process only, so far"
+    return without_server(cell)
+
+
+def without_server(cell: Cell) -> str | None:
+    """Say that this machine has no database server for a cell that needs one. Containers bring their own."""
+    from harness.setup.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
+
+    needed = cell.scenario.pipeline.on_server and cell.runtime == "process"
+    return why_no_postgres() if needed else None
+
+
+def versions() -> Collection[str]:
+    """Return the versions of which the sums of all jars are known."""
+    from harness.setup.kafka import kafka_versions  # noqa: PLC0415 - it reads files
+
+    return kafka_versions()
+
+
+SYSTEM = System(
+    name="kafka",
+    launcher="harness.systems.kafka.system:KafkaSystem",
+    clients=("kafka-python", "confluent-kafka", "java"),
+    runtimes=("process", "docker"),
+    runs=runs,
+    abilities=abilities,
+    lacks=lacks,
+    versions=versions,
+    by_default=True,
+)

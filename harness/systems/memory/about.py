@@ -1,0 +1,27 @@
+"""What the in-memory system declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.abilities import ABILITIES
+from harness.interfaces import System
+
+if TYPE_CHECKING:
+    from harness.core.scenario import Scenario
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether it can play a scenario: it simulates outcomes, not the requests of a protocol, nor servers, nor clusters."""
+    real = scenario.pipeline.streaming or scenario.pipeline.on_server or scenario.deployment.clustered
+    return not real and scenario.group != "transactions"
+
+
+SYSTEM = System(
+    name="memory",
+    launcher="harness.systems.memory.system:launch",
+    clients=("kafka-python",),
+    runs=runs,
+    abilities=lambda _: ABILITIES,  # it is told what comes of a fault, and applies none
+    simulated=True,
+)

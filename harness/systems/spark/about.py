@@ -1,0 +1,32 @@
+"""What Spark declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.abilities import BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession
+from harness.interfaces import System
+from harness.systems.kafka.about import without_server
+
+if TYPE_CHECKING:
+    from harness.core.scenario import Scenario
+
+ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession})
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether a scenario's pipeline is a streaming query, on one broker."""
+    return scenario.pipeline.streaming and not scenario.deployment.clustered
+
+
+SYSTEM = System(
+    name="spark",
+    launcher="harness.systems.spark.system:SparkSystem",
+    clients=("spark-sql-kafka",),
+    runtimes=("process", "docker"),
+    runs=runs,
+    abilities=lambda _: ABILITIES,
+    lacks=without_server,
+    transport="kafka",
+    by_default=True,
+)
