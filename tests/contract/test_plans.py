@@ -104,7 +104,7 @@ def test_there_is_a_cell_without_a_fault_for_each_semantic(subject: Subject) -> 
 def test_a_system_talks_through_some_client(subject: Subject) -> None:
     """The first of its own, where none is named."""
     used = {cell.client for cell in subject.cells(1)}
-    assert len(used) == 1
+    assert used
     assert subject.name not in registry.SYSTEMS or used == {*registry.clients_of(subject.name)} == {
         registry.described(subject.name).clients[0]
     }
