@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from harness.core.names import Name
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
 
-class Select(StrEnum):
-    """A set of records, named relative to the target record of the fault."""
+class Select(Name):
+    """A set of records, named relative to the target record of the fault. An engine that knows more of them names them itself."""
 
-    TARGET = "target"
+    __slots__ = ()
+    TARGET: ClassVar[Select]
     """The target record."""
-    NEXT = "next"
+    NEXT: ClassVar[Select]
     """The record after the target in the source."""
-    UNIT = "unit"
+    UNIT: ClassVar[Select]
     """All records of the unit (send, poll, transaction) that holds the target."""
-    THROUGH_TARGET = "through-target"
+    THROUGH_TARGET: ClassVar[Select]
     """The target and all records before it in the source."""
-    BEFORE_TARGET = "before-target"
+    BEFORE_TARGET: ClassVar[Select]
     """All records before the target in the source."""
-    BATCH = "batch"
+    BATCH: ClassVar[Select]
     """All records of the engine's batch that first held the target."""
-    THROUGH_BATCH = "through-batch"
+    THROUGH_BATCH: ClassVar[Select]
     """Those of that batch and of all batches before it."""
-    BATCH_BEFORE_TARGET = "batch-before-target"
+    BATCH_BEFORE_TARGET: ClassVar[Select]
     """Those of that batch that are worked on before the target."""
-    BATCH_FROM_TARGET = "batch-from-target"
+    BATCH_FROM_TARGET: ClassVar[Select]
     """The target and those of that batch that are worked on after it."""
-    ADDED = "added"
+    ADDED: ClassVar[Select]
     """The records that stand in partitions that the topic got while the pipeline ran."""
-    UNREPLICATED = "unreplicated"
+    UNREPLICATED: ClassVar[Select]
     """The records that were sent and that no follower was seen to fetch."""
+
+
+Select.TARGET = Select("target")
+Select.NEXT = Select("next")
+Select.UNIT = Select("unit")
+Select.THROUGH_TARGET = Select("through-target")
+Select.BEFORE_TARGET = Select("before-target")
+Select.BATCH = Select("batch")
+Select.THROUGH_BATCH = Select("through-batch")
+Select.BATCH_BEFORE_TARGET = Select("batch-before-target")
+Select.BATCH_FROM_TARGET = Select("batch-from-target")
+Select.ADDED = Select("added")
+Select.UNREPLICATED = Select("unreplicated")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from packaging.requirements import Requirement
 
+from harness.core.names import Name
 from harness.core.prediction import Prediction, Zero
 from harness.core.semantics import Anomaly  # noqa: TC001 - see above
 from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
@@ -22,29 +23,42 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Role(StrEnum):
-    """What a node does."""
+class Role(Name):
+    """What a node does. An engine whose nodes do other things names them itself: ``Role("task-manager")``."""
 
-    PRODUCER = "producer"
-    CONSUMER = "consumer"
-    PROCESSOR = "processor"
-    BROKER = "broker"
+    __slots__ = ()
+    PRODUCER: ClassVar[Role]
+    CONSUMER: ClassVar[Role]
+    PROCESSOR: ClassVar[Role]
+    BROKER: ClassVar[Role]
     """The one broker; on the wire: a broker that talks to another."""
-    LEADER = "leader"
+    LEADER: ClassVar[Role]
     """The broker of a cluster that leads the target's partition; which that is, is asked when the fault fires."""
-    FOLLOWER = "follower"
+    FOLLOWER: ClassVar[Role]
     """A broker that follows it."""
-    CONTROLLER = "controller"
+    CONTROLLER: ClassVar[Role]
     """The node that leads the quorum of controllers."""
-    COORDINATOR = "coordinator"
+    COORDINATOR: ClassVar[Role]
     """The broker of a cluster that coordinates the transactions: the leader of their log."""
-    DATABASE = "database"
+    DATABASE: ClassVar[Role]
     """The server that keeps the results."""
-    DRIVER = "driver"
+    DRIVER: ClassVar[Role]
     """The JVM that plans and drives the batches of a streaming query."""
-    EXECUTOR = "executor"
+    EXECUTOR: ClassVar[Role]
     """The JVM that runs the tasks of a batch, where that is not the driver's own."""
 
+
+Role.PRODUCER = Role("producer")
+Role.CONSUMER = Role("consumer")
+Role.PROCESSOR = Role("processor")
+Role.BROKER = Role("broker")
+Role.LEADER = Role("leader")
+Role.FOLLOWER = Role("follower")
+Role.CONTROLLER = Role("controller")
+Role.COORDINATOR = Role("coordinator")
+Role.DATABASE = Role("database")
+Role.DRIVER = Role("driver")
+Role.EXECUTOR = Role("executor")
 
 PARTS = frozenset({Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR})
 """Roles that a broker of a cluster has for a while: the history must say that it had them."""

@@ -280,12 +280,16 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
     return None
 
 
+_FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR, Role.BROKER})
+"""Roles with which the name of a point may begin."""
+
+
 def _name(point: _Point, role: Role, present: Collection[Role]) -> str:
     """Return the point's name; where two stages have it, that of the stage stands in front, in the place of another one's."""
     if len(present) < 2:  # noqa: PLR2004 - as it says
         return point.id
     first, _, rest = point.id.partition("-")
-    return f"{role}-{rest if first in set(Role) else point.id}"
+    return f"{role}-{rest if first in _FIRST else point.id}"
 
 
 def _alone(fault: Fault, role: Role, pipeline: Pipeline, processes: Mapping[str, int] | None) -> str | None:
