@@ -6,6 +6,7 @@ from typing import Final
 
 from harness.core.proof import Knowledge
 from harness.postgres.signs import database_signs
+from harness.programs.settings import PIPELINES
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
@@ -25,4 +26,5 @@ KNOWLEDGE: Final = Knowledge(
     signs=(kafka_signs, spark_signs, database_signs),
     remarks=(lapsed,),
     details={"rollback": rollback_detail},
+    recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )

@@ -20,10 +20,10 @@ from harness.scenarios.durability import DURABILITY
 from harness.scenarios.growing import GROWING
 from harness.scenarios.network import NETWORK
 from harness.scenarios.offsets import OFFSETS
-from harness.scenarios.plain import PLAIN
+from harness.scenarios.plain import PLAIN_SCENARIOS
 from harness.scenarios.power_loss import POWER_LOSS
 from harness.scenarios.streaming import STREAMING
-from harness.scenarios.topic_to_topic import TOPIC_TO_TOPIC
+from harness.scenarios.topic_to_topic import TOPIC_SCENARIOS
 from harness.scenarios.transactions import TRANSACTIONS
 from harness.scenarios.variants import VARIANTS
 from harness.scenarios.zombies import ZOMBIES
@@ -31,9 +31,9 @@ from harness.scenarios.zombies import ZOMBIES
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
 
-MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN, *POWER_LOSS))
+MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_TO_TOPIC, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
+    *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
     *DURABILITY, *DATABASE,
 )  # fmt: skip
 

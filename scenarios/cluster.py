@@ -7,9 +7,9 @@ from dataclasses import replace
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
 from harness.faults import Forget, Kill, Move, Roll
+from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED, UNGOVERNED
 from harness.wire.rules import Api, Direction, How
@@ -27,7 +27,7 @@ AMO_3, ALO_3, EOS_3 = on_three(AT_MOST_ONCE), on_three(AT_LEAST_ONCE), on_three(
 ONE_ACK = replace(ALO_3, producer=replace(ALO_3.producer, acks=1))
 
 LEADER_CRASH_BEFORE_REPLICATION = Scenario(
-    id="leader-crash-before-replication", failure_point="leader-crash-before-replication",
+    pipeline=PLAIN, id="leader-crash-before-replication", failure_point="leader-crash-before-replication",
     group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.BROKER, Api.FETCH, RESPONSE), (Role.LEADER,), late=Role.LEADER),
     because="The leader has appended the record and dies before any follower has it. One ack means the leader's: the "
@@ -42,6 +42,7 @@ LEADER_CRASH_BEFORE_REPLICATION = Scenario(
 )  # fmt: skip
 
 LEADER_CRASH_AFTER_ACK = Scenario(
+    pipeline=PLAIN,
     id="control-one-ack", failure_point="leader-crash-before-replication", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1), (Role.LEADER,), late=Role.LEADER, stalled=True),
     because="Control: one ack, sold as at-least-once. The producer has the ack and is about to send the next record; no "
@@ -58,6 +59,7 @@ LEADER_CRASH_BEFORE_REPLICATION_IDEMPOTENT = replace(
 )  # fmt: skip
 
 LEADER_CRASH_BEFORE_ACK = Scenario(
+    pipeline=PLAIN,
     id="leader-crash-before-ack", failure_point="leader-crash-before-ack", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.LEADER,), late=Role.LEADER),
     because="With all acks the followers have the record when the leader dies before it answers. A retry stores it again "
@@ -80,7 +82,7 @@ ONE_ACK_WAITS_FOR_NOBODY = NotApplicable("one ack asks for no replica in sync bu
 TWO = TopicSettings(partitions=3, replicas=2, min_insync=2)
 
 INSYNC_NOT_MET = Scenario(
-    id="insync-not-met", failure_point="insync-not-met", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="insync-not-met", failure_point="insync-not-met", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.FOLLOWER,), held=How.RELEASE, shrunk=True),
     because="Two replicas must be in sync and one is dead: the leader refuses the record before it appends anything, and the "
     "client sends it again until the follower is back. Refused is not lost.",
@@ -95,7 +97,7 @@ LONE = TopicSettings(partitions=3, replicas=2, min_insync=1)
 NEXT_REQUEST = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
 
 LAST_REPLICA_CRASH = Scenario(
-    id="last-in-sync-crash", failure_point="last-in-sync-crash", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="last-in-sync-crash", failure_point="last-in-sync-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(NEXT_REQUEST, (Role.LEADER,), stalled=True),
     because="The follower got nothing for so long that it is no longer in sync, and the leader, alone, acknowledges for "
     "all. When it dies nobody may lead: the partition waits for it, and it comes back with the record.",
@@ -122,7 +124,7 @@ UNCLEAN_ELECTION = replace(
 )  # fmt: skip
 
 LEADER_MOVED = Scenario(
-    id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
     fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="The request reaches a broker that leads no longer, which refuses it before the append (or appends it in vain, where "
     "it has not heard of that yet: nobody fetches from it). A client that retries asks who leads now; one that does not has lost "
@@ -145,6 +147,7 @@ PREFERRED_LEADER = replace(
 )  # fmt: skip
 
 PREFERRED_LEADER_ONE_ACK = Scenario(
+    pipeline=PLAIN,
     id="control-preferred-leader-one-ack", failure_point="preferred-leader", group="cluster", deployment=Deployment.CLUSTER,
     fault=Move(NEXT_REQUEST, preferred=True, stalled=True),
     because="Control: one ack, sold as at-least-once, and nobody dies. A follower counts as in sync by the clock, not by what it "
@@ -159,7 +162,7 @@ def patient(settings: Settings) -> Settings:
 
 
 ROLLING_RESTART = Scenario(
-    id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
     fault=Roll(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
     "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
@@ -173,7 +176,7 @@ ROLLING_RESTART = Scenario(
 )  # fmt: skip
 
 CONTROLLER_CRASH = Scenario(
-    id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="controller-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.CLUSTER,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,)),
     because="The node that leads the controllers dies, and the request on its way is lost with its connection. No data is "
     "the controllers': what is sent again is stored once; at most once, it is gone.",
@@ -184,7 +187,7 @@ CONTROLLER_CRASH = Scenario(
 )  # fmt: skip
 
 CONTROLLER_APART_CRASH = Scenario(
-    id="controller-apart-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
+    pipeline=PLAIN, id="controller-apart-crash", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER,), held=How.RELEASE, late=Role.CONTROLLER),
     because="The only controller, a process of its own, dies, and stays away until everything is sent. No client talks to it: "
     "leaders go on leading and followers following, so that not even at most once loses anything.",
@@ -196,6 +199,7 @@ CONTROLLER_APART_CRASH = Scenario(
 )  # fmt: skip
 
 UNGOVERNED_LEADER_CRASH = Scenario(
+    pipeline=PLAIN,
     id="leader-crash-without-controller", failure_point="controller-crash", group="cluster", deployment=Deployment.APART,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.CONTROLLER, Role.LEADER)),
     because="The only controller dies, and the leader with it: nobody elects another, and the partition waits for both. "
@@ -210,7 +214,7 @@ UNGOVERNED_LEADER_CRASH = Scenario(
 TWO_FLUSHED = replace(TWO, flush_messages=1)
 
 POWER_LOSS_ON_LEADER = Scenario(
-    id="power-loss-on-leader", failure_point="power-loss", group="cluster", deployment=Deployment.CLUSTER,
+    pipeline=PLAIN, id="power-loss-on-leader", failure_point="power-loss", group="cluster", deployment=Deployment.CLUSTER,
     consumer_starts_after_fault=True, fault=Kill(NEXT_REQUEST, (Role.LEADER,), forget=Forget.TOPIC, late=Role.LEADER),
     because="Nothing was flushed, and the leader loses its power: the followers have all that was acknowledged for all, "
     "and one of them leads. Replication is what stands in for the flush, as long as not all replicas are struck at once.",

@@ -8,9 +8,9 @@ from harness.abilities import Blow
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
-from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings
 from harness.core.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
 from harness.faults import Strike
+from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.scenarios.power_loss import NEXT
 from harness.wire.rules import Api
@@ -18,7 +18,7 @@ from harness.wire.rules import Api
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 
 REPLACED = Scenario(
-    id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
+    pipeline=PLAIN, id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
     only_in_containers="a process has no container that another could take the place of",
     fault=Strike(ANSWER, Blow.CONTAINER, Role.BROKER),
     because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
@@ -39,7 +39,7 @@ OUT_OF_MEMORY = replace(
 )
 
 VOLUME_LOST = Scenario(
-    id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
+    pipeline=PLAIN, id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
     consumer_starts_after_fault=True,
     only_in_containers="of a process everything lies in one folder, whose loss would be that of a whole machine",
     fault=Strike(NEXT, Blow.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
@@ -60,7 +60,7 @@ def impatient(settings: Settings) -> Settings:
 
 
 DISCONNECTED = Scenario(
-    id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
+    pipeline=PLAIN, id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
     only_in_containers="processes share the loopback of one machine; nobody is taken from it",
     fault=Strike(ANSWER, Blow.NETWORK, Role.PRODUCER),
     because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
@@ -75,6 +75,7 @@ DISCONNECTED = Scenario(
 NO_SMALL_DISK = "all processes share this machine's disk; a small one of its own is a container's"
 
 DISK_FULL_BEFORE_APPEND = Scenario(
+    pipeline=PLAIN,
     id="disk-full-before-append", failure_point="disk-full-before-append", group="containers", deployment=Deployment.SMALL,
     only_in_containers=NO_SMALL_DISK,
     fault=Strike(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Blow.DISK, Role.BROKER),

@@ -11,10 +11,10 @@ from dataclasses import replace
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, PipelineKind
 from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
 from harness.faults import Drop, Kill, NoFault
 from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
+from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, STREAM_TO_POSTGRES, TO_POSTGRES
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
 from harness.wire.rules import Api
@@ -24,14 +24,14 @@ ANSWER = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, RESPONSE)
 NOT_DURABLE = replace(AT_LEAST_ONCE, consumer=replace(AT_LEAST_ONCE.consumer, durable=False))
 
 NONE = Scenario(
-    id="database-none", failure_point="none", fault=NoFault(), group="database", pipeline=PipelineKind.TO_POSTGRES,
+    id="database-none", failure_point="none", fault=NoFault(), group="database", pipeline=TO_POSTGRES,
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
     expect={semantic: Predicted() for semantic in (AMO, ALO, EOS)},
 )  # fmt: skip
 
 CRASH_BEFORE_COMMIT = Scenario(
     id="database-crash-before-commit", failure_point="database-crash-before-commit", group="database",
-    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(COMMIT, (Role.DATABASE,)),
+    pipeline=TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(COMMIT, (Role.DATABASE,)),
     because="The database dies with the COMMIT not yet seen: its recovery undoes the transaction. The program cannot tell "
     "that from a commit whose answer was lost. At-most-once leaves it at that, and the record is gone; who does the work "
     "again records it for the first time.",
@@ -40,7 +40,7 @@ CRASH_BEFORE_COMMIT = Scenario(
 
 CRASH_AFTER_COMMIT = Scenario(
     id="database-crash-after-commit", failure_point="database-crash-after-commit", group="database",
-    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(ANSWER, (Role.DATABASE,)),
+    pipeline=TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(ANSWER, (Role.DATABASE,)),
     because="The database has made the result durable and dies before the program is told. At-most-once leaves it at that, "
     "rightly; doing the work again records it twice, unless the unique key of the first time is found.",
     expect={AMO: holds(NOT_REPEATED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
@@ -80,7 +80,7 @@ BLIND_RETRY = replace(
 
 CRASH_AFTER_POSITION = Scenario(
     id="database-crash-after-position", failure_point="database-crash-after-position", group="database",
-    pipeline=PipelineKind.TO_POSTGRES, deployment=Deployment.OWN,
+    pipeline=TO_POSTGRES, deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.DATABASE,)),
     because="The commit was answered, the position is saved, and then the database dies. What it had answered was in its "
     "log on the disk (SIGKILL takes only its own memory): recovery finds the result, and nobody does the work again.",
@@ -97,14 +97,14 @@ NOT_DURABLE_COMMIT = replace(
 FROM_SPARK = replace(COMMIT, role=Role.DRIVER)
 STREAM_CRASH_BEFORE_COMMIT = Scenario(
     id="database-crash-before-commit", failure_point="database-crash-before-commit", group="streaming",
-    pipeline=PipelineKind.STREAM_TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(FROM_SPARK, (Role.DATABASE, Role.DRIVER)),
+    pipeline=STREAM_TO_POSTGRES, deployment=Deployment.OWN, fault=Kill(FROM_SPARK, (Role.DATABASE, Role.DRIVER)),
     because="Database and driver die with the COMMIT of the batch, and of its number, not yet seen: recovery undoes both, and "
     "the next driver records the batch for the first time.",
     expect={EOS: Predicted(sign=COMMITTED_AGAIN, settings=PER_BATCH)},
 )  # fmt: skip
 STREAM_DRIVER_CRASH = Scenario(
     id="driver-crash-after-database-commit", failure_point="driver-crash-after-database-commit", group="streaming",
-    pipeline=PipelineKind.STREAM_TO_POSTGRES, fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),
+    pipeline=STREAM_TO_POSTGRES, fault=Kill(replace(ANSWER, role=Role.DRIVER), (Role.DRIVER,)),
     because="The result is durable and the driver dies before it is told: the batch runs again. What was appended is appended "
     "again, the target and those of its batch before it; a unique key absorbs each.",
     expect={ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED)},

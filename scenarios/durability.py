@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.settings import AT_LEAST_ONCE, Settings, TopicSettings
 from harness.faults import Forget, Kill
+from harness.programs.settings import AT_LEAST_ONCE, PLAIN, Settings, TopicSettings
 from harness.scenarios.cluster import NEXT_REQUEST
 from harness.scenarios.plain import ALO
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED
@@ -50,6 +50,7 @@ def spot(settings: Settings, strikes: str, fault: Kill, found: Predicted, becaus
     words = (f"acks-{settings.producer.acks}", "flushed" if topic.flush_messages else "unflushed",
              f"{topic.replicas}-of-{topic.min_insync}", strikes)  # fmt: skip
     return Scenario(
+        pipeline=PLAIN,
         id="+".join(("durability", *words)), failure_point="durability", group="durability", deployment=Deployment.CLUSTER,
         consumer_starts_after_fault=True, suite=Suite.NIGHT, fault=fault, because=because,
         expect={ALO: replace(found, settings=settings)},

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Literal
 from harness.controls import InProgram
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario, Suite
-from harness.core.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PipelineKind, recipe
 from harness.faults import Grow
+from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, recipe
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.kafka.signs import FOUND
 
 if TYPE_CHECKING:
+    from harness.core.pipeline import Pipeline
     from harness.core.semantics import Semantic
-    from harness.core.settings import Settings
+    from harness.programs.settings import Settings
 
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 
@@ -29,17 +30,17 @@ def refreshes(settings: Settings, reset: Literal["earliest", "latest"] = "earlie
     )
 
 
-def found(pipeline: PipelineKind, *semantics: Semantic) -> dict[Semantic, Predicted]:
+def found(pipeline: Pipeline, *semantics: Semantic) -> dict[Semantic, Predicted]:
     """Nothing is lost: the new partitions are found, and read from their first record on."""
     return {semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}
 
 
 PLAIN_GROWS = Scenario(
-    id="partitions-added", failure_point="partitions-added", group="growing", suite=Suite.NIGHT,
+    pipeline=PLAIN, id="partitions-added", failure_point="partitions-added", group="growing", suite=Suite.NIGHT,
     fault=Grow(BEFORE_SEND, shared_out=True),
     because="The topic gets partitions between two records, and the group gathers and shares them out. The consumer keeps those "
     "that it had, and reads both from where it was and from where the new ones begin.",
-    expect=found(PipelineKind.PLAIN, AMO, ALO, EOS),
+    expect=found(PLAIN, AMO, ALO, EOS),
 )  # fmt: skip
 UNSEEN = replace(
     PLAIN_GROWS, id="partitions-added+unseen", fault=Grow(BEFORE_SEND, asleep=Role.CONSUMER),
@@ -55,10 +56,10 @@ UNSEEN_LATEST = replace(
         EOS: Predicted(left=Exactly(Select.ADDED), control=True, settings=refreshes(EXACTLY_ONCE, "latest")),
     },
 )  # fmt: skip
-PROCESSOR_GROWS = replace(PLAIN_GROWS, pipeline=PipelineKind.TOPIC_TO_TOPIC, expect=found(PipelineKind.TOPIC_TO_TOPIC, ALO, EOS))
+PROCESSOR_GROWS = replace(PLAIN_GROWS, pipeline=TOPIC_TO_TOPIC, expect=found(TOPIC_TO_TOPIC, ALO, EOS))
 PROCESSOR_UNSEEN = replace(
-    UNSEEN, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Grow(BEFORE_SEND, asleep=Role.PROCESSOR),
-    expect=found(PipelineKind.TOPIC_TO_TOPIC, ALO, EOS),
+    UNSEEN, pipeline=TOPIC_TO_TOPIC, fault=Grow(BEFORE_SEND, asleep=Role.PROCESSOR),
+    expect=found(TOPIC_TO_TOPIC, ALO, EOS),
 )  # fmt: skip
 
 GROWING = (PLAIN_GROWS, UNSEEN, UNSEEN_LATEST, PROCESSOR_GROWS, PROCESSOR_UNSEEN)

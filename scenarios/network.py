@@ -11,7 +11,6 @@ from dataclasses import replace
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
-from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Members, Settings
 from harness.core.signs import (
     ABORTED,
     ABSORBED,
@@ -23,6 +22,7 @@ from harness.core.signs import (
     SENT_ANEW,
 )
 from harness.faults import Network, Until
+from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Members, Settings
 from harness.proofs.network import Effect
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
@@ -62,14 +62,14 @@ REQUEST_LOST = {
 UNHARMED = {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}
 
 LATENCY_WITHIN = Scenario(
-    id="latency-within-request-timeout", failure_point="network-slow", group="network",
+    pipeline=PLAIN, id="latency-within-request-timeout", failure_point="network-slow", group="network",
     fault=Network(SEND, (Latency(DOWN, 150),), Until.EXHAUSTED, Effect.LATE, limit=0.15),
     because="Every answer is late, and none later than the client waits: nothing is repeated, nothing given up.",
     expect=UNHARMED,
 )  # fmt: skip
 
 LATENCY_BEYOND = Scenario(
-    id="latency-beyond-request-timeout", failure_point="ack-lost", group="network",
+    pipeline=PLAIN, id="latency-beyond-request-timeout", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Latency(DOWN, int(4000 * REQUEST_S)),), Until.GAVE_UP, Effect.LATE, limit=0.9 * REQUEST_S),
     because="The record is stored and its ack comes later than the client waits. For the client a late ack is a lost one: "
     "without retries nothing more happens; with them it sends again, a second copy, unless the broker knows the sequence "
@@ -78,7 +78,7 @@ LATENCY_BEYOND = Scenario(
 )  # fmt: skip
 
 HALF_OPEN_ACK = Scenario(
-    id="half-open-ack", failure_point="ack-lost", group="network",
+    pipeline=PLAIN, id="half-open-ack", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
     because="A half-open connection: requests arrive, answers vanish, and nobody closes anything. The record is stored; "
     "only its request time-out tells the client that something is wrong.",
@@ -86,7 +86,7 @@ HALF_OPEN_ACK = Scenario(
 )  # fmt: skip
 
 HALF_OPEN_REQUEST = Scenario(
-    id="half-open-request", failure_point="request-lost", group="network",
+    pipeline=PLAIN, id="half-open-request", failure_point="request-lost", group="network",
     fault=Network(SEND, (Timeout(UP),), Until.GAVE_UP, Effect.SILENT),
     because="A half-open connection the other way: the request vanishes although the client could send it. It was never "
     "stored, so a repetition cannot duplicate it, and without one it is gone.",
@@ -94,7 +94,7 @@ HALF_OPEN_REQUEST = Scenario(
 )  # fmt: skip
 
 RESETS_OF_ACKS = Scenario(
-    id="reset-storm-ack", failure_point="ack-lost", group="network",
+    pipeline=PLAIN, id="reset-storm-ack", failure_point="ack-lost", group="network",
     fault=Network(SEND, (ResetPeer(DOWN),), Until.CUT, Effect.CUT, limit=3),
     because="Every connection is reset as soon as the broker answers: the target's after it was stored, those after it "
     "at their first answer, so that nothing more gets through until the storm is over.",
@@ -102,7 +102,7 @@ RESETS_OF_ACKS = Scenario(
 )  # fmt: skip
 
 RESETS_OF_REQUESTS = Scenario(
-    id="reset-storm-request", failure_point="request-lost", group="network",
+    pipeline=PLAIN, id="reset-storm-request", failure_point="request-lost", group="network",
     fault=Network(SEND, (ResetPeer(UP),), Until.CUT, Effect.CUT, limit=3),
     because="Every connection is reset by its first bytes, which vanish: the target's request is never seen, nor is "
     "anything after it until the storm is over.",
@@ -110,14 +110,14 @@ RESETS_OF_REQUESTS = Scenario(
 )  # fmt: skip
 
 SQUEEZE = Scenario(
-    id="bandwidth-squeeze", failure_point="network-slow", group="network",
+    pipeline=PLAIN, id="bandwidth-squeeze", failure_point="network-slow", group="network",
     fault=Network(SEND, (Bandwidth(UP, 2),), Until.EXHAUSTED, Effect.SLOW, limit=2500),
     because="Two thousand bytes a second: every request takes its time and arrives within the client's patience.",
     expect=UNHARMED,
 )  # fmt: skip
 
 SLICES = Scenario(
-    id="sliced-packets", failure_point="network-slow", group="network",
+    pipeline=PLAIN, id="sliced-packets", failure_point="network-slow", group="network",
     fault=Network(SEND, (Slicer(UP, 16, 4, 1000), Slicer(DOWN, 12, 4, 3000)), Until.SETTLED, Effect.SLICED, limit=2,
                   also=(Role.CONSUMER,)),
     because="Requests and answers come a few bytes at a time, cut anywhere: a stream is a stream, and whoever reads "
@@ -128,7 +128,7 @@ SLICES = Scenario(
 PARTITION = (Timeout(UP), Timeout(DOWN))
 
 PARTITION_WITHIN_DELIVERY = Scenario(
-    id="partition-heals-before-delivery-timeout", failure_point="request-lost", group="network",
+    pipeline=PLAIN, id="partition-heals-before-delivery-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, PARTITION, Until.GAVE_UP, Effect.SILENT),
     because="Nothing passes either way. The request time-out passes and the delivery time-out does not: a client that "
     "retries gets the record through after the partition; one that does not has given it up.",
@@ -137,7 +137,7 @@ PARTITION_WITHIN_DELIVERY = Scenario(
 
 SHORT_DELIVERY_MS = 2500
 PARTITION_BEYOND_DELIVERY = Scenario(
-    id="partition-heals-after-delivery-timeout", failure_point="request-lost", group="network",
+    pipeline=PLAIN, id="partition-heals-after-delivery-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, PARTITION, Until.TOLD, Effect.SILENT),
     because="The partition outlasts the delivery time-out: the client gives the record up, and whether it is stored is for "
     "the program to find out. One that offers it again loses nothing; here nothing had been stored, so nothing is "
@@ -150,7 +150,7 @@ PARTITION_BEYOND_DELIVERY = Scenario(
 )  # fmt: skip
 
 HALF_OPEN_BEYOND_DELIVERY = Scenario(
-    id="half-open-ack-beyond-delivery-timeout", failure_point="ack-lost", group="network",
+    pipeline=PLAIN, id="half-open-ack-beyond-delivery-timeout", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.TOLD, Effect.SILENT),
     because="Requests arrive and answers vanish for longer than the client tries. The program is told that the record is "
     "lost to it, offers it again by a new producer, and every request that had arrived is a copy. Idempotence ends where "
@@ -163,7 +163,7 @@ HALF_OPEN_BEYOND_DELIVERY = Scenario(
 )  # fmt: skip
 
 FLAPPING = Scenario(
-    id="flapping", failure_point="ack-lost", group="network",
+    pipeline=PLAIN, id="flapping", failure_point="ack-lost", group="network",
     fault=Network(SEND, (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT, times=3),
     because="The way back breaks whenever the record is sent, and heals whenever the client connects again: three of its "
     "requests are stored and not answered, the fourth is. (A client without retries sends it once, and its network flaps "
@@ -176,7 +176,7 @@ FLAPPING = Scenario(
 
 LONG_SESSION_MS, SHORT_SESSION_MS = 12_000, 1000
 CONSUMER_PARTITION = Scenario(
-    id="consumer-partition-heals-before-session-timeout", failure_point="commit-lost", group="network",
+    pipeline=PLAIN, id="consumer-partition-heals-before-session-timeout", failure_point="commit-lost", group="network",
     fault=Network(COMMIT, PARTITION, Until.WAITED, Effect.SILENT, waits_s=1.5),
     because="The consumer hears nothing for a while and stays a member. Its commit vanished; it commits again, or with "
     "the next record, and nobody else was given its partitions.",
@@ -188,7 +188,7 @@ CONSUMER_PARTITION = Scenario(
 )  # fmt: skip
 
 CONSUMER_EXPELLED = Scenario(
-    id="consumer-partition-heals-after-session-timeout", failure_point="commit-lost", group="network",
+    pipeline=PLAIN, id="consumer-partition-heals-after-session-timeout", failure_point="commit-lost", group="network",
     fault=Network(COMMIT, PARTITION, Until.EXPELLED, Effect.SILENT),
     because="The group puts the silent consumer out before its commit arrives. Joined again it goes on from the saved "
     "position and is given the record again: not worked on yet, recorded a second time, or absorbed. What else it had "
@@ -201,7 +201,7 @@ CONSUMER_EXPELLED = Scenario(
 )  # fmt: skip
 
 HALF_OPEN_COMMIT = Scenario(
-    id="half-open-transaction-end", failure_point="producer-crash-before-commit-ack", group="network",
+    pipeline=PLAIN, id="half-open-transaction-end", failure_point="producer-crash-before-commit-ack", group="network",
     fault=Network(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Timeout(DOWN),), Until.GAVE_UP, Effect.SILENT),
     because="The transaction is committed, the answer vanishes, and the producer lives without knowing. kafka-python does "
     "not ask again and cannot go on; a new producer reads the cursor back that was in the transaction, and goes on behind it.",
@@ -212,7 +212,7 @@ HALF_OPEN_COMMIT = Scenario(
 )  # fmt: skip
 
 SQUEEZE_BEYOND = Scenario(
-    id="bandwidth-squeeze-beyond-request-timeout", failure_point="request-lost", group="network",
+    pipeline=PLAIN, id="bandwidth-squeeze-beyond-request-timeout", failure_point="request-lost", group="network",
     fault=Network(SEND, (Bandwidth(UP, 1), Latency(UP, int(1500 * REQUEST_S))), Until.GAVE_UP, Effect.LATE,
                   limit=0.9 * REQUEST_S),
     because="The request is still on its way when the client gives its connection up. It may arrive afterwards, it may "

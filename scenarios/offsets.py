@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING, Literal
 from harness.controls import InProgram, OnWire
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Predicted, Role, Scenario, Suite
-from harness.core.settings import (
+from harness.core.signs import ABSORBED, RESUMED_PAST
+from harness.faults import Expire
+from harness.programs.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
     EXACTLY_ONCE_WITH_RESULT,
-    PipelineKind,
+    PLAIN,
+    TOPIC_TO_TOPIC,
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.signs import ABSORBED, RESUMED_PAST
-from harness.faults import Expire
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic
 
-T2T = PipelineKind.TOPIC_TO_TOPIC
+T2T = TOPIC_TO_TOPIC
 UP_TO_NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=2)
 """While the reader is away one more record is stored, and the request with the one after it waits for the reader."""
 REFUSAL = {"kafka-python": "NoOffsetForPartition", "confluent-kafka": "_AUTO_OFFSET_RESET"}
@@ -60,7 +61,7 @@ def refuses(*all_settings: tuple[Semantic, Settings]) -> dict[str, dict[Semantic
 
 
 EARLIEST = Scenario(
-    id="positions-expired+earliest", failure_point="positions-expired", group="offsets",
+    pipeline=PLAIN, id="positions-expired+earliest", failure_point="positions-expired", group="offsets",
     fault=Expire(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
     because="The reader was away for longer than its positions are kept, with nothing in hand. It begins at the earliest record: "
     "all that it has recorded is delivered again, and the idempotent consumer absorbs it. At most once that is a broken promise: "

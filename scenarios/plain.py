@@ -11,9 +11,9 @@ from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Semantic
-from harness.core.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, SaveCursor
 from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN, Sign
 from harness.faults import Drop, Kill, NoFault
+from harness.programs.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
 from harness.wire.rules import Api, Direction
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
@@ -29,13 +29,13 @@ def holds(sign: Sign) -> Predicted:
 NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
 NONE = Scenario(
-    id="none", failure_point="none", fault=NoFault(),
+    pipeline=PLAIN, id="none", failure_point="none", fault=NoFault(),
     because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
     expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_SEND = Scenario(
-    id="producer-crash-before-send", failure_point="producer-crash-before-send",
+    pipeline=PLAIN, id="producer-crash-before-send", failure_point="producer-crash-before-send",
     fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
     because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the ack, "
     "or in the transaction, has not, and the restarted producer takes the record again.",
@@ -43,7 +43,7 @@ PRODUCER_CRASH_BEFORE_SEND = Scenario(
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_ACK = Scenario(
-    id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
+    pipeline=PLAIN, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.PRODUCER,)),
     because="The broker has stored the record and its producer dies before it reads the ack. At-most-once does not send "
     "again; at-least-once does, as a new record; a transaction is aborted by the successor and made anew.",
@@ -51,20 +51,21 @@ PRODUCER_CRASH_BEFORE_ACK = Scenario(
 )  # fmt: skip
 
 REQUEST_LOST = Scenario(
-    id="request-lost", failure_point="request-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
+    pipeline=PLAIN, id="request-lost", failure_point="request-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="The request never reaches the broker. Without retries the record is gone; with them the client sends it "
     "again, and since the first was never stored this does not duplicate, whatever the textbooks say.",
     expect={AMO: LOSES, ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
 )  # fmt: skip
 
 ACK_LOST = Scenario(
-    id="ack-lost", failure_point="ack-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
+    pipeline=PLAIN, id="ack-lost", failure_point="ack-lost", fault=Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
     because="The record is stored and its ack is lost. Without retries nothing more happens; with them the client sends "
     "it again: a second copy, unless the broker knows producer id and sequence number already.",
     expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)},
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_APPEND = Scenario(
+    pipeline=PLAIN,
     id="broker-crash-before-append", failure_point="broker-crash-before-append", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), (Role.BROKER,)),
     because="The broker dies with the request not yet seen. A producer without retries has lost it, and goes on losing "
@@ -75,6 +76,7 @@ BROKER_CRASH_BEFORE_APPEND = Scenario(
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_ACK = Scenario(
+    pipeline=PLAIN,
     id="broker-crash-before-ack", failure_point="broker-crash-before-ack", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE), (Role.BROKER,)),
     because="The broker has stored the record and dies before it answers. SIGKILL keeps the page cache, so the copy is "
@@ -85,6 +87,7 @@ BROKER_CRASH_BEFORE_ACK = Scenario(
 )  # fmt: skip
 
 BROKER_CRASH_BEFORE_POSITION = Scenario(
+    pipeline=PLAIN,
     id="broker-crash-before-position", failure_point="broker-crash-before-position", deployment=Deployment.OWN, together=True,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER, Role.CONSUMER)),
     because="The position is not stored when broker and consumer die. At-most-once has not worked on the record yet; "
@@ -97,13 +100,13 @@ BROKER_CRASH_BEFORE_POSITION = Scenario(
 )  # fmt: skip
 
 DELIVERY_LOST = Scenario(
-    id="delivery-lost", failure_point="delivery-lost", fault=Drop(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
+    pipeline=PLAIN, id="delivery-lost", failure_point="delivery-lost", fault=Drop(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
     because="The fetch response is lost. A pull broker keeps no record of deliveries: the consumer asks again.",
     expect={semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
 )  # fmt: skip
 
 COMMIT_LOST = Scenario(
-    id="commit-lost", failure_point="commit-lost",
+    pipeline=PLAIN, id="commit-lost", failure_point="commit-lost",
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.CONSUMER,)),
     because="The commit never arrives and the consumer dies. (Merely dropping it never bites: the client commits again.) "
     "The record is delivered again: not worked on yet, recorded a second time, or absorbed.",
@@ -111,7 +114,7 @@ COMMIT_LOST = Scenario(
 )  # fmt: skip
 
 COMMIT_ACK_LOST = Scenario(
-    id="commit-ack-lost", failure_point="commit-ack-lost",
+    pipeline=PLAIN, id="commit-ack-lost", failure_point="commit-ack-lost",
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, RESPONSE), (Role.CONSUMER,)),
     because="The commit is stored and the consumer dies before it learns so. Saved first, the position has passed a "
     "record that nobody worked on; saved last, the work is done and the restarted consumer goes on behind it.",
@@ -119,21 +122,21 @@ COMMIT_ACK_LOST = Scenario(
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_PROCESSING = Scenario(
-    id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing",
+    pipeline=PLAIN, id="consumer-crash-before-processing", failure_point="consumer-crash-before-processing",
     fault=Kill(InProgram(Role.CONSUMER, "before-processing"), (Role.CONSUMER,)),
     because="The record is received and nothing is done. Only where the position was saved before is it gone.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_RECORDING = Scenario(
-    id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
+    pipeline=PLAIN, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
     fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
     because="The record is processed and its result not recorded: for the sink the same as not processed at all.",
     expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
 )  # fmt: skip
 
 CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
-    id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
+    pipeline=PLAIN, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
     fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
     because="The result is recorded and the position is not saved: the record comes again.",
     expect={
@@ -143,7 +146,7 @@ CONSUMER_CRASH_BEFORE_COMMIT = Scenario(
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
-    id="producer-crash-before-commit", failure_point="producer-crash-before-commit",
+    pipeline=PLAIN, id="producer-crash-before-commit", failure_point="producer-crash-before-commit",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, REQUEST), (Role.PRODUCER,)),
     because="The transaction's end never arrives. The successor with the same transactional id aborts it, reads the "
     "cursor of the last committed one, and sends the record again.",
@@ -151,7 +154,7 @@ PRODUCER_CRASH_BEFORE_COMMIT = Scenario(
 )  # fmt: skip
 
 PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
-    id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack",
+    pipeline=PLAIN, id="producer-crash-before-commit-ack", failure_point="producer-crash-before-commit-ack",
     fault=Kill(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE), (Role.PRODUCER,)),
     because="The transaction is committed and the producer dies before it learns so. Its cursor is in the same "
     "transaction: the successor reads it back and goes on behind the record.",
@@ -161,7 +164,7 @@ PRODUCER_CRASH_BEFORE_COMMIT_ACK = Scenario(
 NO_DATABASE_TRANSACTION = NotApplicable("result and position do not share a database transaction under this semantic")
 
 CONSUMER_CRASH_BEFORE_DATABASE_COMMIT = Scenario(
-    id="consumer-crash-before-database-commit", failure_point="consumer-crash-around-database-commit",
+    pipeline=PLAIN, id="consumer-crash-before-database-commit", failure_point="consumer-crash-around-database-commit",
     fault=Kill(InProgram(Role.CONSUMER, "before-database-commit"), (Role.CONSUMER,)),
     because="Result and position are in one database transaction, which dies with its consumer: neither is there, and "
     "the record is delivered again.",
@@ -195,7 +198,7 @@ CURSOR_OUTSIDE_THE_TRANSACTION = replace(
     ))},
 )  # fmt: skip
 
-PLAIN = (
+PLAIN_SCENARIOS = (
     NONE,
     PRODUCER_CRASH_BEFORE_SEND,
     PRODUCER_CRASH_BEFORE_ACK,

@@ -10,9 +10,9 @@ from dataclasses import replace
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
 from harness.core.scenario import Deployment, Predicted, Role, Scenario
-from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, Settings, TopicSettings
 from harness.core.signs import TAKEN_AGAIN
 from harness.faults import Forget, Kill
+from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.systems.kafka.signs import FLUSHED
 from harness.wire.rules import Api
@@ -31,7 +31,7 @@ def flushed(settings: Settings) -> Settings:
 IN_STEP = replace(EXACTLY_ONCE, producer=replace(EXACTLY_ONCE.producer, in_step=True))
 
 UNFLUSHED = Scenario(
-    id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, together=True,
+    pipeline=PLAIN, id="power-loss", failure_point="power-loss", deployment=Deployment.OWN, together=True,
     consumer_starts_after_fault=True,
     fault=Kill(NEXT, (Role.BROKER,), forget=Forget.TOPIC),
     because="On one replica an ack without a flush promises nothing about power: all that was acknowledged is gone. "

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
 from harness.core.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.core.settings import STREAM_EXACTLY_ONCE, PipelineKind, Settings, recipe
 from harness.core.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Forget, Grow, Kill, NoFault, Usurp
+from harness.programs.settings import (
+    STREAM_EXACTLY_ONCE,
+    STREAM_TO_DATABASE,
+    STREAM_TO_FILES,
+    STREAM_TO_STATE,
+    STREAM_TO_TOPIC,
+    Settings,
+    recipe,
+)
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.kafka.signs import FOUND
 from harness.systems.spark.signs import REPLAYED
@@ -19,10 +27,11 @@ from harness.wire.rules import Api, Direction
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.core.pipeline import Pipeline
     from harness.core.semantics import Semantic
 
-DATABASE, FILES, TOPIC = PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC
-STATE = PipelineKind.STREAM_TO_STATE
+DATABASE, FILES, TOPIC = STREAM_TO_DATABASE, STREAM_TO_FILES, STREAM_TO_TOPIC
+STATE = STREAM_TO_STATE
 NO_PLACE = NotApplicable("the sink is Spark's own: there is no place before it where a position could be saved")
 
 
@@ -300,7 +309,7 @@ def assigned(settings: Settings) -> Settings:
     return replace(refreshes(settings), consumer=replace(settings.consumer, assigned=True))
 
 
-def found(pipeline: PipelineKind, *semantics: Semantic) -> Mapping[Semantic, Expectation]:
+def found(pipeline: Pipeline, *semantics: Semantic) -> Mapping[Semantic, Expectation]:
     """Nothing is lost: the new partitions are found, and read from their first record on."""
     none = {} if AMO in semantics else {AMO: NO_PLACE}
     return none | {semantic: Predicted(sign=FOUND, settings=refreshes(recipe(pipeline, semantic))) for semantic in semantics}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.core.settings import PipelineKind
 from harness.core.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
+from harness.programs.settings import TOPIC_TO_TOPIC
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.wire.rules import Api
 
-T2T = PipelineKind.TOPIC_TO_TOPIC
+T2T = TOPIC_TO_TOPIC
 PROCESSOR = Role.PROCESSOR
 IN_TRANSACTION = NotApplicable("the position is sent in the transaction of the results: there is no OffsetCommit")
 NO_TRANSACTION = NotApplicable("there is no transaction under this semantic")
 
-TOPIC_TO_TOPIC = (
+TOPIC_SCENARIOS = (
     Scenario(
         id="none", failure_point="none", pipeline=T2T, group="topic-to-topic", fault=NoFault(),
         because="Without a fault nothing is lost and nothing is duplicated: the baseline.",

@@ -9,17 +9,18 @@ from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Select
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.core.semantics import Anomaly
-from harness.core.settings import (
+from harness.core.signs import ABORTED, END_REFUSED, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST
+from harness.faults import Drop, Kill, Late, Outlive, Usurp
+from harness.programs.settings import (
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
     EXACTLY_ONCE_WITH_RESULT,
-    PipelineKind,
+    PLAIN,
+    TOPIC_TO_TOPIC,
     SaveCursor,
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.signs import ABORTED, END_REFUSED, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST
-from harness.faults import Drop, Kill, Late, Outlive, Usurp
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 from harness.systems.kafka.signs import ASKED_AGAIN, MARKED_AGAIN
 from harness.wire.rules import Api
@@ -44,7 +45,7 @@ def convicted(found: Predicted) -> dict[str, Any]:
 
 
 LATE_COMMIT = Scenario(
-    id="late-commit", failure_point="late-transaction-end", group="transactions",
+    pipeline=PLAIN, id="late-commit", failure_point="late-transaction-end", group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1), kill=True),
     because="The request to commit arrives when its producer has asked again, and has begun the next transaction: that one "
     "is committed by it, half done. Its producer dies; the successor finds nothing to abort and a cursor that is not past "
@@ -53,7 +54,7 @@ LATE_COMMIT = Scenario(
 )  # fmt: skip
 
 LATE_COMMIT_REVIVES = Scenario(
-    id="late-commit-of-an-aborted", failure_point="late-transaction-end", group="transactions",
+    pipeline=PLAIN, id="late-commit-of-an-aborted", failure_point="late-transaction-end", group="transactions",
     fault=Late(replace(END, occurrence=2), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
     because="The request to commit arrives in the next transaction, which the program then aborts: what had been sent in it "
     f"is visible all the same, beside what the program sends in its place. {CONVICTED}",
@@ -62,7 +63,7 @@ LATE_COMMIT_REVIVES = Scenario(
 )  # fmt: skip
 
 LATE_ABORT = Scenario(
-    id="late-abort", failure_point="late-transaction-end", group="transactions",
+    pipeline=PLAIN, id="late-abort", failure_point="late-transaction-end", group="transactions",
     fault=Late(END, OnWire(PRODUCER, Api.PRODUCE, RESPONSE, occurrence=2)),
     because="The request to abort arrives in the next transaction, between a record and its cursor: the record is aborted, "
     f"the cursor is not, and the program is told that both are committed. {CONVICTED}",
@@ -76,13 +77,13 @@ LATE_COMMIT_FENCED = replace(
 )  # fmt: skip
 
 END_LOST = Scenario(
-    id="transaction-end-lost", failure_point="transaction-end-lost", group="transactions", fault=Drop(END),
+    pipeline=PLAIN, id="transaction-end-lost", failure_point="transaction-end-lost", group="transactions", fault=Drop(END),
     because="The request to commit never arrives. The client asks again, and that is all.",
     expect={EOS: Predicted(sign=ENDED_AGAIN)},
 )  # fmt: skip
 
 END_ACK_LOST = Scenario(
-    id="transaction-end-ack-lost", failure_point="transaction-end-ack-lost", group="transactions",
+    pipeline=PLAIN, id="transaction-end-ack-lost", failure_point="transaction-end-ack-lost", group="transactions",
     fault=Drop(OnWire(PRODUCER, Api.END_TXN, RESPONSE)),
     because="The transaction is committed and the answer lost. The client asks again, and a coordinator that has committed "
     "says so once more.",
@@ -91,7 +92,7 @@ END_ACK_LOST = Scenario(
 
 OFFSETS_CRASH_BEFORE = Scenario(
     id="processor-crash-before-offsets", failure_point="processor-crash-in-transaction", group="transactions",
-    pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
+    pipeline=TOPIC_TO_TOPIC, fault=Kill(OnWire(Role.PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST), (Role.PROCESSOR,)),
     because="The result is in the transaction, its position never gets there, and the processor dies: both are aborted.",
     expect={EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
@@ -120,7 +121,7 @@ IMPLICIT = NotApplicable("version 2 of the protocol has no such request: what is
 BY_REQUEST: dict[str, Any] = {"expect": {EOS: ASKED}, "by_client": {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}}}
 
 PARTITIONS_LOST = Scenario(
-    id="add-partitions-lost", failure_point="add-partitions-lost", group="transactions", fault=Drop(PARTITIONS),
+    pipeline=PLAIN, id="add-partitions-lost", failure_point="add-partitions-lost", group="transactions", fault=Drop(PARTITIONS),
     because="The coordinator is not told that the record's partition takes part, and the leader would refuse the record. The "
     "client asks again before it sends it.",
     **BY_REQUEST,
@@ -141,7 +142,7 @@ PARTITIONS_LATE = replace(
 
 GROUP_LOST = replace(
     PARTITIONS_LOST, id="add-offsets-lost", failure_point="add-offsets-lost", fault=Drop(GROUP),
-    pipeline=PipelineKind.TOPIC_TO_TOPIC,
+    pipeline=TOPIC_TO_TOPIC,
     because="The coordinator is not told that the group's positions take part. The client asks again before it sends them.",
 )  # fmt: skip
 
@@ -187,7 +188,7 @@ POSITION_LATE = replace(
 )  # fmt: skip
 
 REQUEST_LATE = Scenario(
-    id="request-late", failure_point="request-late", group="transactions",
+    pipeline=PLAIN, id="request-late", failure_point="request-late", group="transactions",
     fault=Late(OnWire(PRODUCER, Api.PRODUCE, REQUEST), OnWire(PRODUCER, Api.PRODUCE, RESPONSE, offset=1)),
     because="The record arrives when its client has sent it again, and the next one after it: a second copy, unless the broker "
     "knows its sequence number, or its transaction is over. Where nobody sends again, it is merely late.",
@@ -195,7 +196,7 @@ REQUEST_LATE = Scenario(
 )  # fmt: skip
 
 COORDINATOR_CRASH_BEFORE_END = Scenario(
-    id="coordinator-crash-before-end", failure_point="coordinator-crash-before-end", group="transactions",
+    pipeline=PLAIN, id="coordinator-crash-before-end", failure_point="coordinator-crash-before-end", group="transactions",
     deployment=Deployment.OWN, fault=Kill(END, (Role.BROKER,)),
     because="The coordinator dies with the request to commit not yet seen. It reads its log, finds the transaction open, and is "
     "asked again.",
@@ -257,7 +258,7 @@ def short(settings: Settings) -> Settings:
 CURSOR_FIRST = replace(exactly_once(), producer=replace(exactly_once().producer, cursor=SaveCursor.BEFORE_SEND))
 
 TIMED_OUT = Scenario(
-    id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions", fault=Outlive(END),
+    pipeline=PLAIN, id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions", fault=Outlive(END),
     because="The producer is stopped for longer than its transaction may take, with everything sent: the coordinator aborts it, "
     "and fences whoever wakes up. It is told so, ends, and is started again: the cursor was aborted with the record.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(exactly_once()))},
@@ -271,7 +272,7 @@ TIMED_OUT_CURSOR_OUTSIDE = replace(
 )  # fmt: skip
 
 PROCESSOR_TIMED_OUT = replace(
-    TIMED_OUT, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Outlive(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
+    TIMED_OUT, pipeline=TOPIC_TO_TOPIC, fault=Outlive(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
     because="The processor is stopped for longer than its transaction may take, and for less than its session: results and "
     "position are aborted together, it is fenced, ends, and is started again.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
@@ -280,7 +281,7 @@ PROCESSOR_TIMED_OUT = replace(
 OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_id=True))
 
 ZOMBIE = Scenario(
-    id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Usurp(END),
+    pipeline=PLAIN, id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Usurp(END),
     because="The producer is stopped with its transaction open, and another begins with the same transactional id: that aborts "
     "the transaction, and fences the first. When that one wakes up and commits, it is refused.",
     expect={EOS: Predicted(sign=ABORTED, settings=exactly_once())},

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from harness.core.prediction import AtLeast, Exactly, Select
 from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario, Suite
-from harness.core.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
+from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 from harness.scenarios.plain import (
     ACK_LOST,
     ALO,

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted, Select
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.settings import (
+from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
+from harness.faults import Absent, Kill, Overtake, Pause
+from harness.programs.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
+    PLAIN,
+    TOPIC_TO_TOPIC,
     GroupMetadata,
     Members,
-    PipelineKind,
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
-from harness.faults import Absent, Kill, Overtake, Pause
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 from harness.wire.rules import Api
 
@@ -44,7 +45,7 @@ def of_two(settings: Settings) -> Settings:
 
 
 CONSUMER = Scenario(
-    id="zombie-consumer", failure_point="zombie-consumer", group="zombies",
+    pipeline=PLAIN, id="zombie-consumer", failure_point="zombie-consumer", group="zombies",
     fault=Pause(InProgram(Role.CONSUMER, "before-recording")),
     because="The consumer is stopped with a processed record in hand; the group puts it out, the other one takes over; "
     "then it wakes up and records its result. Saved before the work, nobody else was given the record; saved after it, "
@@ -57,7 +58,7 @@ CONSUMER = Scenario(
 )  # fmt: skip
 
 PROCESSOR = Scenario(
-    id="zombie-processor", failure_point="zombie-consumer", group="zombies", pipeline=PipelineKind.TOPIC_TO_TOPIC,
+    id="zombie-processor", failure_point="zombie-consumer", group="zombies", pipeline=TOPIC_TO_TOPIC,
     fault=Pause(InProgram(Role.PROCESSOR, "before-recording")),
     because="The zombie's transaction carries the group metadata of the poll that gave it the record: its offsets are "
     "refused, its transaction is aborted. (It then takes a new producer: kafka-python 3.0.12 would send the refused offsets "
@@ -104,7 +105,7 @@ PLAIN_COMES_BACK = comes_back({AMO: AT_MOST_ONCE, ALO: AT_LEAST_ONCE})
 PROCESSOR_COMES_BACK = comes_back({EOS: EXACTLY_ONCE_IN_TRANSACTION})
 
 ABSENT = Scenario(
-    id="absent-while-others-work", failure_point="absent-from-group", group="zombies",
+    pipeline=PLAIN, id="absent-while-others-work", failure_point="absent-from-group", group="zombies",
     fault=Absent(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
     because="A newcomer makes the group gather, and one member's request to join is on its way for so long that the group goes "
     "on without it. Another has its partition meanwhile, and works on it to the end. Then the member joins anew, and is given "
@@ -115,7 +116,7 @@ ABSENT = Scenario(
 )  # fmt: skip
 
 ABSENT_PROCESSOR = replace(
-    ABSENT, pipeline=PipelineKind.TOPIC_TO_TOPIC, fault=Absent(OnWire(Role.PROCESSOR, Api.FETCH, RESPONSE)),
+    ABSENT, pipeline=TOPIC_TO_TOPIC, fault=Absent(OnWire(Role.PROCESSOR, Api.FETCH, RESPONSE)),
     suite=Suite.NIGHT,
     expect=PROCESSOR_COMES_BACK,
     by_client={"kafka-python": goes_back(PROCESSOR_COMES_BACK)},
@@ -123,7 +124,7 @@ ABSENT_PROCESSOR = replace(
 
 IN_TRANSACTION = Scenario(
     id="rebalance-in-transaction", failure_point="rebalance-in-transaction", group="zombies",
-    pipeline=PipelineKind.TOPIC_TO_TOPIC,
+    pipeline=TOPIC_TO_TOPIC,
     fault=Pause(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
     because="A processor is stopped between its offsets and its commit; the group puts it out, and another asks for the position "
     "of its partition. That is pending, and the other waits until the transaction has ended. The first one wakes up and commits: "
@@ -150,6 +151,7 @@ SHORT_SESSION = replace(
 """One partition, so that what comes after a record in the source comes after it in the topic, too."""
 
 BROKER_AWAY = Scenario(
+    pipeline=PLAIN,
     id="broker-away-beyond-session", failure_point="broker-away-beyond-session", group="zombies", deployment=Deployment.OWN,
     fault=Kill(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, REQUEST), (Role.BROKER,), outlasting=True), suite=Suite.NIGHT,
     because="The broker is away for longer than the session of a static member, which is about to save its position. Nobody put "

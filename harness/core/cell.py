@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from harness.core.prediction import Select
 from harness.core.record import Record, make_records
 from harness.core.scenario import NotApplicable
-from harness.core.settings import SaveCursor
-from harness.core.states import Hop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from harness.core.pipeline import Settings
     from harness.core.scenario import Expectation, Scenario
     from harness.core.semantics import Semantic
-    from harness.core.settings import Settings
 
 DEFAULT_RECORDS = 24
 LEAST_RECORDS = 12
@@ -52,19 +50,11 @@ class Cell:
 
     def saved_settings(self) -> dict[str, Any]:
         """Return the settings as they are saved with the plan."""
-        return dataclasses.asdict(self.settings)
+        return dataclasses.asdict(self.settings)  # type: ignore[call-overload, no-any-return]  # it is a dataclass
 
     def logs(self) -> dict[str, int]:
         """Return how many partitions each log has that is read at the end, by its hop. A queue is none."""
-        size = self.settings.topic.partitions
-        if self.settings.topic.is_queue:
-            return {}
-        found = {Hop.TOPIC: size}
-        if self.scenario.pipeline.to_topic:
-            found[Hop.SINK] = size
-        if self.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
-            found[Hop.CURSOR] = 1
-        return {str(hop): partitions for hop, partitions in found.items()}
+        return dict(self.settings.logs(self.scenario.pipeline))
 
     @property
     def key(self) -> str:
@@ -90,9 +80,7 @@ class Cell:
 
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
-        load = make_load(
-            seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.producer.unit
-        )
+        load = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.unit)
         pace = self.scenario.pace_ms
         return dataclasses.replace(load, jitter_ms=(pace, pace)) if pace else load
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.core.history import Event, History
     from harness.core.plan import Plan
     from harness.core.prediction import Select
+    from harness.core.semantics import Semantic
     from harness.core.signs import Sign
 
 
@@ -61,6 +62,7 @@ class Knowledge:
     that a prediction may name and that only the history tells. ``signs``: of a history, each sign that the one or the other
     knows, with the records that show it; one that no record shows is told, too. ``remarks``: what a history shows that may
     explain a void run. ``details``: by name, what a system tells of a run besides, as plain data for who shows it, or ``None``.
+    ``recipes``: by pipeline and semantic, the settings (a dataclass) against which those of a run are shown.
     """
 
     proofs: Mapping[str, Callable[..., Proof]] = field(default_factory=dict)
@@ -68,3 +70,4 @@ class Knowledge:
     signs: tuple[Callable[[History], Mapping[Sign, AbstractSet[str]]], ...] = ()
     remarks: tuple[Callable[[History], str | None], ...] = ()
     details: Mapping[str, Callable[[History], Mapping[str, Any] | None]] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[Semantic, Any]] = field(default_factory=dict)

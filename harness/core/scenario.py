@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 from packaging.requirements import Requirement
 
 from harness.core.names import Name
+from harness.core.pipeline import SettingsError
 from harness.core.prediction import Prediction, Zero
 from harness.core.semantics import Anomaly  # noqa: TC001 - see above
-from harness.core.settings import PipelineKind, SavePosition, Settings, SettingsError, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from harness.core.pipeline import Pipeline, Settings
     from harness.core.semantics import Semantic
     from harness.core.signs import Sign
 
@@ -210,7 +211,7 @@ class Scenario:
     fault: Fault
     because: str
     expect: Mapping[Semantic, Expectation]
-    pipeline: PipelineKind = PipelineKind.PLAIN
+    pipeline: Pipeline
     deployment: Deployment = Deployment.SHARED
     group: str = "plain"
     consumer_starts_after_fault: bool = False
@@ -236,8 +237,8 @@ class Scenario:
     """The same of one version of a system (``kafka<4.3``). What is said of a client comes first."""
 
     def __post_init__(self) -> None:
-        if self.together and (self.deployment is not Deployment.OWN or self.pipeline.streaming):
-            raise SettingsError(f"{self.id}: cells share a death only of a broker of their own, and no cell of a streaming query")
+        if self.together and (self.deployment is not Deployment.OWN or not self.pipeline.shares_death):
+            raise SettingsError(f"{self.id}: cells share a death only of a broker of their own, and not on {self.pipeline}")
         declared = [("", semantic, expectation) for semantic, expectation in self.expect.items()]
         by_version = (*self.by_client.items(), *self.by_system.items())
         declared += [(whose, *each) for whose, own in by_version for each in own.items()]
@@ -246,18 +247,10 @@ class Scenario:
                 raise SettingsError(f"{self.id}, {semantic}: {whose} cannot differ from what nobody else is expected to do")
             if isinstance(expectation, NotApplicable):
                 continue
-            settings = self._settings(semantic, expectation)
-            in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
-            checkpointed = settings.consumer.position is SavePosition.CHECKPOINT
-            if settings.topic.replicas > 1 and not self.deployment.clustered:
-                raise SettingsError(f"{self.id}, {semantic}: one broker keeps one replica; use Deployment.CLUSTER")
-            if checkpointed and not self.pipeline.streaming:
-                raise SettingsError(f"{self.id}, {semantic}: only a streaming query has a checkpoint")
-            if in_transaction and self.pipeline is not PipelineKind.TOPIC_TO_TOPIC:
-                raise SettingsError(
-                    f"{self.id}, {semantic}: offsets can be sent in a transaction only from topic to topic; "
-                    "use SavePosition.WITH_RESULT or an idempotent consumer"
-                )
+            try:
+                self._settings(semantic, expectation).check(self.pipeline, clustered=self.deployment.clustered)
+            except SettingsError as error:
+                raise SettingsError(f"{self.id}, {semantic}: {error}") from error
 
     def expectation(self, semantic: Semantic, client: str = "", system: str = "") -> Expectation:
         """Return what theory says under a semantic, with a client and a system (``name``, or ``name==version``)."""
@@ -273,7 +266,7 @@ class Scenario:
 
     def _settings(self, semantic: Semantic, expectation: Expectation) -> Settings:
         own: Settings | None = getattr(expectation, "settings", None)
-        return own if own is not None else recipe(self.pipeline, semantic)
+        return own if own is not None else self.pipeline.recipes[semantic]
 
 
 def _means(meant: str, whose: str) -> bool:

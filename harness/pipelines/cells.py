@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
+from harness.core import pipeline as core
 from harness.core.cell import Cell, Load, make_load
 from harness.core.identity import Identity
 from harness.core.prediction import Permitted, Prediction, Zero
@@ -31,6 +32,23 @@ SYSTEM = "declared"
 LAST_WORD = "z"
 """Ends a token, so that one cut short is none."""
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """The settings of somebody else's programs, which stand in these. Implements :class:`harness.core.pipeline.Settings`."""
+
+    unit: int = 1
+    patience_s: float = 60.0
+    """As long as clients try by themselves, or programs let them."""
+
+    def logs(self, pipeline: core.Pipeline) -> Mapping[str, int]:
+        """The declaration says it."""
+        del pipeline
+        return {}
+
+    def check(self, pipeline: core.Pipeline, *, clustered: bool) -> None:
+        """Whatever they are, they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +340,7 @@ def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason:
     broker = Role.BROKER in fault.evidence().killed
     return Scenario(
         id=name, failure_point=name, fault=fault, because=because, group=pipeline.name,
+        pipeline=core.Pipeline(pipeline.name, SYSTEM, {pipeline.claims: Theirs()}),
         expect={pipeline.claims: NotApplicable(reason) if reason else anything},
         deployment=Deployment.OWN if broker else Deployment.SHARED,
     )  # fmt: skip

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from harness.core.scenario import Predicted, Role
 from harness.core.semantics import Anomaly, Semantic, forbids
-from harness.core.settings import PipelineKind
 from harness.core.states import LastHop, State
 from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
 from harness.pipelines.declaration import OutputKind
@@ -87,8 +86,8 @@ _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 
 def _shown(row: str, semantic: Semantic, roles: Collection[str], scenarios: Iterable[Scenario]) -> str | None:
     """Return the words that run a cell of our own at this point, of the pipeline that is most like the user's; or ``None``."""
-    alike = (PipelineKind.TOPIC_TO_TOPIC, PipelineKind.PLAIN) if Role.PROCESSOR in roles else (PipelineKind.PLAIN,)
-    ours = {scenario.pipeline: scenario.expect.get(semantic) for scenario in scenarios if scenario.id == row}
+    alike = ("topic-to-topic", "plain") if Role.PROCESSOR in roles else ("plain",)
+    ours = {scenario.pipeline.name: scenario.expect.get(semantic) for scenario in scenarios if scenario.id == row}
     kept = (name for name in alike if isinstance(one := ours.get(name), Predicted) and not one.control)
     return next((f"{name}/{row}/{semantic}" for name in kept), None)
 

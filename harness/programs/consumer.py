@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
-from harness.core.settings import SavePosition
 from harness.failpoint import failpoint
 from harness.programs.clients import client_of
 from harness.programs.consuming import batches, save, save_until_confirmed, subscribe
+from harness.programs.settings import SavePosition
 from harness.programs.stage import Stage, run_stage
 from harness.sinks.interface import Copy, SinkLostError
 from harness.sinks.opening import open_sink

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.core.record import ORIGIN_HEADER, decode_id
-from harness.core.settings import GroupMetadata, SavePosition
 from harness.failpoint import failpoint
 from harness.programs import consuming
 from harness.programs.clients import client_of
 from harness.programs.sending import Message, Sender
+from harness.programs.settings import GroupMetadata, SavePosition
 from harness.programs.stage import Stage, run_stage
 
 if TYPE_CHECKING:

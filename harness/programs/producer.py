@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
-from harness.core.settings import SaveCursor
 from harness.failpoint import failpoint
 from harness.programs.clients import client_of
 from harness.programs.clients.interface import ClientError
 from harness.programs.sending import Message, Sender
+from harness.programs.settings import SaveCursor
 from harness.programs.stage import Stage, run_stage
 from harness.sources.outbox import Outbox
 

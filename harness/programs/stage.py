@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.history import HistoryWriter
-from harness.core.settings import (
+from harness.programs.settings import (
+    PLAIN,
     ConsumerSettings,
     GroupMetadata,
     Members,
-    PipelineKind,
     ProducerSettings,
     SaveCursor,
     SavePosition,
@@ -57,7 +57,8 @@ class Stage:
     sink: str
     history: str
     settings: Settings
-    pipeline: PipelineKind = PipelineKind.PLAIN
+    pipeline: str = PLAIN.name
+    """The name of a pipeline of :data:`harness.programs.settings.PIPELINES`."""
     jitter_ms: tuple[int, int] = (0, 0)
     seed: int = 0
     transactional_id: str = ""
@@ -92,7 +93,6 @@ class Stage:
         producer, consumer = settings["producer"], settings["consumer"]
         return Stage(**data | {
             "jitter_ms": tuple(data["jitter_ms"]),
-            "pipeline": PipelineKind(data["pipeline"]),
             "settings": Settings(
                 ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
                 ConsumerSettings(**consumer | {

@@ -17,9 +17,17 @@ from pyspark.sql import functions as f
 from harness.core import events as kinds
 from harness.core.history import SUFFIX
 from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
-from harness.core.settings import BY_FOREACH_BATCH, PipelineKind, SavePosition
 from harness.core.waiting import wait_until
 from harness.failpoint import VARIABLE, failpoint
+from harness.programs.settings import (
+    BY_FOREACH_BATCH,
+    PIPELINES,
+    STREAM_TO_DATABASE,
+    STREAM_TO_FILES,
+    STREAM_TO_POSTGRES,
+    STREAM_TO_STATE,
+    SavePosition,
+)
 from harness.programs.stage import TURN, Stage, run_stage
 from harness.sinks.checkpoint import Checkpoint
 from harness.sinks.interface import Copy
@@ -47,7 +55,7 @@ class Query:
         self._folder = Path(stage.outbox).absolute().parent  # for the JVM, which stands elsewhere
         self._checkpoint = Checkpoint(self._folder / "checkpoint")
         self._begun: dict[int, int] = {}
-        self._sink = open_sink(stage.sink, name=stage.client_id) if stage.pipeline in BY_FOREACH_BATCH else None
+        self._sink = open_sink(stage.sink, name=stage.client_id) if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH else None
 
     def start(self) -> Any:
         """Start it, from wherever its position is kept."""
@@ -107,12 +115,12 @@ class Query:
     def _to_sink(self, rows: Any) -> Any:
         origin = "concat(partition, '.', -1, '.', offset)"
         match self._stage.pipeline:
-            case PipelineKind.STREAM_TO_DATABASE | PipelineKind.STREAM_TO_POSTGRES:
+            case STREAM_TO_DATABASE.name | STREAM_TO_POSTGRES.name:
                 return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
-            case PipelineKind.STREAM_TO_STATE:
+            case STREAM_TO_STATE.name:
                 copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias("copies")
                 return rows.groupBy("key").agg(copies).writeStream.outputMode("update").foreachBatch(self._states)
-            case PipelineKind.STREAM_TO_FILES:
+            case STREAM_TO_FILES.name:
                 out = rows.selectExpr("key", "value", f"{origin} as origin")
                 return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
             case _:

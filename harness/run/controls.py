@@ -166,7 +166,7 @@ class WireControls:
 
     def await_exhausted(self) -> None:
         """Wait until the producer has ended: longer than its client may take to give a record up, which is then sent again."""
-        patience_s = self.cell.settings.producer.delivery_timeout_ms / 1000
+        patience_s = self.cell.settings.patience_s
         wait_until(self.watching.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
 
     def disarm(self) -> None:

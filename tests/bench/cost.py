@@ -19,8 +19,8 @@ from harness.core import events as kinds
 from harness.core.cell import Cell
 from harness.core.history import HISTORY, read_history
 from harness.core.scenario import Predicted, Scenario
-from harness.core.settings import Settings, recipe
 from harness.programs.clients import ADAPTERS
+from harness.programs.settings import Settings, recipe
 from harness.runner import RunPlan, run
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import NONE

@@ -13,8 +13,8 @@ import pytest
 
 from harness.core.failures import EnvironmentFailure
 from harness.core.semantics import Semantic
-from harness.core.settings import AT_LEAST_ONCE, PipelineKind, ProducerSettings, SaveCursor, Settings, recipe
 from harness.core.waiting import wait_until
+from harness.programs.settings import AT_LEAST_ONCE, PLAIN, ProducerSettings, SaveCursor, Settings, recipe
 from harness.programs.stage import Stage
 from harness.setup.clients import java_versions, prepare_client
 
@@ -31,7 +31,7 @@ sys.stdin.read()
 """
 REFUSED = Settings(
     ProducerSettings(acks=1, retries=True, idempotence=True, cursor=SaveCursor.AFTER_ACK),
-    recipe(PipelineKind.PLAIN, Semantic.AT_LEAST_ONCE).consumer,
+    recipe(PLAIN, Semantic.AT_LEAST_ONCE).consumer,
 )
 
 

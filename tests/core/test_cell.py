@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.core.cell import LEAST_RECORDS, Cell, expand, make_load
+from harness.core.pipeline import SettingsError
 from harness.core.plan import Plan, plan_of
 from harness.core.prediction import Exactly
 from harness.core.record import Record, decode, decode_id, make_records
 from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
 from harness.core.semantics import Semantic
-from harness.core.settings import AT_MOST_ONCE, EXACTLY_ONCE, PipelineKind, SettingsError, TopicSettings
+from harness.programs.settings import AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, TopicSettings
 from tests.core.test_settings import scenario
 
 SEEDS = range(60)
@@ -107,7 +108,7 @@ def test_the_key_of_the_target_comes_again_behind_it() -> None:
 def test_a_queue_is_no_log() -> None:
     """Nor are its results in one, or its source's cursor: no ends are asked for."""
     queue = replace(EXACTLY_ONCE, topic=TopicSettings(partitions=0))
-    for pipeline in PipelineKind.PLAIN, PipelineKind.TOPIC_TO_TOPIC:
+    for pipeline in PLAIN, TOPIC_TO_TOPIC:
         logs, none = (
             Cell(scenario(pipeline=pipeline, expect={Semantic.EXACTLY_ONCE: Predicted(settings=settings)}),
                  Semantic.EXACTLY_ONCE, "memory", "none", "process", 1, 24).logs()

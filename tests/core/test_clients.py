@@ -8,8 +8,8 @@ import pytest
 
 from harness import registry
 from harness.core.cell import Cell
+from harness.core.pipeline import SettingsError
 from harness.core.scenario import NotApplicable
-from harness.core.settings import SettingsError
 from harness.programs.clients import ADAPTERS
 from harness.selection import SelectionError, choose
 from scenarios.plain import ACK_LOST, ALO, AMO, EOS, LOSES, NO_TRANSACTION, NONE, PRODUCER_CRASH_BEFORE_COMMIT

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from harness.systems.declared.run import DeclaredRun
+from harness.systems.kafka.run import KafkaCellRun, Topics
 from kafka import TopicPartition
 
 from harness.core.record import Record
-from harness.core.settings import SaveCursor
 from harness.core.states import Hop
-from harness.systems.declared.run import DeclaredRun
+from harness.programs.settings import SaveCursor
 from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
-from harness.systems.kafka.run import KafkaCellRun, Topics
 
 KEY = "c0ffee00"
 

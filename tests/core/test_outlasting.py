@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from harness.controls import OnWire
 from harness.core.scenario import Role
-from harness.core.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
 from harness.faults import Kill
+from harness.programs.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
 from harness.wire.rules import Api, Direction
 from tests.core.recording import steps
 

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.core.pipeline import Pipeline, SettingsError
 from harness.core.scenario import Evidence, NotApplicable, Predicted, RefusedByClient, Scenario
 from harness.core.semantics import PROMISES, Anomaly, Semantic, forbids
-from harness.core.settings import (
+from harness.programs.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
     EXACTLY_ONCE_WITH_RESULT,
-    PipelineKind,
+    PIPELINES,
+    PLAIN,
+    STREAM_TO_FILES,
+    STREAM_TO_TOPIC,
+    STREAMING,
+    TOPIC_TO_TOPIC,
     SaveCursor,
     SavePosition,
     Settings,
-    SettingsError,
     recipe,
 )
 
@@ -39,7 +44,14 @@ class Nothing:
 
 def scenario(**changes: Any) -> Scenario:
     """Return a scenario of nothing."""
-    fields: dict[str, Any] = {"id": "s", "failure_point": "none", "fault": Nothing(), "because": "b", "expect": {}}
+    fields: dict[str, Any] = {
+        "id": "s",
+        "failure_point": "none",
+        "fault": Nothing(),
+        "because": "b",
+        "expect": {},
+        "pipeline": PLAIN,
+    }
     return Scenario(**fields | changes)
 
 
@@ -85,7 +97,7 @@ def test_possible_settings_are_accepted() -> None:
     producer(transactional=False, cursor=SaveCursor.AFTER_ACK)
     replace(AT_MOST_ONCE.producer, acks=0)
     scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_WITH_RESULT)})
-    scenario(pipeline=PipelineKind.TOPIC_TO_TOPIC, expect={Semantic.EXACTLY_ONCE: Predicted()})
+    scenario(pipeline=TOPIC_TO_TOPIC, expect={Semantic.EXACTLY_ONCE: Predicted()})
     scenario(expect={Semantic.EXACTLY_ONCE: NotApplicable("no transaction")})
 
 
@@ -99,7 +111,7 @@ def test_a_scenario_has_the_recipe_unless_it_has_its_own() -> None:
 
 def test_at_most_once_saves_first_and_never_resends() -> None:
     """At-most-once: cursor before the send, no retries, position before the work."""
-    settings = recipe(PipelineKind.PLAIN, Semantic.AT_MOST_ONCE)
+    settings = recipe(PLAIN, Semantic.AT_MOST_ONCE)
     assert (settings.producer.cursor, settings.consumer.position) == (SaveCursor.BEFORE_SEND, SavePosition.BEFORE_WORK)
     assert (settings.producer.acks, settings.producer.retries, settings.producer.resend) == (1, False, False)
     assert not settings.producer.idempotence
@@ -107,7 +119,7 @@ def test_at_most_once_saves_first_and_never_resends() -> None:
 
 def test_at_least_once_resends_and_saves_last() -> None:
     """At-least-once: acks=all with retries, idempotence off, cursor after the ack, position after the recording."""
-    settings = recipe(PipelineKind.PLAIN, Semantic.AT_LEAST_ONCE)
+    settings = recipe(PLAIN, Semantic.AT_LEAST_ONCE)
     assert settings.producer.cursor is SaveCursor.AFTER_ACK
     assert settings.consumer.position is SavePosition.AFTER_RECORDING
     assert (settings.producer.acks, settings.producer.retries, settings.producer.resend) == ("all", True, True)
@@ -115,27 +127,27 @@ def test_at_least_once_resends_and_saves_last() -> None:
     assert not settings.consumer.idempotent
 
 
-@pytest.mark.parametrize("pipeline", PipelineKind)
-def test_exactly_once_is_transactional_and_reads_committed(pipeline: PipelineKind) -> None:
+@pytest.mark.parametrize("pipeline", PIPELINES.values())
+def test_exactly_once_is_transactional_and_reads_committed(pipeline: Pipeline) -> None:
     """Exactly-once: cursor in the transaction, read_committed, and one of the three ways to save the position."""
     settings = recipe(pipeline, Semantic.EXACTLY_ONCE)
     assert settings.producer.transactional
     assert settings.producer.cursor is SaveCursor.IN_TRANSACTION
     assert settings.consumer.isolation == "read_committed"
     in_transaction = settings.consumer.position is SavePosition.IN_TRANSACTION
-    assert in_transaction is (pipeline is PipelineKind.TOPIC_TO_TOPIC)
-    by_the_engine = pipeline in {PipelineKind.STREAM_TO_FILES, PipelineKind.STREAM_TO_TOPIC}
+    assert in_transaction is (pipeline is TOPIC_TO_TOPIC)
+    by_the_engine = pipeline in {STREAM_TO_FILES, STREAM_TO_TOPIC}
     assert in_transaction or by_the_engine or settings.consumer.idempotent
 
 
-@pytest.mark.parametrize("pipeline", PipelineKind)
+@pytest.mark.parametrize("pipeline", PIPELINES.values())
 @pytest.mark.parametrize("semantic", Semantic)
-def test_every_recipe_handles_one_record_at_a_time(pipeline: PipelineKind, semantic: Semantic) -> None:
+def test_every_recipe_handles_one_record_at_a_time(pipeline: Pipeline, semantic: Semantic) -> None:
     """The theory's table holds for units of one record and one request in flight; so are all recipes."""
     settings = recipe(pipeline, semantic)
     assert (settings.producer.unit, settings.producer.in_flight) == (1, 1)
     markers = 2 if settings.producer.transactional else 1  # a query plans its batches in offsets, those of markers among them
-    assert settings.consumer.unit == (6 * markers if pipeline.streaming else 1), "a streaming query works in batches"
+    assert settings.consumer.unit == (6 * markers if pipeline in STREAMING else 1), "a streaming query works in batches"
 
 
 @pytest.mark.parametrize(("delivery_ms", "block_ms"), [(5000, 20_000), (45_000, 45_000), (300_000, 60_000)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness import registry
-from harness.core.settings import SettingsError
+from harness.core.pipeline import SettingsError
 from harness.report.summary import rerun_line
 from harness.selection import choose
 from harness.setup.kafka import VERSION, kafka_versions

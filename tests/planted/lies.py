@@ -9,8 +9,8 @@ from harness.core.cell import Cell
 from harness.core.prediction import Permitted
 from harness.core.scenario import Predicted
 from harness.core.semantics import Semantic
-from harness.core.settings import TopicSettings
 from harness.core.verdict import Kind
+from harness.programs.settings import TopicSettings
 from harness.runner import RunPlan, run
 from harness.systems.memory.system import MemorySystem
 from harness.systems.planting import Plant

@@ -10,7 +10,7 @@ import pytest
 from harness.core.history import HistoryWriter, read_history
 from harness.core.record import decode_id, make_records
 from harness.core.semantics import Semantic
-from harness.core.settings import PipelineKind, recipe
+from harness.programs.settings import STREAM_TO_STATE, recipe
 from harness.programs.stage import Stage
 from harness.programs.streaming import Query
 from harness.sinks.database import DatabaseSink
@@ -72,7 +72,7 @@ class Played:
             cell="cell", key=CELL_KEY, name="driver", incarnation=1, bootstrap="", topic_in="in", topic_out="out",
             topic_cursor="cursor", group="group", sink=str(folder / "sink.sqlite"),
             outbox=str(folder / "outbox.sqlite"), history=str(folder / "history"),
-            settings=recipe(PipelineKind.STREAM_TO_STATE, semantic), pipeline=PipelineKind.STREAM_TO_STATE,
+            settings=recipe(STREAM_TO_STATE, semantic), pipeline=STREAM_TO_STATE.name,
         )  # fmt: skip
         self.ledger = HistoryWriter(folder / "history" / "driver-1.jsonl", cell="cell", by="driver-1")
         self.query = Query(stage, self.ledger, None)

@@ -17,9 +17,9 @@ import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.core.settings import Members, SavePosition
 from harness.core.waiting import wait_until
 from harness.programs.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.programs.settings import Members, SavePosition
 from harness.programs.stage import SettingsRefusedError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, Topic
 from kafka import errors as Errors  # noqa: N812 - the client's own name for it
 from kafka.structs import OffsetAndMetadata
 
-from harness.core.settings import Members, SavePosition
 from harness.core.waiting import wait_until
 from harness.programs.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.programs.settings import Members, SavePosition
 from harness.programs.stage import SettingsRefusedError
 
 if TYPE_CHECKING:

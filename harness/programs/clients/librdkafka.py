@@ -12,9 +12,9 @@ from confluent_kafka import Consumer as RdConsumer
 from confluent_kafka import KafkaError as Code
 from confluent_kafka import Producer as RdProducer
 
-from harness.core.settings import Members, SavePosition
 from harness.core.waiting import wait_until
 from harness.programs.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.programs.settings import Members, SavePosition
 from harness.programs.stage import SettingsRefusedError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.core.settings import PipelineKind, recipe
+from harness.knowledge import KNOWLEDGE
 from harness.report.summary import Outcome, outcome
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]
     What the run did not know yet is no difference.
     """
     here = dict(_flat(plan.settings))
-    try:
-        baseline = recipe(PipelineKind(plan.pipeline), plan.semantic)
-    except ValueError:  # a pipeline that has no recipe in this version
+    baseline = KNOWLEDGE.recipes.get(plan.pipeline, {}).get(plan.semantic)
+    if baseline is None:  # a pipeline that has no recipe in this version
         return [], here
     there = dict(_flat(dataclasses.asdict(baseline)))
     return [(name, here[name], there.get(name, "none")) for name in here if here[name] != there.get(name)], here

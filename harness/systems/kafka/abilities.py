@@ -188,7 +188,7 @@ class ReaderClock(SessionClock):
 
     def outlast(self) -> None:
         """Wait until a consumer that began to count now is at its end; clients look once a second."""
-        session_s = self.scene.cell.settings.consumer.session_ms / 1000
+        session_s = self.scene.settings.consumer.session_ms / 1000
         over = time.monotonic() + session_s + LOOK_S
         wait_until(lambda: time.monotonic() >= over, within_s=session_s + WITHIN_S, because="a session to be over", poll_s=0.05)
 
@@ -286,7 +286,7 @@ class SourceTopic(Partitions):
     def add(self) -> None:
         """Give it more partitions; a key's partition is murmur2 of it, for every client here."""
         scene = self.scene
-        before = scene.cell.settings.topic.partitions + scene.added
+        before = scene.settings.topic.partitions + scene.added
         later = [record.key for record in scene.load.records[scene.load.target.position :]]
         after = sized(scene.load.target.key, later, before)
         self._grows_ns = time.monotonic_ns()

@@ -39,7 +39,7 @@ IN_A_CLUSTER = frozenset({Leadership, Replication, RollingRestart})
 
 def runs(scenario: Scenario) -> bool:
     """Whether a scenario's pipeline is one of our own stages."""
-    return not scenario.pipeline.streaming
+    return scenario.pipeline.system == SYSTEM.name
 
 
 def abilities(cell: Cell) -> Collection[type]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.core.record import decode
-from harness.core.settings import SaveCursor
 from harness.core.states import Hop
+from harness.programs.settings import SaveCursor
 from harness.sources.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def observe_source(scene: Scene, outbox: Path) -> None:
     """Write what was offered, and where the source's cursor stands."""
     for record in scene.load.records:
         scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
-    in_topic = scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
+    in_topic = scene.settings.producer.cursor is SaveCursor.IN_TRANSACTION
     position = _cursor_in_topic(scene) if in_topic else _cursor_in(outbox)
     scene.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
 
@@ -45,7 +45,7 @@ def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int
     """Write the saved positions, then the results, then the log of the source, in which what was read is told by them."""
     saved = saved_positions()
     for partition, offset in saved.items():
-        scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=scene.cell.settings.consumer.position)
+        scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=scene.settings.consumer.position)
     observe_sink()
     observe_log(scene, Hop.TOPIC, scene.source, saved)
 

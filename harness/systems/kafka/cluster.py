@@ -63,7 +63,7 @@ class ClusterBrokers:
     def place_topics(self) -> None:
         """Make the topic on which leaders are asked, and wait until all that there is has its replicas."""
         scene = self._scene
-        topic = scene.cell.settings.topic
+        topic = scene.settings.topic
         config = {"min.insync.replicas": str(topic.min_insync)}
         scene.observer.create_topics({probe_of(scene.cell.key): (topic.partitions, config)}, scene.placement)
         await_in_sync(scene.transport, scene.topics)
@@ -144,7 +144,7 @@ class ClusterBrokers:
         others = [broker.number for broker in self._scene.transport.brokers[1:]]
         first = others[(cell.seed + partition) % len(others)]
         rest = [number for number in (*others, 1) if number != first]
-        return [first, *rest][: cell.settings.topic.replicas]
+        return [first, *rest][: self._scene.settings.topic.replicas]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from harness.abilities import (
     Transactions,
 )
 from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
-from harness.core.settings import SavePosition
 from harness.postgres.program import NODE as DATABASE
+from harness.programs.settings import SavePosition
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
 from harness.run.parts import Opened, Parts, When
@@ -121,7 +121,7 @@ class Ground:
 
     def saved_positions(self) -> dict[int, int]:
         """Return the saved position per partition, from wherever this semantic keeps it."""
-        with_result = self.scene.cell.settings.consumer.position is SavePosition.WITH_RESULT
+        with_result = self.scene.settings.consumer.position is SavePosition.WITH_RESULT
         return self.scene.every_partition(self.database.sink.positions() if with_result else self.scene.group_positions())
 
 

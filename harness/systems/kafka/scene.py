@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from harness.core.history import HISTORY, LOGS
-from harness.core.settings import SaveCursor
 from harness.core.tail import SoFar
+from harness.programs.settings import SaveCursor, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +35,7 @@ class Scene:
         self.history = history
         self.transport = transport
         self.placement = placement
+        self.settings = ours(cell.settings)
         self.load = cell.load()
         self.so_far = SoFar(directory / HISTORY)
         self.source = f"{cell.key}.in"
@@ -70,13 +71,13 @@ class Scene:
         used = [self.source]
         if self.cell.scenario.pipeline.to_topic:
             used.append(self.sink)
-        if self.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
+        if self.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
             used.append(self.cursor)
         return tuple(used)
 
     def make_topics(self) -> None:
         """Make them; again, where a volume with all of them was lost. Where a reader is to begin at the start, say so."""
-        topic = self.cell.settings.topic
+        topic = self.settings.topic
         config = {} if topic.flush_messages is None else {"flush.messages": str(topic.flush_messages)}
         if topic.replicas > 1:
             config |= {"min.insync.replicas": str(topic.min_insync), "unclean.leader.election.enable": str(topic.unclean).lower()}
@@ -86,8 +87,8 @@ class Scene:
 
     def save_beginning(self) -> None:
         """Let the group begin at the start of the source, where its clients would begin elsewhere by themselves."""
-        if self.cell.settings.consumer.reset != "earliest":
-            beginning = dict.fromkeys(range(self.cell.settings.topic.partitions), 0)
+        if self.settings.consumer.reset != "earliest":
+            beginning = dict.fromkeys(range(self.settings.topic.partitions), 0)
             self.observer.save_positions(self.group, self.source, beginning)
 
     def group_positions(self) -> Mapping[int, int]:
@@ -96,7 +97,7 @@ class Scene:
 
     def every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
         """Return positions by partition, of all that the source has; UNSAVED where there is none."""
-        return {p: found.get(p, UNSAVED) for p in range(self.cell.settings.topic.partitions + self.added)}
+        return {p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)}
 
     def progress(self) -> Any:
         """Return a value that changes while programs write anything down."""

@@ -40,7 +40,7 @@ class StageMaker:
             cell=cell.id, key=cell.key, name=name, incarnation=0, bootstrap=scene.transport.bootstrap(role),
             topic_in=scene.source, topic_out=scene.sink, topic_cursor=scene.cursor, group=scene.group,
             outbox=str(self._outbox), sink=self._sink, history=str(scene.history_folder),
-            settings=cell.settings, pipeline=cell.scenario.pipeline, jitter_ms=scene.load.jitter_ms, seed=cell.seed,
+            settings=scene.settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms, seed=cell.seed,
             client=client if client in ADAPTERS else next(iter(ADAPTERS)), transactional_id=f"{cell.key}-{name}",
         )  # fmt: skip
         return StageNode(role, f"harness.programs.{role}", stage, scene.transport.runtime, scene.history, scene.so_far,
@@ -68,7 +68,7 @@ class Producing:
     def substitute(self) -> tuple[StageNode, StageNode]:
         """Put another producer in the place of the first: with its transactional id, unless each has its own. Return both."""
         first, name, cell = self.node, "producer-2", self._scene.cell
-        transactional_id = f"{cell.key}-{name}" if cell.settings.producer.own_id else first.stage.transactional_id
+        transactional_id = f"{cell.key}-{name}" if self._scene.settings.producer.own_id else first.stage.transactional_id
         stage = replace(first.stage, name=name, incarnation=0, transactional_id=transactional_id)
         self.node = replace(first, stage=stage, node=None)
         self._replaced = (*self._replaced, first)
@@ -101,7 +101,7 @@ class Reading:
     def __init__(self, scene: Scene, maker: StageMaker) -> None:
         self._maker = maker
         role = Role.PROCESSOR if scene.cell.scenario.pipeline.to_topic else Role.CONSUMER
-        count = scene.cell.settings.consumer.count
+        count = scene.settings.consumer.count
         names = [str(role)] if count == 1 else [f"{role}-{n}" for n in range(1, count + 1)]
         self.nodes = tuple(maker.make(role, name) for name in names)
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def runs(scenario: Scenario) -> bool:
     """Whether it can play a scenario: it simulates outcomes, not the requests of a protocol, nor servers, nor clusters."""
-    real = scenario.pipeline.streaming or scenario.pipeline.on_server or scenario.deployment.clustered
-    return not real and scenario.group != "transactions"
+    ours, real = scenario.pipeline.system == "kafka", scenario.pipeline.on_server or scenario.deployment.clustered
+    return ours and not real and scenario.group != "transactions"
 
 
 SYSTEM = System(

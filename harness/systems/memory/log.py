@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from harness.core import events as kinds
 from harness.core.places import NOWHERE, Removal, log_fields, waits_in_log
 from harness.core.states import Hop, LastHop
+from harness.programs.settings import ours
 from harness.systems.kafka.signs import FLUSHED
 from harness.systems.memory.play import NOT_STORED, Copy, MemoryCellRun
 from harness.systems.planting import PlantError
@@ -40,7 +41,7 @@ class LogRun(MemoryCellRun):
 
     @property
     def _partitions(self) -> range:
-        return range(self.cell.settings.topic.partitions)
+        return range(ours(self.cell.settings).topic.partitions)
 
     def _partition(self, record: Record) -> int:
         return record.position % len(self._partitions)

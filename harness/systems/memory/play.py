@@ -12,7 +12,6 @@ from harness.core.course import SIGKILL
 from harness.core.history import HISTORY, SUFFIX, HistoryWriter
 from harness.core.plan import plan_of
 from harness.core.scenario import Role
-from harness.core.settings import PipelineKind
 from harness.core.signs import (
     ABORTED,
     ABSORBED,
@@ -25,6 +24,7 @@ from harness.core.signs import (
     Sign,
 )
 from harness.core.states import LastHop
+from harness.programs.settings import TOPIC_TO_TOPIC
 from harness.proofs.network import Effect, NetworkBad
 from harness.systems.planting import Cast, Plant, cast_of
 
@@ -88,7 +88,7 @@ class MemoryCellRun(ABC):
         self._cursor = 1
         load = cell.load()
         self._records, self._target = load.records, load.target
-        topic_to_topic = self.plan.pipeline == PipelineKind.TOPIC_TO_TOPIC
+        topic_to_topic = self.plan.pipeline == TOPIC_TO_TOPIC.name
         self._reading = Role.PROCESSOR if topic_to_topic else Role.CONSUMER
 
     # --- the steps ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.programs.settings import ours
 from harness.systems.memory.log import LogRun
 from harness.systems.memory.play import MemoryCellRun
 from harness.systems.memory.queue import QueueRun
@@ -67,7 +68,7 @@ class MemoryDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> MemoryCellRun:
         """Return the play of one cell."""
-        run = QueueRun if cell.settings.topic.is_queue else LogRun
+        run = QueueRun if ours(cell.settings).topic.is_queue else LogRun
         return run(cell, directory, history, self.plants.get(cell.scenario.id, self.plant))
 
     def check(self) -> None:

@@ -16,7 +16,7 @@ ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Suc
 
 def runs(scenario: Scenario) -> bool:
     """Whether a scenario's pipeline is a streaming query, on one broker."""
-    return scenario.pipeline.streaming and not scenario.deployment.clustered
+    return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 
 SYSTEM = System(

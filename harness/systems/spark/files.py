@@ -42,5 +42,5 @@ class FileSink:
                 recorded(self._scene, Row(row["value"], row["key"].decode("ascii", "replace"), order, origin))
 
     def _files(self) -> Iterator[Path]:
-        listed = self._scene.cell.settings.consumer.listed
+        listed = self._scene.settings.consumer.listed
         return (listed_files if listed else sink_files)(self._scene.directory / "files")

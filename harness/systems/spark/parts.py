@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession
 from harness.core.scenario import Role
-from harness.core.settings import PipelineKind
+from harness.programs.settings import STREAM_TO_FILES
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Parts, When
@@ -40,7 +40,7 @@ def parts_of(
 ) -> Parts:  # fmt: skip
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline is PipelineKind.STREAM_TO_FILES else None)
+    ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline is STREAM_TO_FILES else None)
     maker = StageMaker(scene, ground.outbox, ground.database.there)
     producing = Producing(scene, maker.make(Role.PRODUCER, "producer"))
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)

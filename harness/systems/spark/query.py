@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core.record import decode_id
 from harness.core.scenario import Role
-from harness.core.settings import SavePosition
 from harness.core.waiting import wait_until
+from harness.programs.settings import SavePosition, ours
 from harness.proofs.network import NetworkBad
 from harness.run.drain import StageEndedError
 from harness.sinks.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ def shares_a_session(cell: Cell) -> bool:
     """Whether the query of a cell may run in a session with others: its driver does not suffer, and runs the tasks itself."""
     need = cell.scenario.fault.evidence()
     suffers = Role.DRIVER in (*need.killed, *need.paused) or need.proof(NetworkBad) is not None
-    return not suffers and not cell.settings.consumer.executors
+    return not suffers and not ours(cell.settings).consumer.executors
 
 
 class Query:
@@ -56,7 +56,7 @@ class Query:
         self._scene = scene
         self.cluster: Cluster | None = None
         """What runs the tasks, where that is not the driver."""
-        if scene.cell.settings.consumer.executors:
+        if scene.settings.consumer.executors:
             self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
         self.driver = DriverNode(
             stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
@@ -123,7 +123,7 @@ class Query:
     @property
     def _outside(self) -> bool:
         """Whether its position is kept outside of the checkpoint, of which each driver has one of its own then."""
-        return self._scene.cell.settings.consumer.position is SavePosition.BEFORE_WORK
+        return self._scene.settings.consumer.position is SavePosition.BEFORE_WORK
 
     def present(self) -> Checkpoint:
         """Return the checkpoint of the driver that is there, or was last."""

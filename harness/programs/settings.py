@@ -1,55 +1,20 @@
-"""The settings behind a semantic: frozen, typed, and part of the scenario, never a default hidden in a program.
+"""The settings of our own stages, and their pipelines: frozen, typed, and part of the scenario, never hidden in a program.
 
-The three recipes at the end are section 1 of the design. A variant is ``dataclasses.replace`` of one of them.
+The three recipes are section 1 of the design. A variant is ``dataclasses.replace`` of one of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from harness.core.pipeline import Pipeline, SettingsError
 from harness.core.semantics import Semantic
+from harness.core.states import Hop
 
-
-class SettingsError(ValueError):
-    """A combination that cannot exist; the message says why."""
-
-
-class PipelineKind(StrEnum):
-    """The shape of a pipeline."""
-
-    PLAIN = "plain"
-    """outbox → producer → topic → consumer → database."""
-    TO_POSTGRES = "to-postgres"
-    """The same, and the database is a PostgreSQL server."""
-    TOPIC_TO_TOPIC = "topic-to-topic"
-    """outbox → producer → topic → processor → topic."""
-    STREAM_TO_DATABASE = "stream-to-database"
-    """outbox → producer → topic → streaming query → database, by foreachBatch."""
-    STREAM_TO_POSTGRES = "stream-to-postgres"
-    """The same, and the database is a PostgreSQL server."""
-    STREAM_TO_FILES = "stream-to-files"
-    """outbox → producer → topic → streaming query → Parquet files."""
-    STREAM_TO_TOPIC = "stream-to-topic"
-    """outbox → producer → topic → streaming query → topic."""
-    STREAM_TO_STATE = "stream-to-state"
-    """outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch in update mode."""
-
-    @property
-    def on_server(self) -> bool:
-        """Whether its results land in a database server."""
-        return self in {PipelineKind.TO_POSTGRES, PipelineKind.STREAM_TO_POSTGRES}
-
-    @property
-    def to_topic(self) -> bool:
-        """Whether its results land in a topic."""
-        return self in {PipelineKind.TOPIC_TO_TOPIC, PipelineKind.STREAM_TO_TOPIC}
-
-    @property
-    def streaming(self) -> bool:
-        """Whether a streaming engine does the work."""
-        return self.value.startswith("stream-")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class SaveCursor(StrEnum):
@@ -238,13 +203,47 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that a semantic consists of."""
+    """All that a semantic consists of. Implements :class:`harness.core.pipeline.Settings`."""
 
     producer: ProducerSettings
     consumer: ConsumerSettings
     topic: TopicSettings = field(default_factory=TopicSettings)
     transaction_timeout_ms: int = 60_000
     """Longer than any outage here (a time-out fences the producer), shorter than the drain."""
+
+    @property
+    def unit(self) -> int:
+        """Records per send, or per transaction, where there is one."""
+        return self.producer.unit
+
+    @property
+    def patience_s(self) -> float:
+        """How long a producer may try before it gives a record up."""
+        return self.producer.delivery_timeout_ms / 1000
+
+    def logs(self, pipeline: Pipeline) -> Mapping[str, int]:
+        """Return how many partitions each log has that is read at the end, by its hop. A queue is none."""
+        size = self.topic.partitions
+        if self.topic.is_queue:
+            return {}
+        found = {Hop.TOPIC: size}
+        if pipeline.to_topic:
+            found[Hop.SINK] = size
+        if self.producer.cursor is SaveCursor.IN_TRANSACTION:
+            found[Hop.CURSOR] = 1
+        return {str(hop): partitions for hop, partitions in found.items()}
+
+    def check(self, pipeline: Pipeline, *, clustered: bool) -> None:
+        """Raise SettingsError where they cannot be on a pipeline, or without a cluster."""
+        if self.topic.replicas > 1 and not clustered:
+            raise SettingsError("one broker keeps one replica; use Deployment.CLUSTER")
+        if self.consumer.position is SavePosition.CHECKPOINT and pipeline not in STREAMING:
+            raise SettingsError("only a streaming query has a checkpoint")
+        if self.consumer.position is SavePosition.IN_TRANSACTION and pipeline is not TOPIC_TO_TOPIC:
+            raise SettingsError(
+                "offsets can be sent in a transaction only from topic to topic; "
+                "use SavePosition.WITH_RESULT or an idempotent consumer"
+            )
 
 
 AT_MOST_ONCE = Settings(
@@ -281,30 +280,61 @@ STREAM_EXACTLY_ONCE = Settings(
 """With a checkpoint and a sink that absorbs what it has. Its unit counts offsets: a marker stands behind each record."""
 
 
-def recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
-    """Return section 1's settings for a semantic on a pipeline."""
-    if pipeline.streaming:
-        return _stream_recipe(pipeline, semantic)
-    match semantic:
-        case Semantic.AT_MOST_ONCE:
-            return AT_MOST_ONCE
-        case Semantic.AT_LEAST_ONCE:
-            return AT_LEAST_ONCE
-        case Semantic.EXACTLY_ONCE:
-            return EXACTLY_ONCE_IN_TRANSACTION if pipeline is PipelineKind.TOPIC_TO_TOPIC else EXACTLY_ONCE
+_RECIPES = {
+    Semantic.AT_MOST_ONCE: AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: EXACTLY_ONCE,
+}  # fmt: skip
+PLAIN: Final = Pipeline("plain", "kafka", _RECIPES, shares_death=True)
+"""outbox → producer → topic → consumer → database."""
+TO_POSTGRES: Final = Pipeline("to-postgres", "kafka", _RECIPES, on_server=True, shares_death=True)
+"""The same, and the database is a PostgreSQL server."""
+TOPIC_TO_TOPIC: Final = Pipeline(
+    "topic-to-topic", "kafka", _RECIPES | {Semantic.EXACTLY_ONCE: EXACTLY_ONCE_IN_TRANSACTION}, to_topic=True, shares_death=True
+)
+"""outbox → producer → topic → processor → topic."""
 
 
-BY_FOREACH_BATCH = frozenset({PipelineKind.STREAM_TO_DATABASE, PipelineKind.STREAM_TO_POSTGRES, PipelineKind.STREAM_TO_STATE})
+def _of_a_query(*, replaces: bool = False, listed: bool = False, absorbs: bool = False) -> Mapping[Semantic, Settings]:
+    """Return the recipes of a streaming query.
+
+    ``replaces``: its results take the place of those before; ``listed``: its files are read by listing their folder;
+    ``absorbs``: its sink takes no id twice.
+    """
+    once = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=replaces)
+    again = replace(STREAM_AT_LEAST_ONCE.consumer, listed=listed)
+    exactly = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=absorbs)
+    return {
+        Semantic.AT_MOST_ONCE: replace(STREAM_AT_MOST_ONCE, consumer=once),
+        Semantic.AT_LEAST_ONCE: replace(STREAM_AT_LEAST_ONCE, consumer=again),
+        Semantic.EXACTLY_ONCE: replace(STREAM_EXACTLY_ONCE, consumer=exactly),
+    }
 
 
-def _stream_recipe(pipeline: PipelineKind, semantic: Semantic) -> Settings:
-    match semantic:
-        case Semantic.AT_MOST_ONCE:
-            replaces = replace(STREAM_AT_MOST_ONCE.consumer, idempotent=pipeline is PipelineKind.STREAM_TO_STATE)
-            return replace(STREAM_AT_MOST_ONCE, consumer=replaces)
-        case Semantic.AT_LEAST_ONCE:
-            listed = replace(STREAM_AT_LEAST_ONCE.consumer, listed=pipeline is PipelineKind.STREAM_TO_FILES)
-            return replace(STREAM_AT_LEAST_ONCE, consumer=listed)
-        case Semantic.EXACTLY_ONCE:
-            absorbs = replace(STREAM_EXACTLY_ONCE.consumer, idempotent=pipeline in BY_FOREACH_BATCH)
-            return replace(STREAM_EXACTLY_ONCE, consumer=absorbs)
+STREAM_TO_DATABASE: Final = Pipeline("stream-to-database", "spark", _of_a_query(absorbs=True))
+"""outbox → producer → topic → streaming query → database, by foreachBatch."""
+STREAM_TO_POSTGRES: Final = Pipeline("stream-to-postgres", "spark", _of_a_query(absorbs=True), on_server=True)
+"""The same, and the database is a PostgreSQL server."""
+STREAM_TO_FILES: Final = Pipeline("stream-to-files", "spark", _of_a_query(listed=True))
+"""outbox → producer → topic → streaming query → Parquet files."""
+STREAM_TO_TOPIC: Final = Pipeline("stream-to-topic", "spark", _of_a_query(), to_topic=True)
+"""outbox → producer → topic → streaming query → topic."""
+STREAM_TO_STATE: Final = Pipeline("stream-to-state", "spark", _of_a_query(replaces=True, absorbs=True))
+"""outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch in update mode."""
+BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
+STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_FILES, STREAM_TO_TOPIC)
+PIPELINES: Final = {pipeline.name: pipeline for pipeline in (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, *STREAMING)}
+"""Every pipeline of our own stages, by its name."""
+
+
+def recipe(pipeline: Pipeline, semantic: Semantic) -> Settings:
+    """Return the settings of a semantic on one of these pipelines."""
+    found = pipeline.recipes[semantic]
+    if not isinstance(found, Settings):
+        raise TypeError(f"{pipeline} is none of our stages'")
+    return found
+
+
+def ours(settings: object) -> Settings:
+    """Return the settings of a cell whose stages are ours. Raises TypeError for others."""
+    if not isinstance(settings, Settings):
+        raise TypeError(f"these are no settings of our stages: {settings}")
+    return settings
