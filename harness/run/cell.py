@@ -24,11 +24,12 @@ class CellRun:
         self._history = history
         self._fault: Any = cell.scenario.fault
         self._ends = ExitStack()
+        for part in parts.ground:  # also of one that is never opened: it may hold something from when it was made
+            self._ends.callback(part.close)
 
     def prepare(self) -> None:
         """Open the ground; then let the reading side get ready; then arm the fault."""
         for part in self.parts.ground:
-            self._ends.callback(part.close)
             part.open()
         if self.parts.when is When.BEFORE_LOAD:
             self.parts.stages.start()
