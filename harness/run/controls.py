@@ -102,6 +102,8 @@ class WireControls:
     """Failpoints at which a program is held, by the name of what is held."""
     _waiting: dict[Trigger | AtWrite, tuple[Trigger, Callable[[Fired], None]]] = field(default_factory=dict)
     """Triggers that count from another one: that one, and what is done when it has fired."""
+    _undone: list[Callable[[], None]] = field(default_factory=list)
+    """What is done at the disarming, behind all rules."""
 
     # --- the eight verbs ---------------------------------------------------------------------------------------------
 
@@ -176,6 +178,8 @@ class WireControls:
                 self.wire.resolve(held.held, How.DISCARD)
         while self._rules:
             self.wire.disarm(self.cell.id, self._rules.pop())
+        while self._undone:
+            self._undone.pop()()
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability that the cell's fault has named, and this system has."""
@@ -196,6 +200,10 @@ class WireControls:
         """Arm a rule that is nobody's trigger; it is taken back behind all others."""
         self.wire.arm(self.cell.id, rule)
         self._rules.insert(0, rule.id)
+
+    def undo(self, done: Callable[[], None]) -> None:
+        """Let something be undone when the controls are disarmed, behind all rules."""
+        self._undone.append(done)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.abilities import DurableWrites, Input, Membership, Termination
@@ -99,21 +99,15 @@ class TracedWrites(DurableWrites):
     scene: Scene
     controls: WireControls
     nodes: DeclaredNodes
-    _traced: CommandNode | None = field(default=None, init=False)
-    """The stage that is to be held at one of them."""
 
     def arm(self, trigger: AtWrite) -> None:
         """Let the target wait on its way to the stage: from there on its durable writes are counted."""
 
         def trace(given: Fired) -> None:
             del given
-            self._traced = self.nodes.stage(trigger.role)
-            self._traced.trace(self.scene.writes, trigger.point)
+            stage = self.nodes.stage(trigger.role)
+            self.controls.undo(stage.untrace)
+            stage.trace(self.scene.writes, trigger.point)
 
         self.controls.arm(trigger.since, rule_at(trigger.since, Action.HOLD, "given"))
         self.controls.approach(trigger, trigger.since, trace)
-
-    def let_go(self) -> None:
-        """Trace no more."""
-        if self._traced is not None:
-            self._traced.untrace()

@@ -76,7 +76,7 @@ def parts_of(
         Membership: ForeignMembership(scene, nodes), Termination: StageTermination(nodes), Input: StandardInput(feed),
     }  # fmt: skip
     controls = WireControls(cell, scene.load, brokers.wire, scene.directory, history, scene.so_far, nodes, watching, abilities)
-    writes = abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
+    abilities[DurableWrites] = TracedWrites(scene, controls, nodes)
     reading = Reading(scene, nodes_by_role, owners)
     return Parts(
         ground=(
@@ -89,7 +89,7 @@ def parts_of(
         controls=controls,
         drain=lambda: PatientDrain(standing, feed.loaded_at),
         authorities=(Authorities(scene, standing, found).observe, reading.tell_writes),
-        freed=(feed.release, writes.let_go),
+        freed=(feed.release,),
     )  # fmt: skip
 
 
