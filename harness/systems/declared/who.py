@@ -13,6 +13,7 @@ from harness.core import events as kinds
 from harness.pipelines.declaration import PROCESS
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.nodes import CommandNode, StageError
+from harness.systems.kafka.who import SERVERS
 from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:
@@ -42,17 +43,22 @@ class DeclaredNodes:
         """How many members the groups had when the fault fired."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the stage of a role, or the one process of it that hit the fault; or a server."""
+        """Return the stage of a role, or the one process of it that hit the fault; or a server.
+
+        Raises RuntimeError where the pipeline has no such stage, or the server is shared with others.
+        """
         del node  # a run has one stage of each role
         if role in self._servers:
             return self._servers[role]()
+        if role in SERVERS:
+            raise RuntimeError(f"{self._scene.cell.id} kills the {role}, and must not share it: Deployment.OWN")
         stage = self.stage(role)
         return stage if self.victim is None else stage.one(self.victim)
 
     def stage(self, role: Role) -> CommandNode:
-        """Return the stage of a role, whole."""
+        """Return the stage of a role, whole. Raises RuntimeError where the pipeline has none."""
         if role not in self._stages:
-            raise TypeError(f"the {role} is no stage of the pipeline")
+            raise RuntimeError(f"{self._scene.cell.id}: the {role} is no stage of the pipeline")
         return self._stages[role]
 
     def is_victim(self, pid: int) -> bool:
