@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession
+from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
 from harness.interfaces import System
 from harness.systems.kafka.about import without_server
 
 if TYPE_CHECKING:
     from harness.core.scenario import Scenario
 
-ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession})
+ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession})
 
 
 def runs(scenario: Scenario) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.abilities import BadNetwork, Checkpoint, Ledger, PowerLoss, Retention, Succession
+from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
 from harness.core.scenario import Role
 from harness.programs.settings import STREAM_TO_FILES
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Parts, When
-from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies
+from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
@@ -52,7 +52,7 @@ def parts_of(
     position_trouble = partial(scene.position_trouble, saved_positions)
     watching = Watching(scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED)
     abilities: dict[type, object] = {
-        PowerLoss: FlushedFiles(scene), BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene),
+        PowerLoss: FlushedFiles(scene), BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
         Checkpoint: QueryCheckpoint(scene, query), Retention: SourceRetention(scene, query), Succession: NextDriver(query),
     }  # fmt: skip
     checks = [
