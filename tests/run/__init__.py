@@ -1,0 +1,1 @@
+"""Proves that every cell is run by one algorithm, whatever system its parts are of."""
