@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import psutil
@@ -48,6 +47,8 @@ UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which nobody knows in what state a system is that cells may kill."""
 WATCH_S = 0.2
 """How often a deployment is asked whether it still stands."""
+ASIDE_NICE = 10
+"""How much the preparation of a system stands back behind the cells of the one before it."""
 OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more."""
 
@@ -142,14 +143,13 @@ class _Run:
         """Run all lanes, then read the run back."""
         self._save()
         try:
-            for system in self.plan.systems:
-                self._timed(f"set-up-{system.name}", partial(self._prepare, system))
-                self._info = replace(self._info, versions=self._info.versions | system.versions())
+            for system in self.plan.systems[:1]:
+                self._prepare(system)
+                self._note_versions(system)
             point_latest(self.directory, self._info)  # who writes the reports at the end tells where that cannot be done
             self._progress.planned(self.plan.cells)
-            for system in self.plan.systems:
-                if not self._stop.is_set():
-                    self._run_lanes(system, self.plan.cells)
+            for system, following in itertools.zip_longest(self.plan.systems, self.plan.systems[1:]):
+                self._run_system(system, following)
             self._run_again()
         except KeyboardInterrupt:
             self._stop.set()
@@ -167,11 +167,40 @@ class _Run:
         self._save(complete=not self._stop.is_set() and len(self._results) == len(self.plan.cells))
         return load_run(self.directory, judged=self._results)
 
+    def _run_system(self, system: Launcher, following: Launcher | None) -> None:
+        """Run the cells of a system, and meanwhile prepare the one that comes next: most of that is waiting for a network."""
+        if self._stop.is_set():
+            return
+        if following is None:
+            self._run_lanes(system, self.plan.cells)
+            return
+        ahead = _Thread(target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}")
+        ahead.start()
+        self._run_lanes(system, self.plan.cells)
+        if not self._stop.is_set():
+            _join([ahead])
+            self._note_versions(following)
+
+    def _prepare_ahead(self, system: Launcher) -> None:
+        try:
+            os.nice(ASIDE_NICE)  # on Linux this thread's own, and of the programs that it starts
+            self._prepare(system)
+        except BaseException as error:  # noqa: BLE001 - see _lane
+            self._fail(error)
+
     def _prepare(self, system: Launcher) -> None:
-        system.prepare(self._progress.say)
-        if isinstance(system, PreparesForCells):
-            cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
-            system.prepare_for(cells, self._progress.say)
+        """Fetch and make what a system needs."""
+
+        def prepare() -> None:
+            system.prepare(self._progress.say)
+            if isinstance(system, PreparesForCells):
+                cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
+                system.prepare_for(cells, self._progress.say)
+
+        self._timed(f"set-up-{system.name}", prepare)
+
+    def _note_versions(self, system: Launcher) -> None:
+        self._info = replace(self._info, versions=self._info.versions | system.versions())
 
     def _save(self, *, complete: bool = False) -> None:
         seconds = round(time.monotonic() - self._began, 3)
