@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psutil
@@ -13,7 +12,7 @@ from docker.errors import APIError
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.docker.engine import EngineError, explained, telling
 from harness.runtimes.interface import Exit, Member, NodeSpec, NodeStateError, Room
-from harness.runtimes.logs import tail
+from harness.runtimes.life import NodeLife
 from harness.runtimes.process.processes import command_of, group_members
 
 if TYPE_CHECKING:
@@ -52,21 +51,15 @@ class Host(Protocol):
         """Connect a container again; return its address."""
 
 
-class DockerNode:
+class DockerNode(NodeLife):
     """One life of a container; see :class:`harness.runtimes.interface.Node`."""
 
+    gone_within_s = GONE_WITHIN_S
+
     def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int) -> None:
-        self.spec = spec
-        self.name = spec.name
-        self.role = spec.role
-        self.log_path = log_path
-        self.incarnation = incarnation
-        self.pid = 0
+        super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
         self.container: Any = None
-        self._log_start = log_path.stat().st_size if log_path.exists() else 0
         self._runtime = runtime
-        self._exit: Exit | None = None
-        self._ended = threading.Event()
         self.oom_killed = False
         """Whether the kernel ended it for want of memory, as the engine tells."""
         self.sent: set[int] = set()
@@ -80,16 +73,6 @@ class DockerNode:
         return (
             f"<node {self.name} ({self.role}), container {self.container and self.container.short_id}, {self._exit or 'alive'}>"
         )
-
-    @property
-    def exit(self) -> Exit | None:
-        """How it ended; None while it lives."""
-        return self._exit
-
-    @property
-    def alive(self) -> bool:
-        """Whether it has not ended. A paused node is alive."""
-        return not self._ended.is_set()
 
     def members(self) -> tuple[Member, ...]:
         """Return the processes of its first one's group that are seen from here: what dies with it is the engine's business."""
@@ -157,13 +140,6 @@ class DockerNode:
             return False
         return any(row[1].startswith("T") for row in rows)
 
-    def wait(self, within_s: float) -> Exit | None:
-        """Wait for its end; None where it lives on."""
-        self._ended.wait(within_s)
-        if self._exit is None:
-            self._runtime.check()
-        return self._exit
-
     def write_stdin(self, data: bytes) -> None:
         """Refuse: nothing is written into a container's input."""
         raise NodeStateError(f"node {self.name} is a container: {len(data)} bytes cannot be written to its input")
@@ -171,14 +147,9 @@ class DockerNode:
     def close_stdin(self) -> None:
         """Do nothing: it has no input."""
 
-    def log_tail(self, lines: int = 20) -> str:
-        """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
-        return tail(self.log_path, self._log_start, lines)
-
     def restart(self) -> DockerNode:
         """Start the same container again, as the next incarnation."""
-        if self.alive:
-            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
+        self._must_have_ended("its restart")
         return self._runtime.start(self.spec)
 
     @property
@@ -208,8 +179,7 @@ class DockerNode:
 
     def discard(self) -> None:
         """Remove the dead container: a restart makes another. What it kept in folders of the host stays."""
-        if self.alive:
-            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before it is removed")
+        self._must_have_ended("it is removed")
         with telling(f"removing node {self.name}"):
             self.container.remove(v=True)
         self.discarded = True
@@ -232,12 +202,6 @@ class DockerNode:
 
     def _paused(self) -> bool:
         return self.alive and self._runtime.state(self).get("Paused", False)
-
-    def _gone(self) -> Exit:
-        exit_ = self.wait(GONE_WITHIN_S)
-        if exit_ is None:
-            raise WaitTimeoutError(f"container {self.name} to be gone", GONE_WITHIN_S)
-        return exit_
 
     def out_of_memory(self, code: int) -> bool:
         """Whether the engine says that memory was the reason; it may learn of a death a moment before it learns of its reason."""
@@ -267,9 +231,8 @@ class DockerNode:
 
     def end(self, exit_: Exit | None, *, oom_killed: bool = False) -> None:
         """Note its end; None where nobody knows how."""
-        self._exit = exit_
         self.oom_killed = oom_killed
-        self._ended.set()
+        super().end(exit_)
 
     def _act(self, verb: str) -> None:
         self._runtime.check()

@@ -11,7 +11,7 @@ import psutil
 
 from harness.core.waiting import WaitTimeoutError
 from harness.runtimes.interface import Exit, Member, NodeSpec, NodeStateError
-from harness.runtimes.logs import tail
+from harness.runtimes.life import NodeLife
 from harness.runtimes.process.link import ANSWER_WITHIN_S, GONE_WITHIN_S
 
 if TYPE_CHECKING:
@@ -41,39 +41,23 @@ class Host(Protocol):
         """Raise GuardianDiedError where nobody can know any more."""
 
 
-class ProcessNode:
+class ProcessNode(NodeLife):
     """One life of a node; see :class:`harness.runtimes.interface.Node`."""
 
+    gone_within_s = GONE_WITHIN_S
+
     def __init__(self, runtime: Host, spec: NodeSpec, *, log_path: Path, incarnation: int, stdin: int | None) -> None:
-        self.spec = spec
-        self.name = spec.name
-        self.role = spec.role
-        self.log_path = log_path
-        self.incarnation = incarnation
-        self.pid = 0
+        super().__init__(spec, runtime.check, log_path=log_path, incarnation=incarnation)
         self.since = 0
         """When it was started, in the kernel's own ticks: who has its process id and began at another time is somebody else."""
         self.token = f"{runtime.id}.{spec.name}.{incarnation}"
         """In the environment of everything that it starts."""
-        self._log_start = log_path.stat().st_size if log_path.exists() else 0
         self._runtime = runtime
-        self._exit: Exit | None = None
-        self._ended = threading.Event()
         self._stdin = stdin
         self._stdin_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<node {self.name} ({self.role}), pid {self.pid}, {self._exit or 'alive'}>"
-
-    @property
-    def exit(self) -> Exit | None:
-        """How it ended; None while it lives."""
-        return self._exit
-
-    @property
-    def alive(self) -> bool:
-        """Whether it has not ended. A paused node is alive."""
-        return not self._ended.is_set()
 
     def members(self) -> tuple[Member, ...]:
         """Return the processes of it that live; none where it has ended."""
@@ -109,13 +93,6 @@ class ProcessNode:
         except psutil.NoSuchProcess:  # it has just died, and will be reported in a moment
             return False
 
-    def wait(self, within_s: float) -> Exit | None:
-        """Wait for its end; None where it lives on. Raises GuardianDiedError where nobody can know any more."""
-        self._ended.wait(within_s)
-        if self._exit is None:
-            self._runtime.check()
-        return self._exit
-
     def write_stdin(self, data: bytes) -> None:
         """Give it something to read; what does not fit into the pipe (64 KiB unread) raises NodeStateError."""
         with self._stdin_lock:
@@ -135,14 +112,9 @@ class ProcessNode:
                 os.close(self._stdin)
                 self._stdin = None
 
-    def log_tail(self, lines: int = 20) -> str:
-        """Return the last ``lines`` lines this incarnation wrote, of the last 64 KiB of the log."""
-        return tail(self.log_path, self._log_start, lines)
-
     def restart(self) -> ProcessNode:
         """Start the same spec again, as the next incarnation."""
-        if self.alive:
-            raise NodeStateError(f"node {self.name} is alive (pid {self.pid}); end it before its restart")
+        self._must_have_ended("its restart")
         return self._runtime.start(self.spec)
 
     def _must(self, what: str, number: signal.Signals, because: str) -> None:
@@ -153,14 +125,7 @@ class ProcessNode:
         if "error" in answer or (not self.alive and number != signal.SIGCONT):
             raise NodeStateError(f"cannot send {number.name} to node {self.name}: it has ended by {self._gone()}")
 
-    def _gone(self) -> Exit:
-        exit_ = self.wait(GONE_WITHIN_S)
-        if exit_ is None:
-            raise WaitTimeoutError(f"node {self.name} (pid {self.pid}) to be gone", GONE_WITHIN_S)
-        return exit_
-
     def end(self, exit_: Exit | None) -> None:
         """Note its end; None where the guardian took the knowledge with it."""
-        self._exit = exit_
         self.close_stdin()
-        self._ended.set()
+        super().end(exit_)
