@@ -1,0 +1,136 @@
+"""What an engine costs: nothing outside its own files but one registry line; and what it says that it can, its cells can."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness import cli, registry
+from harness.abilities import ABILITIES, needs_of
+from harness.core.cell import expand
+from harness.core.semantics import Semantic
+from harness.systems.kafka.parts import parts_of as kafka_parts
+from harness.systems.kafka.volley import Volley
+from harness.systems.spark.parts import parts_of as spark_parts
+from tests.contract import toy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from harness.core.cell import Cell
+
+LINE = {"toy": "tests.contract.toy:SYSTEM"}
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An engine is added, by its one line; its scenarios are there; reports go into a new folder."""
+    for name, where in LINE.items():
+        monkeypatch.setitem(registry.SYSTEMS, name, where)
+    there = registry.scenarios()
+    monkeypatch.setattr(registry, "scenarios", lambda: (*there, *toy.SCENARIOS))
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "reports"
+
+
+def test_an_engine_is_added_by_one_line(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its cells are planned, run, judged and reported, with a role, settings and a pipeline that nobody else knows."""
+    assert cli.main(["run", "--system", "toy", "--suite", "night", "--reports", str(reports)]) == 0
+    capsys.readouterr()
+    told = json.loads((reports / "latest" / "report.json").read_text())
+    ran = {(cell["scenario"], cell["semantic"]): cell["outcome"] for cell in told["cells"]}
+    assert ran == dict.fromkeys(
+        [
+            ("none", "at-least-once"),
+            ("none", "exactly-once"),
+            ("delivery-lost", "at-least-once"),
+            ("delivery-lost", "exactly-once"),
+        ],
+        "kept",
+    )
+    assert {cell["pipeline"] for cell in told["cells"]} == {"toy-line"}
+    assert "toy-client" in (reports / "latest" / "report.html").read_text()
+
+
+def test_what_a_system_cannot_do_is_said_when_the_plan_is_made(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The cell is listed as not applicable, with its reason, and nobody tries."""
+    del reports
+    assert cli.main(["run", "--system", "toy", "--only", "power-loss"]) == 2
+    assert capsys.readouterr().err == (
+        "lostack: nothing to run: toy/toy-client/toy-line/power-loss/at-least-once/process/s1 does not apply: the fault kill "
+        f"needs a system that {ABILITIES[toy.LACKS]}: toy is none, here\n"
+    )
+
+
+def test_without_its_line_it_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing else names it."""
+    assert cli.main(["run", "--system", "toy"]) == 2
+    assert "no system is called toy" in capsys.readouterr().err
+
+
+def cells_of(name: str) -> Collection[Cell]:
+    """Return a cell of each deployment and pipeline of a system, in each of its runtimes."""
+    found = {}
+    for runtime in registry.described(name).runtimes:
+        mine = [scenario for scenario in registry.scenarios() if registry.runs(name, scenario)]
+        for cell in expand(mine, semantics=Semantic, seeds=[1], system=name, runtime=runtime):
+            found.setdefault((cell.scenario.deployment, cell.pipeline, runtime), cell)
+    return found.values()
+
+
+def given(name: str, cell: Cell, folder: Path) -> Collection[type]:
+    """Return the abilities that a cell's parts have. Nothing is started for them."""
+    observer: Any = SimpleNamespace()
+    transport: Any = SimpleNamespace(
+        observer=observer,
+        wire=None,
+        brokers=(),
+        servers=(),
+        runtime=SimpleNamespace(check=lambda: None),
+        bootstrap=lambda _: "",
+        kill_broker=None,
+        restart_broker=None,
+        broker_process=None,
+    )
+    server = SimpleNamespace(direct=lambda _: "", by_wire=lambda _: "", process=None, kill=None)
+    services: Any = SimpleNamespace(database=lambda: server)
+    history: Any = SimpleNamespace(write=lambda *_, **__: None)
+    if name == "kafka":
+        parts = kafka_parts(cell, folder, history, transport=transport, services=services, volley=Volley(()), setup=None)
+    else:
+        spark: Any = SimpleNamespace(at_hand=False)
+        session: Any = None
+        parts = spark_parts(cell, folder, history, transport=transport, services=services, spark=spark, session=session)
+    controls: Any = parts.controls
+    return set(controls.abilities)
+
+
+@pytest.mark.parametrize("name", ["kafka", "spark"])
+def test_what_a_system_says_that_it_can_its_cells_can(name: str, tmp_path: Path) -> None:
+    """For each deployment, pipeline and runtime: no ability is promised that is not there, and none is kept for itself."""
+    for cell in cells_of(name):
+        said, has = set(registry.described(name).abilities(cell)), given(name, cell, tmp_path)
+        assert said <= has, f"{cell.id} lacks {said - has}"
+        beside = has - said
+        assert {each.__name__ for each in beside} <= {"Containers"}, f"{cell.id} can {beside}, and does not say so"
+
+
+def test_every_fault_that_is_declared_is_within_what_its_system_can() -> None:
+    """A cell of ours that is not applicable is so by theory, or because this machine lacks something: never by an ability."""
+    for name in registry.default_systems():
+        system = registry.described(name)
+        mine = [scenario for scenario in registry.scenarios() if system.runs(scenario)]
+        for cell in expand(mine, semantics=Semantic, seeds=[1], system=name):
+            if cell.scenario.only_in_containers is None:
+                assert set(needs_of(cell.scenario.fault)) <= set(system.abilities(cell)), cell.id
+
+
+def test_every_ability_has_its_words() -> None:
+    """They complete "a system that …"; no two are alike."""
+    assert len(set(ABILITIES.values())) == len(ABILITIES)
+    assert not [words for words in ABILITIES.values() if not words[0].islower() or words.endswith(".")]
