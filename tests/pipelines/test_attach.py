@@ -23,7 +23,8 @@ from harness.pipelines import read_pipeline
 from harness.progress import make_progress
 from harness.runtimes.ports import PortLease
 from harness.setup.kafka import ensure_kafka
-from harness.systems.declared.attached import AttachedSystem, Attachment, addresses, listeners_of
+from harness.systems.declared.attached import AttachedKafka, Attachment, addresses, listeners_of
+from harness.systems.declared.system import DeclaredSystem
 from harness.systems.kafka.ground import new_cluster_id
 from tests.pipelines.test_check import EXAMPLES, Silent
 from tests.pipelines.test_pytest import TEST, session
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
 CONFTEST = """
 import pytest
 from harness.pipelines import read_pipeline
-from harness.systems.declared.attached import AttachedSystem, Attachment
+from harness.systems.declared.attached import AttachedKafka, Attachment
+from harness.systems.declared.system import DeclaredSystem
 from pathlib import Path
 
 @pytest.fixture(scope="session")
 def lostack_kafka():
-    return AttachedSystem(Attachment("{at}", read_pipeline(Path(__file__).with_name("pipeline.toml"))))
+    pipeline = read_pipeline(Path(__file__).with_name("pipeline.toml"))
+    return DeclaredSystem(keep=True, source=AttachedKafka(Attachment("{at}", pipeline)))
 """
 ORDERS = EXAMPLES / "orders" / "pipeline.toml"
 ROLES = ("producer", "consumer")
@@ -168,7 +171,7 @@ def test_somebody_elses_broker_is_used_and_left_as_it_was(broker: str, tmp_path:
     before = what_is_there(broker)
     assert "payroll" in before[0]
     pipeline = read_pipeline(ORDERS)
-    system = AttachedSystem(Attachment(broker, pipeline))
+    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
     asked = Check(pipeline, system, tmp_path, "pytest")
     try:
         with make_progress(Silent()) as progress:  # type: ignore[arg-type]
@@ -198,7 +201,7 @@ def test_a_topic_that_is_there_already_is_not_touched(broker: str, tmp_path: Pat
     """Refused, and what stands in it still stands there."""
     before = what_is_there(broker)
     pipeline = replace(read_pipeline(ORDERS), topics=("payroll",))
-    system = AttachedSystem(Attachment(broker, pipeline))
+    system = DeclaredSystem(keep=True, source=AttachedKafka(Attachment(broker, pipeline)))
     with make_progress(Silent()) as progress, pytest.raises(EnvironmentFailure, match=r"payroll is on .* already"):  # type: ignore[arg-type]
         Check(pipeline, system, tmp_path, "pytest").dry_run(progress)
     system.close()
