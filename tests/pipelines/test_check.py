@@ -15,7 +15,7 @@ from harness.core.prediction import Select
 from harness.core.verdict import Kind
 from harness.pipelines import read_pipeline
 from harness.progress import make_progress
-from harness.systems.declared.run import HELD_BACK_S
+from harness.systems.declared.standing import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:

@@ -17,9 +17,11 @@ from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import Drain
 from harness.systems.declared.outputs import OutputError
+from harness.systems.declared.scene import Learnt
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
 from tests.core.growing import so_far_of, tell
+from tests.pipelines.scenes import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,19 +40,8 @@ def patient_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "_again", lambda _: False)
 
 
-class Clock:
-    """The time, as a test has it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        """Return it."""
-        return self.now
-
-
 class Pipe:
-    """A run of which a test says what is there, and what happens when."""
+    """Where a cell stands, as a test says: what is there, and what happens when."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cell: str = "request-lost", silences: Silences | None = None) -> None:
         self.clock = Clock()
@@ -63,10 +54,16 @@ class Pipe:
         self.open = 0
         self.ended = False
         self.broken = False
-        self.sighted: Any = SimpleNamespace(moments=lambda since=0: self.seen[since:])
         self.stage_trouble = self.source_trouble = self.send_trouble = self.log_trouble = lambda: None
         self.position_trouble = lambda: self.trouble
         self.unacknowledged, self.all_ended, self.attribute = lambda: self.open, lambda: self.ended, lambda: None
+
+    @property
+    def scene(self) -> Any:
+        """What its parts share."""
+        sighted = SimpleNamespace(moments=lambda since=0: self.seen[since:])
+        return SimpleNamespace(cell=self.cell, pipeline=self.cell.declared, sighted=sighted, learnt=Learnt(self.silences),
+                               faultless=self.cell.scenario.id == "none")  # fmt: skip
 
     def size(self) -> Any:
         """What changes while results arrive, and perhaps at other times."""

@@ -9,8 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,21 +17,23 @@ from harness.core import events as kinds
 from harness.core.history import HistoryWriter, read_history
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
-from harness.faults import NoFault
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime
 from harness.runtimes.process.processes import group_members, stopped
 from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, StageError
-from harness.systems.declared.run import DeclaredRun
-from harness.systems.declared.sighted import Sighted
+from harness.systems.declared.owners import Owners
+from harness.systems.declared.scene import Fetched
 from harness.systems.declared.workers import REPLACED_S, Worker, Workers
-from tests.core.growing import so_far_of, tell
+from tests.core.growing import tell
+from tests.pipelines.scenes import KILLS, standing_of
 from tests.runtimes.test_nodes import gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.pipelines.scenes import Scenes
 
 WORKER = 'import socket, sys; s = socket.create_connection(("127.0.0.1", int(sys.argv[1]))); s.recv(1)'
 
@@ -100,30 +101,29 @@ def test_one_of_them_dies_alone(stage: CommandNode, listener: socket.socket, tmp
     assert events[-1]["of"] == stage.node.pid
 
 
-def test_of_an_earlier_incarnation_nothing_ends_by_itself(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
+def test_of_an_earlier_incarnation_nothing_ends_by_itself(
+    scenes: Scenes, stage: CommandNode, listener: socket.socket, tmp_path: Path
+) -> None:
     """A fetch of the one before, read when the next one is up: who made it is gone because it was told to end."""
     told: list[str] = []
     with listener.accept()[0] as end:
-        peer = end.getpeername()[1]
-        run: Any = object.__new__(DeclaredRun)
-        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
-        run._owners, run._workers, run._fault = {}, Workers(run._nodes, lambda _: False), NoFault()
-        run.cell, run.deployed = SimpleNamespace(scenario=SimpleNamespace(id="none")), SimpleNamespace(say=told.append)
-        run._so_far = so_far_of(
-            tmp_path / "wire", {"event": kinds.CONN, "phase": "open", "conn": 0, "role": "consumer", "peer": peer}
-        )
-        run.attribute()
-        assert run._owners
+        opened = {"event": kinds.CONN, "phase": "open", "conn": 0, "role": "consumer", "peer": end.getpeername()[1]}
+        scene = scenes("orders", opened, history=stage.history, fetched=Fetched(say=told.append))
+        owners = Owners(scene, {Role.CONSUMER: stage}, Workers({Role.CONSUMER: stage}, lambda _: False))
+        owners.attribute()
+        assert len(list(read_history(tmp_path).of(kinds.OWNER))) == 1
         stage.kill()
         stage.start()
-        tell(tmp_path / "wire", {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": 0, "role": "consumer"})
-        run.attribute()
-        run.attribute()
+        tell(scene.history_folder, {"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": 0, "role": "consumer"})
+        owners.attribute()
+        owners.attribute()
         stage.kill()
     assert told == []
 
 
-def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listener: socket.socket, tmp_path: Path) -> None:
+def test_a_worker_that_ends_by_itself_is_told_at_once(
+    scenes: Scenes, stage: CommandNode, listener: socket.socket, tmp_path: Path
+) -> None:
     """Once, by its command; that no other takes its place is known a little later. What the fault has struck is no news."""
     told: list[str] = []
     with contextlib.ExitStack() as ends:
@@ -133,36 +133,32 @@ def test_a_worker_that_ends_by_itself_is_told_at_once(stage: CommandNode, listen
             ends.enter_context(end)
             peers.append(peer[1])
         struck: set[int] = set()
-        run: Any = object.__new__(DeclaredRun)
-        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
-        run._owners, run._workers, run._fault = {}, Workers(run._nodes, struck.__contains__), NoFault()
-        run.cell = SimpleNamespace(scenario=SimpleNamespace(id="none"))
-        run.deployed = SimpleNamespace(say=told.append)
+        workers = Workers({Role.CONSUMER: stage}, struck.__contains__)
         opened = [{"event": kinds.CONN, "phase": "open", "conn": n, "role": "consumer", "peer": p} for n, p in enumerate(peers)]
         asked = [{"event": kinds.FRAME, "api": "Fetch", "dir": "request", "conn": n, "role": "consumer"} for n in range(2)]
-        run._so_far = so_far_of(tmp_path / "wire", *opened, *asked)
-        run.sighted = Sighted(run._so_far)
-        run.attribute()
+        scene = scenes("orders", *opened, *asked, history=stage.history, fetched=Fetched(say=told.append))
+        stands = standing_of(scene, workers, consumer=stage)
+        stands.attribute()
         first, second = (stage.owner(peer) or 0 for peer in peers)
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: gone(first), within_s=10, because="it to be gone")
-        run.attribute()
-        run.attribute()
+        stands.attribute()
+        stands.attribute()
         assert told == [f"none: a process of the consumer has ended by itself: {first} ({command_line(tmp_path, listener)})"]
-        assert run.stage_trouble() is None, "its parent may yet start another"
-        run._workers._known[first].ended -= REPLACED_S
-        for worker in run._workers._known.values():  # a while later
+        assert stands.stage_trouble() is None, "its parent may yet start another"
+        workers._known[first].ended -= REPLACED_S
+        for worker in workers._known.values():  # a while later
             worker.since -= REPLACED_S
         with pytest.raises(
             StageError, match=rf"lost one of its processes: {first} .* ended by itself, without any fault, and no"
         ):
-            run.stage_trouble()
-        run._fault = None
-        assert run.stage_trouble() is None, "after a fault its siblings may do its work"
+            stands.stage_trouble()
+        after = standing_of(scenes("orders", fault=KILLS, history=stage.history), workers, consumer=stage)
+        assert after.stage_trouble() is None, "after a fault its siblings may do its work"
         struck.add(second)
         os.kill(second, signal.SIGKILL)
         wait_until(lambda: gone(second), within_s=10, because="it to be gone")
-        run.attribute()
+        stands.attribute()
         assert len(told) == 1
     [gone_by_itself] = [e for e in read_history(tmp_path).of(kinds.NODE) if e["phase"] == "gone"]
     assert (gone_by_itself["pid"], gone_by_itself["node"]) == (first, "consumer")
@@ -280,7 +276,7 @@ def command_line(folder: Path, listener: socket.socket) -> str:
     return f"{sys.executable} {folder / 'worker.py'} {listener.getsockname()[1]}"
 
 
-def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listener: socket.socket) -> None:
+def test_a_stranger_on_the_route_is_named_and_not_touched(scenes: Scenes, tmp_path: Path, listener: socket.socket) -> None:
     """A survivor of another cell, or somebody's own program; a connection of the harness's, or one that is gone, is nobody's."""
     port = listener.getsockname()[1]
     with (
@@ -306,12 +302,10 @@ def test_a_stranger_on_the_route_is_named_and_not_touched(tmp_path: Path, listen
         brief.close()
         opened = [{"event": kinds.CONN, "phase": "open", "conn": number, "role": "consumer", "peer": peer}
                   for number, peer in enumerate((own, foreign, ours, harness, left))]  # fmt: skip
-        run: Any = object.__new__(DeclaredRun)
-        run._so_far = so_far_of(tmp_path / "wire", *opened)
-        run._nodes, run._attributed, run.history = {Role.CONSUMER: stage}, 0, stage.history
-        run._owners, run._workers = {}, Workers(run._nodes, lambda _: False)
-        run.attribute()
-        run.attribute()
+        nodes = {Role.CONSUMER: stage}
+        owners = Owners(scenes("orders", *opened, history=stage.history), nodes, Workers(nodes, lambda _: False))
+        owners.attribute()
+        owners.attribute()
         child.kill()
         stage.kill()
         assert stranger.alive

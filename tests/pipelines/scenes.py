@@ -1,0 +1,148 @@
+"""Scenes of declared cells that are never run: just what their parts look at, without a broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import OnWire
+from harness.core.scenario import Role
+from harness.faults import Kill
+from harness.pipelines import failure_points, read_pipeline
+from harness.pipelines.cells import cells_of
+from harness.systems.declared.feed import DeclaredFeed
+from harness.systems.declared.found import Found
+from harness.systems.declared.owners import Owners
+from harness.systems.declared.positions import Positions
+from harness.systems.declared.scene import Fetched, Learnt, Scene
+from harness.systems.declared.standing import Standing
+from harness.systems.declared.workers import Workers
+from harness.wire.rules import Api, Direction
+from tests.core.growing import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.core.history import Event
+    from harness.systems.declared.nodes import CommandNode
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+KILLS = Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,))
+"""A fault, where it matters only that there is one."""
+
+
+class Told:
+    """A history that is only listened to."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Take a line."""
+        self.lines.append({"event": event, **fields})
+
+    def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
+        """Return some fields of the lines of a kind."""
+        return [tuple(line.get(name) for name in names) for line in self.lines if line["event"] == event]
+
+
+@dataclass
+class StillBrokers:
+    """Brokers of which a test says what is asked of them. ``named``: the groups that there are."""
+
+    observer: Any = None
+    wire: Any = None
+    named: tuple[str, ...] = ()
+    direct: str = "nowhere:1"
+
+    def bootstrap(self, role: Role) -> str:
+        """Return an address."""
+        del role
+        return "nowhere:2"
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return those that there are."""
+        del seen
+        return self.named
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Fail: nobody answers."""
+        raise ConnectionError(*topics)
+
+    def servers(self, history: Any) -> dict[Role, Any]:
+        """Return a broker that may be killed."""
+        del history
+        return {Role.BROKER: lambda: SimpleNamespace(name="broker")}
+
+
+class Scenes:
+    """Makes scenes, and gives their ports back."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+        self._ends = ExitStack()
+
+    def __call__(
+        self, example: str, *events: Event, fault: Any = None, pipeline: Mapping[str, Any] | None = None, history: Any = None,
+        fetched: Fetched | None = None, **brokers: Any,
+    ) -> Scene:  # fmt: skip
+        """Return the scene of an example's cell: without a fault where none is said.
+
+        ``events``: what the wire has written so far; ``pipeline``: what of the declaration is another.
+        """
+        declared = dataclasses.replace(read_pipeline(EXAMPLES / example / "pipeline.toml"), **(pipeline or {}))
+        [cell] = cells_of(declared, failure_points(declared)[:1])
+        if fault is not None:
+            cell = dataclasses.replace(cell, scenario=dataclasses.replace(cell.scenario, fault=fault))
+        self._made += 1
+        still: Any = StillBrokers(**brokers)
+        scene = Scene(cell, self._folder / f"cell-{self._made}", history or Told(), brokers=still, fetched=fetched or Fetched(),
+                      learnt=Learnt())  # fmt: skip
+        self._ends.callback(scene.lease.close)
+        tell(scene.history_folder, *events)
+        return scene
+
+    def close(self) -> None:
+        """Give the ports back."""
+        self._ends.close()
+
+
+def told(scene: Scene) -> Told:
+    """Return what was written into the history of a scene."""
+    history: Any = scene.history
+    assert isinstance(history, Told)
+    return history
+
+
+def nobody(scene: Scene) -> Owners:
+    """Return the owners of connections, in a cell that has no stages."""
+    return Owners(scene, {}, Workers({}, lambda _: False))
+
+
+def standing_of(scene: Scene, workers: Workers | None = None, **stages: CommandNode) -> Standing:
+    """Return where a cell stands that has these stages, by their roles."""
+    nodes = {Role(role): stage for role, stage in stages.items()}
+    workers = workers or Workers(nodes, lambda _: False)
+    owners, found = Owners(scene, nodes, workers), Found(scene)
+    feed, positions = DeclaredFeed(scene, nodes, owners, lambda: False), Positions(scene, nodes, owners, found)
+    return Standing(scene, nodes, feed=feed, found=found, owners=owners, positions=positions, workers=workers)
+
+
+class Clock:
+    """The time, as a test has it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        """Return it."""
+        return self.now
+
+    def monotonic_ns(self) -> int:
+        """Return it in nanoseconds."""
+        return int(self.now * 1e9)
