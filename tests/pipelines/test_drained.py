@@ -1,0 +1,181 @@
+"""What the drain of a declared pipeline says in the end, and what it teaches; without a broker, and with a clock of its own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.waiting import WaitTimeoutError
+from harness.run.parts import Drained
+from harness.systems.declared import draining, silence
+from harness.systems.declared.draining import PatientDrain
+from harness.systems.declared.nodes import StageError
+from harness.systems.declared.silence import Why
+from tests.pipelines.scenes import standing_of
+from tests.pipelines.test_drain import CELLS, ORDERS, PATIENCE_S, QUIET_S, Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.pipelines.scenes import Scenes
+
+DEADLINE_S = ORDERS.drain_s + 1 / ORDERS.pace
+
+
+class Drains(Pipe):
+    """A pipeline that is drained to the end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cell: str = "request-lost") -> None:
+        super().__init__(monkeypatch, cell)
+        monkeypatch.setattr(silence, "_again", lambda _: False)
+        monkeypatch.setattr(draining, "wait_until", self.wait_until)
+        self.positions = SimpleNamespace(tail=False)
+        self.came = 0
+        self.unsent: str | None = None
+        self.waited = 0.0
+
+    def wait_until(self, question: Callable[[], Any], *, within_s: float, because: str, poll_s: float) -> Any:
+        """Wait as :func:`harness.core.waiting.wait_until` does."""
+        began = self.clock.now
+        while not (found := question()):
+            if self.clock.now - began > within_s:
+                raise WaitTimeoutError(because, within_s)
+            self.clock.now += poll_s
+        return found
+
+    def offered_so_far(self) -> int:
+        """How many records were offered."""
+        return self.came
+
+    def check_anything_sent(self, when: str) -> None:
+        """Raise where the producer has sent nothing."""
+        if self.unsent is not None:
+            raise StageError(f"{self.unsent} {when}")
+
+    def drained(self) -> Drained:
+        """Return what its drain says."""
+        began = self.clock.now
+        standing: Any = self
+        try:
+            return PatientDrain(standing, loaded_at=int(began * 1e9)).wait()
+        finally:
+            self.waited = self.clock.now - began
+
+
+def test_what_is_at_rest_is_complete_and_teaches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it rested, and why that was enough; a cell that was patient spares the next of its pair the patience."""
+    pipe = Drains(monkeypatch)
+    end = pipe.drained()
+    assert (end.because, end.stage) == (None, None)
+    assert {name: end.more[name] for name in ("why", "missing", "tail")} == {"why": "patience", "missing": 1, "tail": False}
+    assert pipe.waited == pytest.approx(PATIENCE_S, abs=0.3)
+    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is Why.LEARNT
+    assert not pipe.silences.leaves_tails(CELLS["ack-lost"])
+
+
+def test_a_tail_is_told_and_known_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose last records are behind no position without a fault, leaves them there with one."""
+    pipe = Drains(monkeypatch, "none")
+    pipe.rows.append("b")
+    pipe.positions.tail = True
+    assert pipe.drained().more["tail"] is True
+    assert pipe.silences.leaves_tails(CELLS["ack-lost"])
+
+
+def test_how_long_the_first_step_takes_is_told_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the load on; with a fault something else may have been waited for."""
+    for cell, still_s in (("none", 24.0), ("request-lost", 8.0)):
+        pipe = Drains(monkeypatch, cell)
+        pipe.rows.append("b")
+        began = pipe.clock.now
+        pipe.seen.append(int((began + 12) * 1e9))
+        pipe.clock.now += 12
+        standing: Any = pipe
+        PatientDrain(standing, loaded_at=int(began * 1e9)).wait()
+        assert pipe.silences.still(CELLS["ack-lost"], 8.0) == still_s
+
+
+def test_what_is_not_at_rest_in_time_is_said_with_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The condition that did not hold; nothing is learnt of such a cell."""
+    pipe = Drains(monkeypatch)
+    pipe.trouble = "partition 0 is behind"
+    assert pipe.drained() == Drained("partition 0 is behind", "position")
+    assert pipe.waited == pytest.approx(DEADLINE_S, abs=0.3)
+    assert pipe.silences.rest(CELLS["ack-lost"], settled=False).why is Why.PATIENCE
+
+
+def test_to_offer_the_records_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deadline begins anew with each."""
+    pipe = Drains(monkeypatch)
+    pipe.rows.append("b")
+    pipe.trouble = "not everything has been offered yet"
+
+    def offer() -> None:
+        pipe.came = int(pipe.clock.now // 10)
+        if pipe.clock.now > 1000 + 3 * DEADLINE_S:
+            pipe.trouble = None
+
+    pipe.attribute = offer
+    assert pipe.drained().because is None
+    assert pipe.waited > 3 * DEADLINE_S
+
+
+def test_an_output_that_is_never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a fault it is a failed drain; without one the pipeline is wrong, for nothing has happened that it could come from."""
+    said = f"changes, though nothing comes in .*; quiet_s asks for {QUIET_S:g} s without a change, and {ORDERS.drain_s:g} s"
+    for cell in ("request-lost", "none"):
+        pipe = Drains(monkeypatch, cell)
+        monkeypatch.setattr(Drains, "size", lambda self: self.clock.now)
+        if cell == "none":
+            with pytest.raises(StageError, match=f"{said}.*, without any fault$"):
+                pipe.drained()
+            return
+        end = pipe.drained()
+        assert end.stage == "output"
+        assert end == Drained(end.because, "output")
+        with pytest.raises(StageError, match=said):
+            raise StageError(end.because or "")
+
+
+def test_what_never_stops_is_complete_where_nothing_is_known_to_be_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is still for less time than it is bounded by: that is all there is to know."""
+    pipe = Drains(monkeypatch)
+    pipe.attribute = pipe.happens
+    end = pipe.drained()
+    assert end.because is None
+    assert end.more["rested"] < end.more["rest"]
+    assert pipe.waited == pytest.approx(DEADLINE_S, abs=0.3)
+
+
+@pytest.mark.parametrize(("where", "stage"), [("", "stage"), ("consumer", "consumer")])
+def test_what_is_in_vain_is_over_at_once(monkeypatch: pytest.MonkeyPatch, where: str, stage: str) -> None:
+    """Nobody waits for the deadline; where it is about a stage of the pipeline, that is named."""
+    pipe = Drains(monkeypatch)
+
+    def fails() -> str | None:
+        raise StageError("the consumer ended with status 3", where)
+
+    pipe.stage_trouble = fails  # type: ignore[assignment]
+    assert pipe.drained() == Drained("the consumer ended with status 3", stage, {"at_once": True})
+    assert pipe.waited == 0
+
+
+@pytest.mark.parametrize(("trouble", "when"), [(None, "before it ended"), ("behind", f"in {ORDERS.drain_s:g} s")])
+def test_who_has_sent_nothing_has_another_reason(monkeypatch: pytest.MonkeyPatch, trouble: str | None, when: str) -> None:
+    """No verdict on a pipeline through which nothing has come, whether it rests or not."""
+    pipe = Drains(monkeypatch)
+    pipe.trouble, pipe.unsent = trouble, "nothing sent"
+    with pytest.raises(StageError, match=f"^nothing sent {when}$"):
+        pipe.drained()
+
+
+def test_a_producer_that_has_not_sent_one_record_is_told_so(scenes: Scenes) -> None:
+    """Where there is a producer; what somebody else has put into the topic is not asked for."""
+    producer: Any = SimpleNamespace(error=lambda what: StageError(f"the producer {what}", "producer"))
+    asked = {"event": "frame", "conn": 1, "corr": 1, "role": "producer", "api": "Produce", "dir": "request"}
+    with pytest.raises(StageError, match=r"^the producer has sent nothing to orders in 5 s$"):
+        standing_of(scenes("orders"), producer=producer).check_anything_sent("in 5 s")
+    standing_of(scenes("orders", asked), producer=producer).check_anything_sent("in 5 s")
+    standing_of(scenes("orders")).check_anything_sent("in 5 s")

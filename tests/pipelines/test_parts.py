@@ -1,0 +1,167 @@
+"""How the parts of a declared cell are put together: what is opened, struck, traced and ended when; without a broker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.abilities import needs_of
+from harness.controls import AtWrite, Fired, OnWire
+from harness.core.scenario import Deployment, Role
+from harness.core.writes import Point, Side
+from harness.faults import CrashAtWrite
+from harness.pipelines import failure_points, read_pipeline
+from harness.run.cell import CellRun
+from harness.run.controls import Watching, WireControls
+from harness.systems.declared.abilities import TracedWrites
+from harness.systems.declared.feed import DeclaredFeed
+from harness.systems.declared.parts import parts_of
+from harness.systems.declared.who import DeclaredNodes
+from harness.wire.rules import Api, Direction
+from tests.core.growing import tell
+from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.run.parts import Parts
+    from harness.systems.declared.scene import Scene
+    from harness.wire.rules import How, Rule
+    from tests.pipelines.scenes import Scenes
+
+
+def parts_for(scene: Scene) -> Parts:
+    """Return the parts of the cell of a scene, on its brokers."""
+    nowhere: Any = None
+    return parts_of(scene.cell, scene.directory, scene.history, brokers=scene.brokers, fetched=scene.fetched, learnt=scene.learnt,
+                    runtime_of=lambda _: nowhere)  # fmt: skip
+
+
+def test_what_waits_for_a_fault_goes_on_when_that_is_over(scenes: Scenes) -> None:
+    """Fired or not: the drain would wait for records that nobody offers."""
+    parts = parts_for(scenes("orders", fault=KILLS))
+    assert isinstance(parts.feed, DeclaredFeed)
+    assert parts.freed == (parts.feed.release,)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_cell_gives_its_port_back_wherever_it_has_stopped(
+    scenes: Scenes, monkeypatch: pytest.MonkeyPatch, prepared: bool
+) -> None:
+    """It is leased when the cell is made: also where no step of it comes, or an early one fails."""
+    ended: list[str] = []
+    scene = scenes("orders")
+    lease = SimpleNamespace(port=1, close=lambda: ended.append("port"))
+    monkeypatch.setattr("harness.systems.declared.scene.PortLease", lambda _: lease)
+    run = CellRun(scene.cell, scene.history, parts_for(scene))
+    if prepared:
+        with pytest.raises(ConnectionError, match="orders"):
+            run.prepare()
+    run.close()
+    run.close()
+    assert ended == ["port"]
+
+
+def test_only_a_broker_of_its_own_is_killed(scenes: Scenes) -> None:
+    """Others are on it, or it is somebody else's; and what is no stage of the pipeline cannot be struck."""
+    scene = scenes("orders")
+    shared = parts_for(scene).controls
+    with pytest.raises(RuntimeError, match="kills the broker, and must not share it"):
+        shared.target(Role.BROKER)
+    with pytest.raises(RuntimeError, match="the processor is no stage of the pipeline"):
+        shared.target(Role.PROCESSOR)
+    assert shared.target(Role.CONSUMER).name == "consumer"
+    own = replace(scene.cell, scenario=replace(scene.cell.scenario, deployment=Deployment.OWN))
+    scene.cell = own
+    assert parts_for(scene).controls.target(Role.BROKER).name == "broker"
+
+
+@pytest.mark.parametrize("example", ["orders", "readings", "enrich", "streams", "exactly-once", "ingest"])
+def test_no_failure_point_needs_what_a_declared_cell_has_not(scenes: Scenes, example: str) -> None:
+    """Of any pipeline: its fault would find that out in the middle of the run."""
+    pipeline = read_pipeline(EXAMPLES / example / "pipeline.toml")
+    controls: Any = parts_for(scenes(example)).controls
+    for scenario in failure_points(pipeline):
+        assert set(needs_of(scenario.fault)) <= set(controls.abilities), scenario.id
+
+
+class Traced:
+    """A reader that is held at a durable write as soon as it is traced; ``done``: what becomes of it, and of the wire."""
+
+    name, role = "consumer", Role.CONSUMER
+    stage = SimpleNamespace(crash="stage")
+
+    def __init__(self, done: list[str]) -> None:
+        self.done = done
+
+    def trace(self, log: Path, point: Point) -> None:
+        """Trace it."""
+        self.done.append(f"trace {point} into {log.name}")
+
+    def held(self) -> SimpleNamespace | None:
+        """Say who stands still."""
+        return SimpleNamespace(pid=5) if self.done else None
+
+    def claim(self, pid: int) -> None:
+        """Write down that it is one of its processes."""
+        self.done.append(f"claim {pid}")
+
+    def untrace(self) -> None:
+        """Trace it no more."""
+        self.done.append("untrace")
+
+
+class NotedWire:
+    """A wire that notes what it is told, and holds the first frame that a rule is for."""
+
+    def __init__(self, scene: Scene, done: list[str]) -> None:
+        self.scene, self.done = scene, done
+
+    def arm(self, cell: str, rule: Rule) -> None:
+        """Take a rule, which is hit at once."""
+        hit = {
+            "event": "rule",
+            "rule": rule.id,
+            "phase": "hit",
+            "conn": 3,
+            "role": "consumer",
+            "held": "h1",
+            "record": rule.record,
+        }
+        tell(self.scene.history_folder, hit | {"cell": cell})
+
+    def resolve(self, hold: str, how: How) -> SimpleNamespace:
+        """Note what becomes of what is held."""
+        self.done.append(f"{how} {hold}")
+        return SimpleNamespace(reached=True)
+
+    def holds(self) -> list[SimpleNamespace]:
+        """Hold another frame of the cell."""
+        return [SimpleNamespace(cell=self.scene.cell.id, held="h2")]
+
+    def disarm(self, cell: str, rule: str) -> None:
+        """Note which rule is taken back."""
+        assert cell == self.scene.cell.id
+        self.done.append(f"disarm {rule}")
+
+
+def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(scenes: Scenes) -> None:
+    """What it writes before it is given the record counts for nothing; when the drain begins nobody is traced any more."""
+    scene, done = scenes("orders", fault=CrashAtWrite(Role.CONSUMER)), list[str]()
+    stage: Any = Traced(done)
+    nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene))
+    watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
+    wire: Any = NotedWire(scene, done)
+    controls = WireControls(scene.cell, scene.load, wire, scene.directory, scene.history, scene.so_far, nodes, watching)
+    point = Point("rename", 2, Side.BEFORE)
+    at = AtWrite(Role.CONSUMER, point, OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE))
+    TracedWrites(scene, controls, nodes).arm(at)
+    assert done == []
+    assert controls.await_fired(at) == Fired(None, "consumer", None)
+    assert done == ["trace before rename 2 into writes.txt", "release h1", "claim 5"]
+    controls.disarm()
+    controls.disarm()
+    assert done[3:] == ["discard h2", "disarm given", "untrace", "discard h2"]
