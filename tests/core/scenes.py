@@ -42,7 +42,8 @@ def scene_of(folder: Path, *brokers: Any, cell: Cell = CELL, history: Any = None
         observer=SimpleNamespace(**observer), brokers=brokers, servers=brokers, size=len(brokers), bootstrap=lambda _: "nowhere",
         runtime=SimpleNamespace(check=lambda: None),
     )  # fmt: skip
-    return Scene(cell, folder, history or Kept(), transport)
+    written: Any = history or Kept()
+    return Scene(cell, folder, written, transport)
 
 
 def living(scene: Scene, role: Role, name: str) -> StageNode:

@@ -19,8 +19,8 @@ JOINS = OnWire(Role.CONSUMER, Api.JOIN_GROUP, Direction.REQUEST, since=AT)
 def test_it_asks_to_join_when_the_others_have_finished() -> None:
     """A newcomer makes the group gather; the member is put out; the others work; then its request arrives, the answer never."""
     assert steps(Absent(AT), AT, JOINS) == [
-        "fired", "arm joins", "join consumer", "applied", "await_session_expired consumer", "await_exhausted", "settle",
-        "resolve Fetch discard", "resolve JoinGroup release", "await_reading", "healed",
+        "fired", "arm joins", "Rebalance.join consumer", "applied", "Membership.await_expired consumer", "await_exhausted",
+        "settle", "resolve Fetch discard", "resolve JoinGroup release", "SavedPositions.await_reading", "healed",
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def test_what_the_wire_held_goes_on_when_its_process_has_been_told() -> None:
 def test_the_input_ends_while_its_reader_stands_still() -> None:
     """So all that is left, and the end, is there when it goes on; and its request is lost, so that it has something in hand."""
     assert steps(EndInput(SENDS), SENDS) == [
-        "fired", "pause", "applied", "end_input", "resolve Produce discard", "resume", "healed",
+        "fired", "pause", "applied", "Input.end", "resolve Produce discard", "resume", "healed",
     ]  # fmt: skip
 
 

@@ -17,7 +17,8 @@ UNTIL = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=2)
 def test_the_source_waits_until_the_reader_knows_where_it_goes_on() -> None:
     """Dead first, then without positions, then back; only then the next record comes."""
     assert steps(Expire(AT, UNTIL), AT, UNTIL) == [
-        "fired", "kill", "applied", "forget_positions", "restart", "await_reading", "resolve Produce release", "healed",
+        "fired", "kill", "applied", "SavedPositions.forget", "restart", "SavedPositions.await_reading", "resolve Produce release",
+        "healed",
     ]  # fmt: skip
 
 

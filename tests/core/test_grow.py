@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.systems.kafka.bench import partition_of, sized
 
 from harness.controls import InProgram
 from harness.core.prediction import Exactly, Select
 from harness.core.scenario import Evidence, Predicted, Role
 from harness.core.verdict import Kind
 from harness.faults import Grow
+from harness.systems.kafka.abilities import partition_of, sized
 from harness.systems.kafka.signs import FOUND
 from tests.core.recording import steps
 from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
@@ -43,11 +43,14 @@ def unread(story: Story) -> None:
 
 def test_the_topic_grows_under_a_producer_that_waits_and_a_reader_that_has_read() -> None:
     """What is there is read first; the producer goes on when its client knows."""
-    order = ["fired", "settle", "add_partitions", "await_metadata", "applied", "let_go", "healed"]
+    order = [
+        "fired", "settle", "Partitions.add", "Partitions.await_known", "applied", "resolve failpoint before-send release",
+        "healed",
+    ]  # fmt: skip
     assert steps(Grow(AT), AT) == order
     asleep = ["fired", "settle", "pause", *order[2:6], "await_exhausted", "resume", "healed"]
     assert steps(Grow(AT, asleep=Role.DRIVER), AT) == asleep
-    assert steps(Grow(AT, shared_out=True), AT) == [*order[:4], "await_shared_out", *order[4:]]
+    assert steps(Grow(AT, shared_out=True), AT) == [*order[:4], "Partitions.await_shared_out", *order[4:]]
     assert steps(Grow(AT)) == []
 
 

@@ -17,8 +17,8 @@ AT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST)
 def test_it_is_started_when_the_sessions_are_over() -> None:
     """And not before: what the wire held is disposed of at once."""
     done = steps(Kill(AT, (Role.BROKER,), outlasting=True), AT)
-    assert done == ["fired", "kill", "applied", "resolve OffsetCommit discard", "outlast_session", "restart", "healed"]
-    assert "outlast_session" not in steps(Kill(AT, (Role.BROKER,)), AT)
+    assert done == ["fired", "kill", "applied", "resolve OffsetCommit discard", "SessionClock.outlast", "restart", "healed"]
+    assert "SessionClock.outlast" not in steps(Kill(AT, (Role.BROKER,)), AT)
 
 
 def test_a_static_member_outlives_what_no_scenario_asks_for() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from harness.controls import InProgram, OnWire
+from harness.controls import InProgram, OnWire, Stop
 from harness.core.scenario import Role
 from harness.faults import Kill, Outlive, Overtake, Pause, Usurp
 from harness.faults.firing import rule_at
-from harness.wire.rules import Action, Api, Direction, FreezeScope, Rule
+from harness.wire.rules import Action, Api, Direction, FreezeScope
+from tests.core.recording import played
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 
@@ -37,29 +38,9 @@ def test_only_the_victims_connections_stand_still(offset: int, victims: tuple[Ro
     assert [rule.freeze for rule in armed_by(kill)] == [scope]
 
 
-class Arming:
-    """A bench that keeps what is armed."""
-
-    def __init__(self) -> None:
-        self.armed: list[Any] = []
-
-    def arm(self, _trigger: OnWire, rule: Rule) -> None:
-        """Keep a rule."""
-        self.armed.append(rule)
-
-    def arm_failpoint(self, trigger: InProgram, action: str) -> None:
-        """Keep what is to happen at a failpoint."""
-        self.armed.append((trigger.name, action))
-
-    def say(self, _phase: str) -> None:
-        """Write nothing down."""
-
-
 def armed_by(fault: Any) -> list[Any]:
     """Return what a fault arms, in its order."""
-    bench = Arming()
-    fault.arm(bench)
-    return bench.armed
+    return [act for _, act in played(fault, ()).armed]
 
 
 END = OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)
@@ -79,4 +60,5 @@ def test_one_that_is_to_hear_of_its_group_has_only_one_request_held() -> None:
 @pytest.mark.parametrize("fault", [Pause, Usurp], ids=lambda fault: fault.id)
 def test_at_a_failpoint_it_stops_by_itself(fault: Any) -> None:
     """And nothing is held on the wire."""
-    assert armed_by(fault(InProgram(Role.CONSUMER, "before-commit"))) == [("before-commit", "pause")]
+    at = InProgram(Role.CONSUMER, "before-commit")
+    assert played(fault(at), ()).armed == [(at, Stop.PAUSE)]

@@ -15,15 +15,16 @@ IN_HAND = InProgram(Role.DRIVER, "before-recording")
 def test_a_transaction_is_aborted_while_its_process_sleeps() -> None:
     """The request goes on only when there is nothing left to commit; what the process makes of that, its supervisor sees."""
     assert steps(Outlive(END), END) == [
-        "fired", "pause", "applied", "await_aborted", "resume", "resolve EndTxn release", "supervise", "healed",
+        "fired", "pause", "applied", "Transactions.await_aborted", "resume", "resolve EndTxn release", "Supervision.supervise",
+        "healed",
     ]  # fmt: skip
 
 
 def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
     """Its request, which was on its way when it fell asleep, arrives then."""
     assert steps(Usurp(END), END) == [
-        "fired", "pause", "applied", "stand_in producer", "await_exhausted", "settle", "resume", "resolve EndTxn release",
-        "await_zombie", "healed",
+        "fired", "pause", "applied", "Succession.stand_in producer", "await_exhausted", "settle", "resume",
+        "resolve EndTxn release", "Succession.await_zombie", "healed",
     ]  # fmt: skip
 
 
@@ -37,8 +38,8 @@ def test_whoever_was_put_out_comes_back_when_the_others_have_done_its_work() -> 
     at = OnWire(Role.PROCESSOR, Api.END_TXN, Direction.REQUEST)
     joins = OnWire(Role.PROCESSOR, Api.JOIN_GROUP, Direction.REQUEST, since=at)
     assert steps(Pause(at, others_finish=False, others_ask=True), at, joins) == [
-        "fired", "pause", "applied", "await_session_expired processor", "arm joins", "await_asked processor", "resume",
-        "resolve EndTxn release", "await_exhausted", "settle", "resolve JoinGroup release", "healed",
+        "fired", "pause", "applied", "Membership.await_expired processor", "arm joins", "Rebalance.await_asked processor",
+        "resume", "resolve EndTxn release", "await_exhausted", "settle", "resolve JoinGroup release", "healed",
     ]  # fmt: skip
 
 
@@ -48,8 +49,8 @@ def test_whoever_was_overtaken_commits_as_a_member_before_the_source_goes_on() -
     until = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=1)
     ends = OnWire(Role.PROCESSOR, Api.END_TXN, Direction.RESPONSE, since=at)
     assert steps(Overtake(at, until), at, until, ends) == [
-        "fired", "pause", "applied", "await_session_expired processor", "settle", "resume", "await_put_out", "arm ends",
-        "resolve Produce release", "resolve EndTxn release", "resolve Produce release", "healed",
+        "fired", "pause", "applied", "Membership.await_expired processor", "settle", "resume", "Membership.await_put_out",
+        "arm ends", "resolve Produce release", "resolve EndTxn release", "resolve Produce release", "healed",
     ]  # fmt: skip
     for fires in ((), (at,), (until,), (at, until)):
         assert "healed" not in steps(Overtake(at, until), *fires)
