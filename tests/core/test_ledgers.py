@@ -7,16 +7,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness.systems.kafka.bench import KafkaBench
-from harness.systems.kafka.run import KafkaCellRun
 
-from harness.controls import InProgram
+from harness.controls import Fired, InProgram
 from harness.core import events as kinds
 from harness.core.scenario import Role
 from harness.core.tail import SoFar
 from harness.systems.kafka.nodes import StageNode
+from harness.systems.kafka.who import KafkaNodes
 from harness.systems.spark.driver import DriverNode
 from tests.core.growing import tell
+from tests.core.scenes import scene_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,29 +56,27 @@ def test_who_is_held_at_a_failpoint_says_so(tmp_path: Path, hit: dict[str, Any],
 
 def test_a_failpoint_has_fired_when_it_was_written_down(tmp_path: Path) -> None:
     """It is claimed before that; and another one is not this one."""
-    bench: Any = object.__new__(KafkaBench)
-    stage = node_of(StageNode, tmp_path, "consumer")
+    scene = scene_of(tmp_path)
+    history = scene.history_folder
+    stage = node_of(StageNode, history, "consumer")
     stage.stopped_itself = lambda: True
-    bench.so_far, bench.stages, bench.load = SoFar(tmp_path), (stage,), SimpleNamespace(target=SimpleNamespace(id="k-1"))
-    trigger = InProgram(Role.CONSUMER, "after-work")
-    tell(tmp_path, {"event": kinds.FAILPOINT, "name": "before-work"}, by="failpoint")
-    assert bench._fired(trigger) is None
-    tell(tmp_path, {"event": kinds.FAILPOINT, "name": "after-work"}, by="failpoint")
-    fired = bench._fired(trigger)
-    assert fired is not None
-    assert (fired.record, fired.node) == ("k-1", "consumer")
+    nodes, trigger = KafkaNodes(scene, lambda: (stage,), {}), InProgram(Role.CONSUMER, "after-work")
+    tell(history, {"event": kinds.FAILPOINT, "name": "before-work"}, by="failpoint")
+    assert nodes.standing(trigger) is None
+    tell(history, {"event": kinds.FAILPOINT, "name": "after-work"}, by="failpoint")
+    assert nodes.standing(trigger) == Fired(scene.load.target.id, "consumer", None)
+    assert nodes.standing(InProgram(Role.PROCESSOR, "after-work")) is None
     stage.stopped_itself = lambda: False
-    assert bench._fired(trigger) is None
+    assert nodes.standing(trigger) is None
 
 
 def test_what_the_wire_sees_is_no_progress(tmp_path: Path) -> None:
     """Clients ask for ever; what programs and runner write is."""
-    run: Any = object.__new__(KafkaCellRun)
-    run._so_far = SoFar(tmp_path)
-    seen = [run._progress()]
+    scene = scene_of(tmp_path)
+    seen = [scene.progress()]
     for by in ("wire", "producer-1", "wire", "runner"):
-        tell(tmp_path, {"event": kinds.TAKEN, "record": "k-1"}, by=by)
-        seen.append(run._progress())
+        tell(scene.history_folder, {"event": kinds.TAKEN, "record": "k-1"}, by=by)
+        seen.append(scene.progress())
     assert [now != before for before, now in pairwise(seen)] == [False, True, False, True]
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from harness.systems.declared.run import DeclaredRun
-from harness.systems.kafka.bench import FIRE_S, IDLE_S, UNSETTLED_S, KafkaBench
-from harness.systems.kafka.run import KafkaCellRun
 from kafka.errors import KafkaTimeoutError
 
 from harness.controls import Fired, InProgram, NotFiredError
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError
-from harness.systems.kafka import bench
+from harness.run import controls, drain
+from harness.run.controls import FIRE_S, IDLE_S, UNSETTLED_S, Watching, WireControls
+from harness.systems.kafka.parts import UNANSWERED
+from tests.core.scenes import CELL, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,17 +55,18 @@ def wait(
 ) -> tuple[Fired | None, float]:
     """Return what fired, and how long was waited, in a cell that is so at each second."""
     clock = Clock()
-    monkeypatch.setattr(bench, "time", clock)
-    monkeypatch.setattr(bench, "wait_until", clock.wait_until)
+    monkeypatch.setattr(drain, "time", clock)
+    monkeypatch.setattr(controls, "wait_until", clock.wait_until)
     fired = Fired("k1-1", "consumer-1", None)
-    cell: Any = SimpleNamespace(
-        _waiting={}, _reached={}, idle_s=IDLE_S,
-        progress=lambda: clock.now if moves(clock.now) else 0, exhausted=lambda: exhausted(clock.now),
-        settled=lambda: settled(clock.now), _fired=lambda _: fired if clock.now >= fires else None,
-    )  # fmt: skip
-    cell._is_settled = lambda: KafkaBench._is_settled(cell)
+    watching = Watching(
+        lambda: clock.now if moves(clock.now) else 0, lambda: settled(clock.now), lambda: exhausted(clock.now), UNANSWERED
+    )
+    nodes: Any = SimpleNamespace(standing=lambda _: fired if clock.now >= fires else None)
+    nothing: Any = None
+    history: Any = Kept()
+    cell = WireControls(CELL, CELL.load(), nothing, Path(), history, nothing, nodes, watching)
     with suppress(NotFiredError):
-        return KafkaBench.await_fired(cell, TRIGGER), clock.now
+        return cell.await_fired(TRIGGER), clock.now
     return None, clock.now
 
 
@@ -107,25 +109,3 @@ def test_there_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     found, waited = wait(monkeypatch, moves=lambda _: True)
     assert found is None
     assert FIRE_S < waited <= FIRE_S + STEP_S
-
-
-class Unfired:
-    """A fault whose trigger does not fire."""
-
-    def inject(self, bench: Any) -> None:
-        """Wait in vain."""
-        raise NotFiredError(bench)
-
-
-def test_the_step_ends_where_a_fault_has_not_fired() -> None:
-    """Of every kind of run: it goes on to its drain and its authorities, and the judge says that it is void."""
-    done: list[str] = []
-    cell: Any = SimpleNamespace(
-        _fault=Unfired(), _bench=None, _refused=False, _volley=SimpleNamespace(leave=lambda _: done.append("left")),
-        _start_consumers=lambda: done.append("started"), _waves=SimpleNamespace(release=lambda: done.append("released")),
-        _holding=SimpleNamespace(release=lambda: done.append("let go")),
-        cell=SimpleNamespace(id="cell", scenario=SimpleNamespace(consumer_starts_after_fault=True)),
-    )  # fmt: skip
-    KafkaCellRun.inject(cell)
-    DeclaredRun.inject(cell)
-    assert done == ["left", "started", "released", "let go"]

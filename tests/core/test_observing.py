@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from harness.systems.declared.run import DeclaredRun
-from harness.systems.kafka.run import KafkaCellRun, Topics
 from kafka import TopicPartition
 
 from harness.core.record import Record
-from harness.core.states import Hop
+from harness.core.semantics import Semantic
 from harness.programs.settings import SaveCursor
+from harness.core.states import Hop
+from harness.pipelines.declaration import OutputKind
+from harness.systems.declared.authorities import Authorities
+from harness.systems.declared.found import Found
+from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
+from tests.core.scenes import CELL, Kept, scene_of
 
-KEY = "c0ffee00"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def copy(offset: int, value: bytes | None = None, *, partition: int = 0, visible: bool = True) -> LogCopy:
@@ -23,9 +29,9 @@ def copy(offset: int, value: bytes | None = None, *, partition: int = 0, visible
     return LogCopy(partition, 0, offset, b"k", value, None, None, visible)
 
 
-def ours(record: str) -> bytes:
-    """Make a payload of ours."""
-    return Record(record, "k", 1, "").encode(KEY)
+def ours(record: str, key: str) -> bytes:
+    """Make a payload of a cell."""
+    return Record(record, "k", 1, "").encode(key)
 
 
 class Growing(Observer):
@@ -54,63 +60,54 @@ def test_a_log_is_read_up_to_where_it_ended_when_it_was_asked() -> None:
     assert (log.last_visible(0), log.last_visible(1)) == (0, -1)
 
 
-class History:
-    """Keeps what is written."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Keep it."""
-        self.lines.append({"event": event, **fields})
-
-    def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
-        """Return some fields of the lines of a kind."""
-        return [tuple(line[name] for name in names) for line in self.lines if line["event"] == event]
-
-
-def test_a_cell_on_kafka_is_asked_for_its_log_last() -> None:
+def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
     """Whatever moves meanwhile: what is past a cursor or a position is found behind it, and what is in the sink in the log."""
     asked: list[str] = []
-    logs = {
-        "in": WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1")), copy(1, b"?", visible=False))),
-        "cursor": WholeLog({0: LogEnds(0, 3, 3)}, (copy(0, b"2"), copy(1, b"3", visible=False))),
-    }
+    logs = {"cursor": WholeLog({0: LogEnds(0, 3, 3)}, (copy(0, b"2"), copy(1, b"3", visible=False)))}
 
     def log(topic: str) -> WholeLog:
-        asked.append(topic)
-        return logs[topic]
+        asked.append(name := topic.partition(".")[2])
+        return logs[name]
 
-    run: Any = KafkaCellRun.__new__(KafkaCellRun)
-    run.history, run._topics, run._load = History(), Topics("in", "out", "cursor"), SimpleNamespace(records=())
-    consumer, producer = SimpleNamespace(position="group"), SimpleNamespace(cursor=SaveCursor.IN_TRANSACTION)
-    run.cell = SimpleNamespace(key=KEY, settings=SimpleNamespace(consumer=consumer, producer=producer))
-    run.deployed = SimpleNamespace(observer=SimpleNamespace(log=log))
-    run._observe_sink = lambda: asked.append("sink")
-    run.saved_positions = lambda: asked.append("positions") or {0: 1}
-    run.observe()
+    def saved() -> dict[int, int]:
+        asked.append("positions")
+        return {0: 1}
+
+    history = Kept()
+    scene = scene_of(tmp_path, cell=replace(CELL, semantic=Semantic.EXACTLY_ONCE), history=history, log=log)
+    assert scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
+    logs["in"] = WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1", scene.cell.key)), copy(1, b"?", visible=False)))
+    observe_source(scene, tmp_path / "outbox.sqlite")
+    observe_reading(scene, saved, lambda: asked.append("sink"))
     assert asked == ["cursor", "positions", "sink", "in"]
-    assert run.history.of("stored", "hop", "offset", "record", "visible") == [
+    assert history.of("stored", "hop", "offset", "record", "visible") == [
         ("topic", 0, "k-1", True),
         ("topic", 1, None, False),
     ]
-    ends = run.history.of("log", "hop", "partition", "stable", "end", "last_data")
+    ends = history.of("log", "hop", "partition", "stable", "end", "last_data")
     assert ends == [("cursor", 0, 3, 3, 0), ("topic", 0, 1, 2, 0)]
-    assert run.history.of("cursor", "position") == [(2,)]
+    assert history.of("cursor", "position", "where") == [(2, "topic")]
+    assert history.of("position", "partition", "offset") == [(0, 1)]
+    assert len(history.of("offered")) == len(scene.load.records)
 
 
 @pytest.mark.parametrize("identity", [None, "where an id is"])
 def test_what_declared_programs_write_beside_their_records_is_foreign(identity: str | None) -> None:
     """It is written down, and nobody's fault; where the user has said what an id is, a record without one is a phantom."""
-    run: Any = SimpleNamespace(
-        history=History(), _fault=None, _pipeline=SimpleNamespace(id=identity, topic="t"), _check_ids=lambda *_: None,
-        _shown=lambda _: {}, _ids_of=lambda found: ("k-1",) if found.value == b"k-1" else (),
+    history = Kept()
+    pipeline = SimpleNamespace(id=identity, topic="t", output=SimpleNamespace(kind=OutputKind.TOPIC))
+    find_every = lambda key, value, headers: ("k-1",) if value == b"k-1" else ()  # noqa: E731, ARG005
+    scene: Any = SimpleNamespace(
+        history=history, pipeline=pipeline, faultless=False, known={"k-1": None}, load=None,
+        cell=SimpleNamespace(identity=SimpleNamespace(find_every=find_every)),
     )  # fmt: skip
+    nothing: Any = None
     log = WholeLog({0: LogEnds(0, 2, 2), 1: LogEnds(0, 0, 0)}, (copy(0, b"k-1"), copy(1, b"heartbeat")))
-    assert DeclaredRun._observe_log(run, Hop.TOPIC, "t", log) == log.copies
-    stored = run.history.of("stored", "offset", "record", "intact", "foreign")
+    assert Authorities(scene, nothing, Found(scene)).observe_log(Hop.TOPIC, "t", log) == log.copies
+    stored = history.of("stored", "offset", "record", "intact", "foreign")
     assert stored == [(0, "k-1", True, False), (1, None, False, identity is None)]
-    assert run.history.of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
+    assert [line.get("text") for line in history.lines if line["event"] == "stored"] == [None, "heartbeat"]
+    assert history.of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
 
 
 class Reader:
