@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaProducer
@@ -23,19 +23,20 @@ def test_the_leader_dies_while_its_partition_is_read(tmp_path: Path) -> None:
     """SIGKILL after the first fetch: another replica leads, and reading goes on there, behind what was read."""
     system = registry.system("kafka")
     system.prepare(print)
-    deployed = system.deploy(Deployment.CLUSTER, tmp_path)
+    deployed: Any = system.deploy(Deployment.CLUSTER, tmp_path)
+    kafka = deployed.transport
     try:
-        servers = ",".join(broker.bootstrap for broker in deployed.brokers)
-        deployed.observer.create_topics({"moved": (1, {"max.message.bytes": "2000000"})}, lambda _: [2, 3, 1])
+        servers = ",".join(broker.bootstrap for broker in kafka.brokers)
+        kafka.observer.create_topics({"moved": (1, {"max.message.bytes": "2000000"})}, lambda _: [2, 3, 1])
         producer = KafkaProducer(bootstrap_servers=servers, acks="all", max_request_size=2_000_000, linger_ms=0)
         for answer in [producer.send("moved", VALUE, key=str(number).encode()) for number in range(RECORDS)]:
             answer.get(30)
         producer.close()
-        assert deployed.observer.leaderships("moved")[0].leader == deployed.brokers[1].number
+        assert kafka.observer.leaderships("moved")[0].leader == kafka.brokers[1].number
         reading = fetched(Stretch(servers, "moved", 0, 0, RECORDS))
         seen = [int(offset) for offset in next(reading).offsets]
         assert 0 < len(seen) < RECORDS
-        deployed.brokers[1].process().kill()
+        kafka.brokers[1].process().kill()
         for records in reading:
             seen += [int(offset) for offset in records.offsets]
         assert seen == list(range(RECORDS))

@@ -40,8 +40,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Give a broker of one's own."""
     system = registry.system("kafka")
     system.prepare(print)
-    deployed = system.deploy(Deployment.OWN, tmp_path_factory.mktemp("kafka"))
-    yield deployed
+    deployed: Any = system.deploy(Deployment.OWN, tmp_path_factory.mktemp("kafka"))
+    yield deployed.transport
     deployed.close()
 
 

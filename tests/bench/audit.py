@@ -228,8 +228,8 @@ def topic(count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         deployed: Any = system.deploy(Deployment.OWN, Path(name))
         try:
-            deployed.observer.create_topics({"audit": (PARTITIONS, {}), "small": (PARTITIONS, {})})
-            row = measured(["--one", "topic", deployed.broker.bootstrap, str(count)], (PLANTED, PLANTED))
+            deployed.transport.observer.create_topics({"audit": (PARTITIONS, {}), "small": (PARTITIONS, {})})
+            row = measured(["--one", "topic", deployed.transport.broker.bootstrap, str(count)], (PLANTED, PLANTED))
         finally:
             deployed.close()
     print(f"topic {count:.0e} {row}", flush=True)  # noqa: T201

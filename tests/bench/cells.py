@@ -68,8 +68,8 @@ def _returns(system: KafkaSystem, times: int) -> list[float]:
             found = []
             for _ in range(times):
                 since = time.monotonic()
-                deployed.kill_broker()
-                deployed.restart_broker()
+                deployed.transport.kill_broker()
+                deployed.transport.restart_broker()
                 found.append(time.monotonic() - since)
             return found
         finally:

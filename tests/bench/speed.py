@@ -24,13 +24,14 @@ from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.setup.cache import cache_root
 from harness.setup.toxiproxy import ensure_toxiproxy
-from harness.systems.kafka.system import KafkaDeployed, KafkaSystem
+from harness.systems.kafka.system import KafkaSystem
 from harness.toxiproxy.server import ToxiproxyServer
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
     from harness.runtimes.interface import Node
+    from harness.systems.kafka.transport import KafkaTransport
 
 RECORDS = 200_000
 RECORD_BYTES = 200
@@ -59,34 +60,35 @@ def measure(rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         deployed = system.deploy(Deployment.OWN, Path(directory))
         try:
-            server = ToxiproxyServer(deployed.runtime, program, deployed.toxiproxy_port, Path(directory, "toxiproxy.log"))
+            kafka = deployed.transport
+            server = ToxiproxyServer(kafka.runtime, program, kafka.toxiproxy_port, Path(directory, "toxiproxy.log"))
             server.await_ready()
-            return _all(deployed, server, rounds, Path(directory))
+            return _all(kafka, server, rounds, Path(directory))
         finally:
             deployed.close()
 
 
-def _all(deployed: KafkaDeployed, server: ToxiproxyServer, rounds: int, directory: Path) -> dict[str, Any]:
+def _all(kafka: KafkaTransport, server: ToxiproxyServer, rounds: int, directory: Path) -> dict[str, Any]:
     ways = (
-        Way("direct", deployed.broker.bootstrap),
-        Way("wire", deployed.bootstrap(Role.PRODUCER)),
-        Way("toxiproxy", _behind_toxiproxy(deployed, server)),
+        Way("direct", kafka.broker.bootstrap),
+        Way("wire", kafka.bootstrap(Role.PRODUCER)),
+        Way("toxiproxy", _behind_toxiproxy(kafka, server)),
     )
-    _produce(deployed, ways[0], "warm-up", RECORDS // 4)
+    _produce(kafka, ways[0], "warm-up", RECORDS // 4)
     produced: dict[str, list[float]] = {way.name: [] for way in ways}
     consumed: dict[str, list[float]] = {way.name: [] for way in ways}
-    proxies = {"wire": deployed.wire_node, "toxiproxy": server.node}
+    proxies = {"wire": kafka.wire_node, "toxiproxy": server.node}
     since = {name: _cpu_s(node) for name, node in proxies.items()}
     for number in range(rounds):
         for way in ways[number % 3 :] + ways[: number % 3]:
             topic = f"{way.name}-{number}"
-            produced[way.name].append(_produce(deployed, way, topic, RECORDS))
+            produced[way.name].append(_produce(kafka, way, topic, RECORDS))
             consumed[way.name].append(_consume(way, topic, RECORDS))
     gigabytes = 2 * rounds * RECORDS * RECORD_BYTES / 1e9
     cost = {name: round((_cpu_s(node) - since[name]) / gigabytes, 2) for name, node in proxies.items()}
-    deployed.wire.open_cell("bench", KEY, directory / "cell" / "wire.jsonl")
-    in_a_cell = [_produce(deployed, ways[1], f"{KEY}.{n}", IN_A_CELL, client=f"{KEY}.producer.1") for n in range(rounds)]
-    deployed.wire.close_cell("bench")
+    kafka.wire.open_cell("bench", KEY, directory / "cell" / "wire.jsonl")
+    in_a_cell = [_produce(kafka, ways[1], f"{KEY}.{n}", IN_A_CELL, client=f"{KEY}.producer.1") for n in range(rounds)]
+    kafka.wire.close_cell("bench")
     asked = {way.name: [_ask(way, ASKS) for _ in range(rounds)] for way in ways}
     return {
         "records": RECORDS, "record bytes": RECORD_BYTES, "rounds": rounds,
@@ -144,17 +146,17 @@ def _resident_mb(node: Node) -> float:
     return round(psutil.Process(node.pid).memory_info().rss / (1 << 20), 1)
 
 
-def _behind_toxiproxy(deployed: KafkaDeployed, server: ToxiproxyServer) -> str:
+def _behind_toxiproxy(kafka: KafkaTransport, server: ToxiproxyServer) -> str:
     """Let Toxiproxy take the wire's place on one listener, whose advertised address is that port."""
-    route = next(route for route in deployed.wire.routes() if route.role == Role.PROCESSOR)
-    deployed.wire.remove_route(route.name)
+    route = next(route for route in kafka.wire.routes() if route.role == Role.PROCESSOR)
+    kafka.wire.remove_route(route.name)
     server.client.create("bench", route.upstream_port, listen_port=route.listen_port)
     return f"127.0.0.1:{route.listen_port}"
 
 
-def _produce(deployed: KafkaDeployed, way: Way, topic: str, count: int, client: str = "bench") -> float:
+def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: str = "bench") -> float:
     """Produce at full speed; return records a second, the last ack included."""
-    deployed.observer.create_topics({topic: (1, {})})
+    kafka.observer.create_topics({topic: (1, {})})
     failed: list[object] = []
     producer = Producer({
         "bootstrap.servers": way.bootstrap, "client.id": client, "enable.idempotence": True, "linger.ms": 5,

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.systems.kafka.system import KafkaDeployed
+    from harness.systems.kafka.transport import KafkaTransport
 
 
 @pytest.fixture
-def kafka(tmp_path: Path) -> Iterator[KafkaDeployed]:
+def kafka(tmp_path: Path) -> Iterator[KafkaTransport]:
     """Deploy one broker, and end it after the test."""
     system = KafkaSystem()
     system.prepare(print)
     deployed = system.deploy(Deployment.OWN, tmp_path)
     try:
-        yield deployed
+        yield deployed.transport
     finally:
         deployed.close()

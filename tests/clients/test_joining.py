@@ -13,13 +13,13 @@ from harness.programs.clients.kafka_python import Consumer
 from harness.programs.consuming import POLL_S
 
 if TYPE_CHECKING:
-    from harness.systems.kafka.system import KafkaDeployed
+    from harness.systems.kafka.transport import KafkaTransport
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 GROUPS = 5
 
 
-def test_a_consumer_of_kafka_python_joins_its_group_once(kafka: KafkaDeployed) -> None:
+def test_a_consumer_of_kafka_python_joins_its_group_once(kafka: KafkaTransport) -> None:
     """Each generation of a group is a gathering of it; the client's own second one may leave it silent (3.0.12)."""
     kafka.observer.create_topics({"in": (3, {})})
     assert [generation(kafka.broker.bootstrap, f"group-{number}") for number in range(GROUPS)] == [1] * GROUPS

@@ -20,14 +20,14 @@ from harness.core.waiting import wait_until
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from harness.systems.kafka.system import KafkaDeployed
+    from harness.systems.kafka.transport import KafkaTransport
 
 MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(300)]
 
 
-def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(kafka: KafkaDeployed) -> None:
+def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(kafka: KafkaTransport) -> None:
     """3.0.12: what a group refused in one transaction, aborted since, is committed with the offsets of the next one."""
     kafka.observer.create_topics({"in": (2, {})})
     producer = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap, transactional_id="t")
@@ -46,7 +46,7 @@ def test_kafka_python_sends_refused_offsets_again_in_the_next_transaction(kafka:
     assert positions == {0: 5, 1: 1}, "mended: Processor._in_transaction can keep its producer now"
 
 
-def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up(kafka: KafkaDeployed) -> None:
+def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up(kafka: KafkaTransport) -> None:
     """3.0.12: a delivery time-out with the request on its way, and nothing is sent any more, though the network is well again."""
     impatient = {"bootstrap_servers": kafka.bootstrap(Role.PRODUCER), "enable_idempotence": True,
                  "request_timeout_ms": 500, "delivery_timeout_ms": 1500, "reconnect_backoff_ms": 20}  # fmt: skip
@@ -67,7 +67,7 @@ def test_kafka_python_with_idempotence_does_not_come_back_from_a_record_given_up
     successor.close(timeout=1)
 
 
-def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(kafka: KafkaDeployed) -> None:
+def test_kafka_python_never_asks_a_broker_again_that_it_could_not_ask(kafka: KafkaTransport) -> None:
     """3.0.12: the metadata lose a broker between the plan of a fetch and the fetch: poll raises, and the broker stays out."""
     kafka.observer.create_topics({"in": (1, {})})
     producer = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap)

@@ -48,7 +48,7 @@ PLANTED = [
     ("programs", "harness.programs.stage", "harness.interfaces"),
     ("programs", "harness.sinks.interface", "pandas"),
     ("wire", "harness.wire.codec", "harness.interfaces"),
-    ("faults", "harness.faults.kill", "harness.systems.kafka.bench"),
+    ("faults", "harness.faults.kill", "harness.systems.kafka.abilities"),
     ("faults", "harness.faults.kill", "harness.wire.codec"),
     ("declared", "harness.scenarios.plain", "harness.systems.kafka.system"),
     ("words", "harness.core.history", "socket"),
@@ -56,7 +56,7 @@ PLANTED = [
     ("saved", "harness.report.matrix", "harness.runtimes.interface"),
     ("runner", "harness.runner", "harness.systems.kafka.system"),
     ("audit", "harness.audit.pages", "harness.selection"),
-    ("kafka", "harness.systems.kafka.run", "harness.systems.memory"),
+    ("kafka", "harness.systems.kafka.parts", "harness.systems.memory"),
     ("runtimes", "harness.runtimes.process.runtime", "harness.runtimes.docker.engine"),
     ("cycles", "harness.core.record", "harness.core.verdict"),
 ]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from harness.systems.kafka.bench import KafkaBench
 
 from harness.controls import OnWire
 from harness.core.cell import Cell
@@ -17,8 +16,9 @@ from harness.core.verdict import Kind
 from harness.faults import Drop
 from harness.runner import RunPlan, run
 from harness.sinks.opening import create_sink
-from harness.systems.kafka import run as kafka_run
+from harness.systems.kafka import sinks
 from harness.systems.kafka.system import KafkaSystem
+from harness.systems.kafka.who import KafkaNodes
 from harness.wire.rules import Api, Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
 
@@ -79,7 +79,7 @@ def wrong(self: Any, role: Role, node: str | None = None) -> Target:
     return found
 
 
-TARGET = KafkaBench.target
+TARGET = KafkaNodes.target
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
     reports = tmp_path_factory.mktemp("planted")
     plan = RunPlan((KafkaSystem(),), (UNDONE, DOUBLED, DISARMED, WRONG), (), reports, 2, "pytest", (1,), 24)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kafka_run, "create_sink", lying)
-        patch.setattr(KafkaBench, "target", wrong)
+        patch.setattr(sinks, "create_sink", lying)
+        patch.setattr(KafkaNodes, "target", wrong)
         saved = run(plan, _Silent())
     return {result.plan.id: result for result in saved.results}
 

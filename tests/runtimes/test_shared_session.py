@@ -14,7 +14,7 @@ from harness.core.semantics import Semantic
 from harness.programs.stage import Stage
 from harness.systems.spark import session as shared
 from harness.systems.spark.ground import Launched
-from harness.systems.spark.run import shares_a_session
+from harness.systems.spark.query import shares_a_session
 from harness.systems.spark.session import SharedSession
 from scenarios.streaming import STREAMING
 

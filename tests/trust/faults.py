@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.systems.kafka.bench import KafkaBench
-
+from harness.abilities import needs_of
 from harness.core.scenario import Evidence, Role
+from harness.run.controls import WireControls
 
 if TYPE_CHECKING:
-    from harness.controls import Bench
+    from harness.controls import Controls
     from harness.core.semantics import Semantic
     from harness.faults import Kill
 
@@ -27,18 +27,22 @@ class Disarmed:
         """What the kill would have shown."""
         return self.promise.evidence()
 
-    def arm(self, bench: Bench) -> None:
+    def needs(self) -> tuple[type, ...]:
+        """What the promise asks for."""
+        return needs_of(self.promise)
+
+    def arm(self, controls: Controls) -> None:
         """Arm nothing, or under another semantic what was promised."""
-        if self._keeps_word(bench):
-            self.promise.arm(bench)
+        if self._keeps_word(controls):
+            self.promise.arm(controls)
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Do nothing, or under another semantic what was promised."""
-        if self._keeps_word(bench):
-            self.promise.inject(bench)
+        if self._keeps_word(controls):
+            self.promise.inject(controls)
 
-    def _keeps_word(self, bench: Bench) -> bool:
-        return self.under is not None and isinstance(bench, KafkaBench) and bench.cell.semantic is not self.under
+    def _keeps_word(self, controls: Controls) -> bool:
+        return self.under is not None and isinstance(controls, WireControls) and controls.cell.semantic is not self.under
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,17 @@ class WrongVictim:
         """What the promised kill would have shown."""
         return self.promise.evidence()
 
-    def arm(self, bench: Bench) -> None:
-        """Arm the promised trigger."""
-        self.promise.arm(bench)
+    def needs(self) -> tuple[type, ...]:
+        """What the promise asks for."""
+        return needs_of(self.promise)
 
-    def inject(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
+        """Arm the promised trigger."""
+        self.promise.arm(controls)
+
+    def inject(self, controls: Controls) -> None:
         """Kill somebody else."""
-        replace(self.promise, victims=(self.instead,)).inject(bench)
+        replace(self.promise, victims=(self.instead,)).inject(controls)
 
 
 @dataclass(frozen=True)
@@ -72,13 +80,13 @@ class StopsReading:
         """Nothing: for the judge there was no fault."""
         return Evidence(trigger="none")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Stop the consumer before there is load."""
-        bench.target(Role.CONSUMER).pause()
+        controls.target(Role.CONSUMER).pause()
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Leave it stopped."""
-        bench.say("healed")
+        controls.say("healed")
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,11 @@ class Shoots:
         """Nothing: for the judge there was no fault."""
         return Evidence(trigger="none")
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Kill and restart the consumer before there is load."""
-        consumer = bench.target(Role.CONSUMER)
+        consumer = controls.target(Role.CONSUMER)
         consumer.kill()
         consumer.restart()
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Do nothing more."""

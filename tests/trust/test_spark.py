@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from harness.controls import InProgram
+from harness.controls import InProgram, Stop
 from harness.core.scenario import Role
 from harness.core.verdict import Kind
 from harness.runner import RunPlan, run
 from harness.selection import select
+from harness.wire.rules import How
 from scenarios.streaming import BEFORE_SEND, MID_BATCH, PARTITIONS_ADDED, killed_at
 from tests.trust.faults import Disarmed
 from tests.trust.test_trust import Silent
@@ -19,7 +20,7 @@ from tests.trust.test_trust import Silent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.controls import Bench
+    from harness.controls import Controls
     from harness.core.scenario import Evidence
     from harness.saved import CellResult
 
@@ -38,17 +39,17 @@ class Released:
         """What the kill would have shown."""
         return KILL.evidence()
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Arm the promised failpoint."""
-        KILL.arm(bench)
+        KILL.arm(controls)
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Let it go on, and say that it was killed."""
-        fired = bench.await_fired(InProgram(Role.DRIVER, "before-commit-log"))
-        bench.say("fired", record=fired.record, node=fired.node)
-        bench.target(Role.DRIVER).resume()
-        bench.say("applied", node="driver")
-        bench.say("healed")
+        fired = controls.await_fired(InProgram(Role.DRIVER, "before-commit-log"))
+        controls.say("fired", record=fired.record, node=fired.node)
+        controls.target(Role.DRIVER).resume()
+        controls.say("applied", node="driver")
+        controls.say("healed")
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,18 @@ class StaysSmall:
         """What the growth would have shown."""
         return PARTITIONS_ADDED.fault.evidence()
 
-    def arm(self, bench: Bench) -> None:
+    def arm(self, controls: Controls) -> None:
         """Hold the producer at the target."""
-        bench.arm_failpoint(BEFORE_SEND, "hold")
+        controls.arm(BEFORE_SEND, Stop.HOLD)
 
-    def inject(self, bench: Bench) -> None:
+    def inject(self, controls: Controls) -> None:
         """Let it go on, and say that the topic has grown."""
-        fired = bench.await_fired(BEFORE_SEND)
-        bench.say("fired", record=fired.record, node=fired.node)
-        bench.settle()
-        bench.say("applied", node=fired.node)
-        bench.let_go(BEFORE_SEND)
-        bench.say("healed")
+        fired = controls.await_fired(BEFORE_SEND)
+        controls.say("fired", record=fired.record, node=fired.node)
+        controls.settle()
+        controls.say("applied", node=fired.node)
+        controls.resolve(fired.hold, How.RELEASE)
+        controls.say("healed")
 
 
 @pytest.fixture(scope="module")

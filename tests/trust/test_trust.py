@@ -72,7 +72,7 @@ def run_all(scenarios: Sequence[Scenario], reports: Path) -> Mapping[str, CellRe
 def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
     """Return the judged lies."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.systems.kafka.run.DRAIN_S", 8.0)
+        patch.setattr("harness.run.drain.WITHIN_S", 8.0)
         return run_all(LIES, tmp_path_factory.mktemp("lies"))
 
 
@@ -116,7 +116,7 @@ def test_a_death_nobody_announced_is_void(results: Mapping[str, CellResult]) -> 
 
 def test_a_drain_cut_short_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With no time to drain, records are left where they are: none is called lost, and the cell is not kept."""
-    monkeypatch.setattr("harness.systems.kafka.run.DRAIN_S", 0.0)
+    monkeypatch.setattr("harness.run.drain.WITHIN_S", 0.0)
     result = run_all([NONE], tmp_path)["none"]
     counts = result.judgement.account.counts
     assert counts["lost"] == 0
