@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.wire.messages import WireError
-from harness.wire.rules import ArmedRule, Direction, Header, Rule
-from harness.wire.tracker import Insight, Tracker
+from harness.wire.protocol import Insight
+from harness.wire.rules import ArmedRule, Header
 from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from harness.core.history import HistoryWriter
     from harness.core.identity import Identity
-    from harness.wire.codec import Content
+    from harness.wire.protocol import Frame, Protocol, Session, Step
+    from harness.wire.rules import Direction, Rule
+
+NOTHING = Insight()
 
 
-@dataclass(slots=True)
-class Frame:
-    """One frame on its way. ``payload`` is the whole of it without its length, or None where it is only streamed."""
+@dataclass(slots=True, eq=False)
+class Carried:
+    """One frame on its way over one connection. ``payload`` is the whole of it, or None where it is only streamed."""
 
+    frame: Frame
+    session: Session
+    known: Step
+    """What is known of its step."""
     conn: int
     role: str
     node: str
     client: str
     direction: Direction
-    api: int
-    api_name: str
-    version: int
-    corr: int
-    size: int
-    payload: bytes | None = None
-    content: Content | None = None
-    insight: Insight = field(default_factory=Insight)
     cell: WireCell | None = None
-    unanswered: bool = False
-    """A Produce request with acks=0."""
+    ledger: Any = None
+    """The cell's bookkeeping for the protocol; None where it is of no cell."""
+    payload: bytes | None = None
+    insight: Insight = NOTHING
 
     @property
     def header(self) -> Header:
         """What rules look at first."""
-        return Header(self.role, self.client, self.api, self.direction)
-
-    @property
-    def request(self) -> str:
-        """The request's (or the answered request's) name in the history."""
-        return f"{self.conn}:{self.corr}"
+        return Header(self.role, self.client, self.frame.step, self.direction)
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of its history line."""
@@ -58,10 +54,9 @@ class Frame:
             "node": self.node,
             "client": self.client,
             "dir": self.direction,
-            "api": self.api_name,
-            "version": self.version,
-            "corr": self.corr,
-            "size": self.size,
+            "api": self.frame.step,
+            "size": self.frame.size,
+            **self.frame.facts,
         }
 
 
@@ -75,13 +70,13 @@ class WireCell:
         *,
         routes: frozenset[str],
         writer: HistoryWriter,
-        names: Mapping[str, str],
         identity: Identity | None = None,
     ) -> None:
         self.id = cell_id
         self.key = key
         self.routes = routes
-        self.tracker = Tracker(names, identity)
+        self._identity = identity
+        self._ledgers: dict[str, Any] = {}
         self.rules: dict[str, ArmedRule] = {}
         self.detours: dict[str, tuple[str, int]] = {}
         """Route name to the host and port through which this cell reaches the broker instead."""
@@ -89,7 +84,13 @@ class WireCell:
         self.frames = 0
         self.open = True
         self._writer = writer
-        self._blind: set[tuple[str, int, str]] = set()
+        self._blind: set[tuple[str, Any, str]] = set()
+
+    def ledger(self, protocol: Protocol) -> Any:
+        """Return the cell's bookkeeping for a protocol."""
+        if protocol.name not in self._ledgers:
+            self._ledgers[protocol.name] = protocol.ledger(self.key, self._identity)
+        return self._ledgers[protocol.name]
 
     def write(self, kind: str, **fields: object) -> None:
         """Append one line to the cell's history; nothing after the cell was closed."""
@@ -130,15 +131,16 @@ class WireCell:
         """Return the rules that may act on a frame with this header."""
         return [armed for armed in self.rules.values() if armed.fits(header)]
 
-    def judge(self, frame: Frame, candidates: list[ArmedRule]) -> ArmedRule | None:
+    def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
         """Count the frame for every rule and return the first that is due. A rule that could not look says so."""
         chosen: ArmedRule | None = None
+        insight, selects = carried.insight, carried.known.selects
         for armed in candidates:
             armed.seen += 1
-            if armed.rule.needs_content and armed.rule.readable(frame.api, frame.direction) and frame.insight.because:
-                self.blind(frame, frame.insight.because)
-            refused = bool(frame.insight.error)
-            if not armed.takes(frame.insight.subject) or (refused and armed.rule.granted):
+            if insight.because and armed.rule.content and armed.rule.content <= selects:
+                self.blind(carried, insight.because)
+            refused = bool(insight.error)
+            if not armed.takes(insight.subject) or (refused and armed.rule.granted):
                 continue
             armed.matched += 1
             if chosen is None and armed.due:
@@ -154,35 +156,35 @@ class WireCell:
 
     # -- history --------------------------------------------------------------------------------------------------
 
-    def blind(self, frame: Frame, because: str) -> None:
+    def blind(self, carried: Carried, because: str) -> None:
         """Write that a frame had to be read and could not be, once per API, version and reason. It voids the cell."""
-        what = (frame.api_name, frame.version, because)
+        what = (carried.frame.step, carried.frame.facts.get("version"), because)
         if what not in self._blind:
             self._blind.add(what)
-            self.write(kinds.UNDECODABLE, because=because, **frame.fields())
+            self.write(kinds.UNDECODABLE, because=because, **carried.fields())
 
-    def seen(self, frame: Frame) -> None:
+    def seen(self, carried: Carried) -> None:
         """Write the frame's header line."""
         self.frames += 1
-        error = frame.insight.error
+        error = carried.insight.error
         extra = {} if error is None else {"error": error}
-        self.write(kinds.FRAME, **frame.fields(), **extra)
+        self.write(kinds.FRAME, **carried.fields(), **extra)
 
-    def hit(self, rule: Rule, frame: Frame, held: str | None) -> None:
+    def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
         """Write that a rule fired. Who controls the wire learns it by this line: what is ``held`` must be so before."""
-        self.phase(rule, "hit", frame, action=rule.action, held=held)
+        self.phase(rule, "hit", carried, action=rule.action, held=held)
 
-    def phase(self, rule: Rule, phase: str, frame: Frame, **more: object) -> None:
+    def phase(self, rule: Rule, phase: str, carried: Carried, **more: object) -> None:
         """Write what became of a rule at a frame."""
-        records = sorted(frame.insight.subject.records)
+        records = sorted(carried.insight.subject.records)
         about: dict[str, Any] = {"records": records} if records else {}
         if rule.record is not None:
             about["record"] = rule.record
-        self.write(kinds.RULE, rule=rule.id, phase=phase, **frame.fields(), **about, **more)
+        self.write(kinds.RULE, rule=rule.id, phase=phase, **carried.fields(), **about, **more)
 
-    def settle(self, frame: Frame, *, reached: bool) -> None:
+    def settle(self, carried: Carried, *, reached: bool) -> None:
         """Write what the frame carried, now that its fate is known."""
-        for kind, fields in self.tracker.settle(frame.insight, reached=reached):
+        for kind, fields in carried.session.settled(carried.frame, carried.ledger, reached=reached):
             self.write(kind, **fields)
 
 
@@ -192,6 +194,6 @@ def _spelled(rule: Rule) -> dict[str, Any]:
     def pairs() -> Iterator[tuple[str, Any]]:
         for name, value in rule.to_json().items():
             if name != "id" and (value is not None or name == "limit"):
-                yield name, rule.api.label if name == "api" and rule.api is not None else value
+                yield name, value
 
     return dict(pairs())

@@ -1,4 +1,4 @@
-"""Sending a held request over a fresh connection, and swallowing its answer."""
+"""Sending a held frame over a fresh connection, after what its protocol says before it, and swallowing its answer."""
 
 from __future__ import annotations
 
@@ -7,84 +7,138 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.wire import codec, frames
+from harness.wire.inlet import CHUNK_BYTES
+from harness.wire.protocol import Between, Expect, Frame, Need, Opaque
 from harness.wire.rules import Direction
-from harness.wire.tracker import FetchSession
 
 if TYPE_CHECKING:
-    from harness.wire.cell import Frame, WireCell
+    from harness.wire.cell import Carried, WireCell
     from harness.wire.messages import Route
+    from harness.wire.protocol import Fed, Move, Protocol, Session
 
 
 class DeliveryError(Exception):
-    """The request did not get to the broker; the message is one line."""
+    """The frame did not get to the broker; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the broker said. ``error`` is None where there was no answer, or one this wire cannot read."""
+    """What the broker said. ``error`` is None where there was no answer, or one that nobody can read."""
 
     answered: bool
-    error: int | None = None
+    error: int | str | None = None
 
 
-async def deliver(route: Route, frame: Frame, cell: WireCell, within_s: float) -> Answer:
-    """Send a request whole, and record it and its answer. Raises :class:`DeliveryError` where it did not arrive."""
-    if frame.payload is None:
-        raise DeliveryError("the request was not kept")
+class _Talk:
+    """A fresh connection, of which the wire is the client."""
+
+    def __init__(self, sock: socket.socket, session: Session, limit: int) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self.session = session
+        self._limit = limit
+        self._came = bytearray()
+
+    async def say(self, data: bytes) -> None:
+        """Send what goes before, and let the session know."""
+        at = 0
+        while at < len(data):
+            fed = self.session.feed(Direction.REQUEST, data[at:])
+            if isinstance(fed, Need | Opaque):
+                raise DeliveryError("what its protocol says before it is no frame of its own")
+            if isinstance(fed, Frame):
+                self.session.sending(fed)
+            self.session.taken(Direction.REQUEST, fed.size)
+            at += fed.size
+        await self._loop.sock_sendall(self._sock, data)
+
+    async def expect(self, expected: Expect) -> dict[str, str]:
+        """Wait for an answer; return what is to be kept of it."""
+        while (frame := await self.next_frame()) is not None:
+            if frame[0].step == expected.step:
+                return {kept: str(frame[0].facts[name]) for name, kept in expected.keep.items()}
+            if not frame[0].keepalive:
+                raise DeliveryError(f"the broker said {frame[0].step} instead of {expected.step}")
+        raise DeliveryError(f"the broker left instead of saying {expected.step}")
+
+    async def next_frame(self) -> tuple[Frame, bytes] | None:
+        """Return the next frame, and the whole of it where it is below the limit; None where no other comes."""
+        while True:
+            fed: Fed = self.session.feed(Direction.RESPONSE, self._came) if self._came else Need(1)
+            if isinstance(fed, Opaque):
+                return None
+            whole = fed.bytes if isinstance(fed, Need) else fed.size
+            if isinstance(fed, Frame) and whole > self._limit:
+                return None
+            if len(self._came) < whole:
+                more = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
+                if not more:
+                    return None
+                self._came += more
+                continue
+            data = bytes(self._came[:whole])
+            del self._came[:whole]
+            self.session.taken(Direction.RESPONSE, whole)
+            if not isinstance(fed, Between):
+                assert isinstance(fed, Frame)  # noqa: S101 - of all that can be fed only this is left
+                return fed, data
+
+
+async def deliver(route: Route, protocol: Protocol, move: Move, carried: Carried, *, within_s: float) -> Answer:
+    """Send a frame whole, and record it and its answer. Raises :class:`DeliveryError` where it did not arrive."""
+    cell = carried.cell
+    assert cell is not None  # noqa: S101 - it was held for one
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    talk = _Talk(sock, protocol.session(carried.conn, limit=MOST_BYTES), MOST_BYTES)
     try:
         try:
             async with asyncio.timeout(within_s):
-                await _send(sock, route, frame.payload)
-                if frame.unanswered:
-                    sock.shutdown(socket.SHUT_WR)
+                await asyncio.get_running_loop().sock_connect(sock, (route.upstream_host, route.upstream_port))
+                await _send(sock, talk, move, carried)
         except OSError as error:  # a time-out is one
             raise DeliveryError(error.strerror or "the broker does not take it") from error
-        cell.settle(frame, reached=True)
+        cell.settle(carried, reached=True)
         try:
             async with asyncio.timeout(within_s):
-                data = await _receive(sock)
-        except (OSError, frames.NotAFrameError):
+                found = await _answer(talk, carried.frame)
+        except OSError:
             return Answer(answered=False)
-        if frame.unanswered or data is None:
+        if carried.frame.id is None or found is None:
             return Answer(answered=False)
-        return Answer(True, _record(frame, cell, data))  # noqa: FBT003 - answered
+        return Answer(True, _record(talk.session, carried, cell, *found))  # noqa: FBT003 - answered
     finally:
         sock.close()
 
 
-async def _send(sock: socket.socket, route: Route, payload: bytes) -> None:
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(sock, (route.upstream_host, route.upstream_port))
-    await loop.sock_sendall(sock, len(payload).to_bytes(frames.LENGTH_BYTES, "big"))
-    await loop.sock_sendall(sock, payload)
+MOST_BYTES = 1 << 28
 
 
-async def _receive(sock: socket.socket) -> bytes | None:
-    """Read one response (without its length); None where the broker closes without one."""
-    loop = asyncio.get_running_loop()
-    data = bytearray()
-    while len(data) < frames.LENGTH_BYTES or len(data) < frames.LENGTH_BYTES + frames.frame_size(data, least=4):
-        more = await loop.sock_recv(sock, 1 << 16)
-        if not more:
-            return None
-        data += more
-    return bytes(data[frames.LENGTH_BYTES :])
+async def _send(sock: socket.socket, talk: _Talk, move: Move, carried: Carried) -> None:
+    kept: dict[str, str] = {}
+    for part in move.talk:
+        if isinstance(part, Expect):
+            kept |= await talk.expect(part)
+        else:
+            await talk.say(part.make(kept))
+    talk.session.sending(carried.frame)
+    await asyncio.get_running_loop().sock_sendall(sock, move.frame)
+    if carried.frame.id is None:
+        sock.shutdown(socket.SHUT_WR)
 
 
-def _record(frame: Frame, cell: WireCell, data: bytes) -> int | None:
-    if not codec.decodable(frame.api, Direction.RESPONSE):
-        return None
-    try:
-        content = codec.decode(frame.api, Direction.RESPONSE, frame.version, data)
-    except codec.UndecodableError as error:
-        cell.blind(frame, str(error))
-        return None
-    if isinstance(content, codec.Names):
-        return None
-    insight = cell.tracker.look_at_response(content, frame.insight, FetchSession(), frame.conn)
-    for kind, fields in cell.tracker.settle(insight, reached=False):
+async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:
+    """Wait for the answer to a frame; None where the broker closes without one."""
+    while (found := await talk.next_frame()) is not None:
+        if frame.id in found[0].answers:
+            return found
+    return None
+
+
+def _record(session: Session, carried: Carried, cell: WireCell, frame: Frame, data: bytes) -> int | str | None:
+    insight = session.read(frame, data, carried.ledger)
+    if insight.because is not None:
+        cell.blind(carried, insight.because)
+    for kind, fields in session.settled(frame, carried.ledger, reached=False):
         cell.write(kind, **fields)
     return insight.error

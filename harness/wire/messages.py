@@ -74,7 +74,7 @@ class Resolved:
     outcome: str
     reached: bool
     answered: bool = False
-    error: int | None = None
+    error: int | str | None = None
     because: str | None = None
 
 

@@ -8,8 +8,8 @@ match since it was armed it acts on the ``occurrence``-th and on, ``limit`` time
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,57 +19,24 @@ class RuleError(ValueError):
     """A rule that could never do what it says; the message is one line."""
 
 
-class Api(IntEnum):
-    """The APIs of the Kafka protocol that rules name. Every other API passes the wire as a number.
-
-    Beside them, by a number that no API of Kafka has: the COMMIT of a database, and its answer.
-    """
-
-    PRODUCE = 0
-    FETCH = 1
-    LIST_OFFSETS = 2
-    METADATA = 3
-    OFFSET_COMMIT = 8
-    OFFSET_FETCH = 9
-    FIND_COORDINATOR = 10
-    JOIN_GROUP = 11
-    HEARTBEAT = 12
-    LEAVE_GROUP = 13
-    SYNC_GROUP = 14
-    API_VERSIONS = 18
-    INIT_PRODUCER_ID = 22
-    OFFSET_FOR_LEADER_EPOCH = 23
-    ADD_PARTITIONS_TO_TXN = 24
-    ADD_OFFSETS_TO_TXN = 25
-    END_TXN = 26
-    WRITE_TXN_MARKERS = 27
-    TXN_OFFSET_COMMIT = 28
-    CONSUMER_GROUP_HEARTBEAT = 68
-    DATABASE_COMMIT = 20_000
-
-    @property
-    def label(self) -> str:
-        """The protocol's own spelling: ``Api.END_TXN.label == "EndTxn"``."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
-
-
-def api_label(number: int) -> str:
-    """Return the spelling of an API number, also of one this wire does not name.
-
-    >>> api_label(28), api_label(75)
-    ('TxnOffsetCommit', 'api-75')
-    """
-    try:
-        return Api(number).label
-    except ValueError:
-        return f"api-{number}"
-
-
 class Direction(StrEnum):
     """Which way a frame goes."""
 
     REQUEST = "request"
     RESPONSE = "response"
+
+
+class StepName(StrEnum):
+    """What a protocol calls its steps: the base of one enumeration for each protocol, whose values stand in the history."""
+
+    @property
+    def label(self) -> str:
+        """The protocol's own spelling."""
+        return self.value
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return by which fields of a rule a frame of this step can be chosen: ``record``, ``topic``, ``transactional_id``."""
+        raise NotImplementedError
 
 
 class Action(StrEnum):
@@ -116,45 +83,15 @@ class How(StrEnum):
     RELEASE_LATER = "release-later"
 
 
-_REQ, _RES = Direction.REQUEST, Direction.RESPONSE
-SELECTABLE_BY_RECORD = frozenset(
-    {
-        (Api.PRODUCE, _REQ),
-        (Api.PRODUCE, _RES),
-        (Api.FETCH, _RES),
-        (Api.OFFSET_COMMIT, _REQ),
-        (Api.OFFSET_COMMIT, _RES),
-        (Api.TXN_OFFSET_COMMIT, _REQ),
-        (Api.TXN_OFFSET_COMMIT, _RES),
-        (Api.END_TXN, _REQ),
-        (Api.END_TXN, _RES),
-        (Api.WRITE_TXN_MARKERS, _REQ),
-        (Api.WRITE_TXN_MARKERS, _RES),
-        (Api.DATABASE_COMMIT, _REQ),
-        (Api.DATABASE_COMMIT, _RES),
-    }
-)
-"""Frames of which the wire knows the records. (An incremental fetch request names nothing: select its response.)"""
-SELECTABLE_BY_TOPIC = frozenset(
-    pair for pair in SELECTABLE_BY_RECORD if pair[0] not in {Api.END_TXN, Api.WRITE_TXN_MARKERS, Api.DATABASE_COMMIT}
-)
-SELECTABLE_BY_TRANSACTION = frozenset(
-    (api, direction)
-    for api in (
-        Api.PRODUCE,
-        Api.INIT_PRODUCER_ID,
-        Api.ADD_PARTITIONS_TO_TXN,
-        Api.ADD_OFFSETS_TO_TXN,
-        Api.END_TXN,
-        Api.TXN_OFFSET_COMMIT,
-    )
-    for direction in Direction
-)
+CONTENT = ("record", "topic", "transactional_id")
+"""Selectors of a rule that no header has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. Every selector that is ``None`` matches anything.
+
+    ``api`` is the name of the step; where it is a :class:`StepName`, what else selects must fit it.
 
     ``client`` is a prefix of the client id that ends at a word boundary, ``{key}`` in it stands for the cell's key:
     ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming;
@@ -165,7 +102,7 @@ class Rule:
 
     id: str
     action: Action
-    api: Api | None = None
+    api: str | None = None
     direction: Direction = Direction.REQUEST
     role: str | None = None
     client: str | None = None
@@ -192,27 +129,14 @@ class Rule:
             raise RuleError(f"rule {self.id}: only a hold can freeze, since only its resolution ends the freeze")
         if self.granted and self.direction is not Direction.RESPONSE:
             raise RuleError(f"rule {self.id}: only an answer can be granted")
-        self._check("record", self.record, SELECTABLE_BY_RECORD)
-        self._check("topic", self.topic, SELECTABLE_BY_TOPIC)
-        self._check("transactional id", self.transactional_id, SELECTABLE_BY_TRANSACTION)
-
-    def _check(self, what: str, wanted: str | None, selectable: frozenset[tuple[Api, Direction]]) -> None:
-        if wanted is not None and self.api is not None and (self.api, self.direction) not in selectable:
+        if isinstance(self.api, StepName) and (missing := self.content - self.api.selects(self.direction)):
+            what = min(missing).replace("_", " ")
             raise RuleError(f"rule {self.id}: a {self.api.label} {self.direction} cannot be selected by {what}")
 
     @property
-    def needs_content(self) -> bool:
-        """Whether a header alone cannot decide."""
-        return not (self.record is None and self.topic is None and self.transactional_id is None)
-
-    def readable(self, api: int, direction: Direction) -> bool:
-        """Whether frames of this kind can have the content that is selected by."""
-        kind = (api, direction)
-        return not (
-            (self.record is not None and kind not in SELECTABLE_BY_RECORD)
-            or (self.topic is not None and kind not in SELECTABLE_BY_TOPIC)
-            or (self.transactional_id is not None and kind not in SELECTABLE_BY_TRANSACTION)
-        )
+    def content(self) -> frozenset[str]:
+        """The fields by which it selects and that no header has."""
+        return frozenset(name for name in CONTENT if getattr(self, name) is not None)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, as they go over the control connection."""
@@ -226,7 +150,6 @@ class Rule:
             values["action"] = Action(values["action"])
             values["direction"] = Direction(values.get("direction", Direction.REQUEST))
             values["after"] = After(values.get("after", After.CUT))
-            values["api"] = None if values.get("api") is None else Api(values["api"])
             values["freeze"] = None if values.get("freeze") is None else FreezeScope(values["freeze"])
             return Rule(**values)
         except RuleError:
@@ -246,11 +169,11 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a rule looks at first. ``client`` is the client id (``""`` where none was given)."""
+    """What a rule looks at first. ``client`` is the client id (``""`` where none was given), ``api`` the step."""
 
     role: str
     client: str
-    api: int
+    api: str
     direction: Direction
 
 
@@ -313,3 +236,61 @@ def is_prefix(prefix: str, client: str) -> bool:
         return False
     rest = client[len(prefix) :]
     return not (rest and prefix) or not (rest[0].isalnum() and prefix[-1].isalnum())
+
+
+class Api(StepName):
+    """The APIs that rules name. Beside them, by a number that no API has: the COMMIT of a database, and its answer."""
+
+    number: int
+
+    PRODUCE = "Produce", 0
+    FETCH = "Fetch", 1
+    LIST_OFFSETS = "ListOffsets", 2
+    METADATA = "Metadata", 3
+    OFFSET_COMMIT = "OffsetCommit", 8
+    OFFSET_FETCH = "OffsetFetch", 9
+    FIND_COORDINATOR = "FindCoordinator", 10
+    JOIN_GROUP = "JoinGroup", 11
+    HEARTBEAT = "Heartbeat", 12
+    LEAVE_GROUP = "LeaveGroup", 13
+    SYNC_GROUP = "SyncGroup", 14
+    API_VERSIONS = "ApiVersions", 18
+    INIT_PRODUCER_ID = "InitProducerId", 22
+    OFFSET_FOR_LEADER_EPOCH = "OffsetForLeaderEpoch", 23
+    ADD_PARTITIONS_TO_TXN = "AddPartitionsToTxn", 24
+    ADD_OFFSETS_TO_TXN = "AddOffsetsToTxn", 25
+    END_TXN = "EndTxn", 26
+    WRITE_TXN_MARKERS = "WriteTxnMarkers", 27
+    TXN_OFFSET_COMMIT = "TxnOffsetCommit", 28
+    CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat", 68
+    DATABASE_COMMIT = "DatabaseCommit", 20_000
+
+    def __new__(cls, label: str, number: int) -> Self:
+        """Make a step of its label; ``number`` is the API's on the wire."""
+        made = str.__new__(cls, label)
+        made._value_ = label
+        made.number = number
+        return made
+
+    def __index__(self) -> int:
+        return self.number
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return what the wire knows of such a frame. An incremental fetch request names nothing: select its response."""
+        return _SELECTS.get((self, direction), frozenset())
+
+
+_REQ, _RES = Direction.REQUEST, Direction.RESPONSE
+_RECORD, _TOPIC, _TRANSACTION = frozenset({"record"}), frozenset({"topic"}), frozenset({"transactional_id"})
+_SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
+    (Api.FETCH, _RES): _RECORD | _TOPIC,
+    **dict.fromkeys(((Api.OFFSET_COMMIT, way) for way in Direction), _RECORD | _TOPIC),
+    **dict.fromkeys(((api, way) for api in (Api.PRODUCE, Api.TXN_OFFSET_COMMIT) for way in Direction),
+                    _RECORD | _TOPIC | _TRANSACTION),
+    **dict.fromkeys(((Api.END_TXN, way) for way in Direction), _RECORD | _TRANSACTION),
+    **dict.fromkeys(((api, way) for api in (Api.WRITE_TXN_MARKERS, Api.DATABASE_COMMIT) for way in Direction), _RECORD),
+    **dict.fromkeys(
+        ((api, way) for api in (Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN) for way in Direction),
+        _TRANSACTION,
+    ),
+}  # fmt: skip

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core.history import HistoryError
 from harness.core.identity import Identity
+from harness.wire.connections import Selection
 from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError
-from harness.wire.wire import Selection, Wire
+from harness.wire.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -164,15 +165,15 @@ async def _traffic(wire: Wire, args: dict[str, Any]) -> object:
 
 
 async def _holds(wire: Wire, _args: dict[str, Any]) -> object:
-    return wire.holds()
+    return wire.holding.told()
 
 
 async def _resolve(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.resolve(args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"])
+    return await wire.holding.resolve(args["held"], How(args["how"]), cut=args["cut"], within_s=args["within_s"])
 
 
 async def _resolve_all(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.resolve_all(How(args["how"]), within_s=args["within_s"])
+    return await wire.holding.resolve_all(How(args["how"]), within_s=args["within_s"])
 
 
 async def _freeze(wire: Wire, args: dict[str, Any]) -> object:
@@ -180,19 +181,19 @@ async def _freeze(wire: Wire, args: dict[str, Any]) -> object:
 
 
 async def _thaw(wire: Wire, args: dict[str, Any]) -> object:
-    return wire.thaw(args["freeze"])
+    return wire.conns.thaw(args["freeze"])
 
 
 async def _cut(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.cut(_selection(args))
+    return await wire.conns.cut(_selection(args))
 
 
 async def _black_hole(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.black_hole(_selection(args), Direction(args["direction"]), on=args["on"])
+    return await wire.conns.black_hole(_selection(args), Direction(args["direction"]), on=args["on"])
 
 
 async def _delay(wire: Wire, args: dict[str, Any]) -> None:
-    wire.delay(_selection(args), Direction(args["direction"]), args["seconds"])
+    wire.conns.delay(_selection(args), Direction(args["direction"]), args["seconds"])
 
 
 def _selection(args: dict[str, Any]) -> Selection:

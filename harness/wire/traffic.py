@@ -6,13 +6,10 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.wire.messages import Traffic
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-KEPT_WAITING = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP})
-"""Requests that a broker keeps waiting by design: their waits say nothing about the network."""
 LEAST_S = 1e-6
 """No wait is shorter, for the sake of a division."""
 
@@ -33,19 +30,19 @@ class Meter:
         """Keep what a connection that is over has carried."""
         self._ended = total((self._ended, traffic))
 
-    def answered(self, api: int, size: int, began: float, now: float) -> None:
-        """Count the answer to a request of ``size`` bytes that was passed on at ``began``."""
+    def answered(self, size: int, began: float, now: float, *, waits: bool) -> None:
+        """Count the answer to a request of ``size`` bytes that was passed on at ``began``; ``waits``: by design it had to."""
         if began < self.since:
             return
         self._answers += 1
-        self.waited(api, began, now)
-        if api not in KEPT_WAITING:
+        self.waited(began, now, waits=waits)
+        if not waits:
             self._asked += size
             self._waited_s += now - began
 
-    def waited(self, api: int, began: float, now: float) -> None:
+    def waited(self, began: float, now: float, *, waits: bool) -> None:
         """Take note of how long a request waits, or has waited."""
-        if began >= self.since and api not in KEPT_WAITING:
+        if began >= self.since and not waits:
             self._longest_s = max(self._longest_s, now - began)
 
     def read(self, live: Iterable[Traffic]) -> Traffic:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
-from harness.wire import frames
+from harness.core.tail import SoFar
+from harness.core.waiting import wait_until
 from harness.wire.cell import WireCell
-from harness.wire.connection import Lane
 from harness.wire.delivery import deliver
+from harness.wire.holds import Holds
+from harness.wire.lane import Lane
+from harness.wire.protocol import Move
 from harness.wire.rules import Action, After, Direction
-from harness.wire.wire import Wire
 from tests.mutations.registry import cell, mutation
 
 if TYPE_CHECKING:
-    from harness.wire.cell import Frame
+    from harness.wire.cell import Carried
+    from harness.wire.connection import Hold
     from harness.wire.messages import Resolved
     from harness.wire.rules import ArmedRule
-    from harness.wire.wire import Hold
 
 
-READ_S = 0.5
-"""Long enough for a client to read what has come: one that finds the end of its connection right behind an answer drops both."""
+READ_S = 10.0
+"""How long a reader may take to say that it was given what has come."""
 ON = "tests/wire/test_rules_on_the_wire.py::test_{}"
 IN = "tests/wire/test_contents.py::test_{}"
 
@@ -38,25 +41,31 @@ def what_is_dropped_goes_on() -> None:
     """What a rule drops is forwarded all the same, before the connection is cut; and said to be dropped."""
     right = Lane._act
 
-    async def act(self: Lane, frame: Frame, cell: WireCell, armed: ArmedRule) -> bool:
+    async def act(self: Lane, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
         drops = armed.rule.action in (Action.DROP, Action.CUT) and armed.rule.after is not After.BLACK_HOLE
         if drops:
-            await self._pass(frames.LENGTH_BYTES + frame.size)
+            await self._pass(carried.frame.size)
             if self._direction is Direction.RESPONSE:
-                await asyncio.sleep(READ_S)
-        return await right(self, frame, cell, armed)
+                await asyncio.to_thread(await_delivery, cell, carried.insight.subject.records)
+        return await right(self, carried, cell, armed)
 
     Lane._act = act  # type: ignore[method-assign]
+
+
+def await_delivery(cell: WireCell, records: frozenset[str]) -> None:
+    """Wait until a reader says it was given one of these: one that finds its connection's end right behind them drops both."""
+    given = SoFar(cell._writer.path.parent).finder(kinds.DELIVERED, lambda event: event["record"] in records)
+    wait_until(lambda: bool(given()), within_s=READ_S, because="a reader to be given what has come")
 
 
 class _Mute:
     """Takes what is to be written of a cell, and does not write it."""
 
-    def settle(self, *_: Any, **__: Any) -> None:
+    def blind(self, *_: Any, **__: Any) -> None:
         """Say nothing."""
 
-    def __init__(self, cell: WireCell) -> None:
-        self.tracker = cell.tracker
+    def settle(self, *_: Any, **__: Any) -> None:
+        """Say nothing."""
 
     def write(self, *_: Any, **__: Any) -> None:
         """Say nothing."""
@@ -65,27 +74,29 @@ class _Mute:
 @mutation({ON.format("a_discarded_request_never_arrived"): r"== \[\]", cell("commit-lost/exactly-once"): "no absorbed for"})
 def what_is_discarded_arrives() -> None:
     """A held request that is to be discarded is sent to the broker; and said to be discarded."""
-    right = Wire._discard
+    right = Holds._discard
 
-    async def discard(self: Wire, hold: Hold, because: str | None) -> Resolved:
-        if hold.frame.direction is Direction.REQUEST and hold.frame.payload is not None:
-            await deliver(hold.conn.route, hold.frame, _Mute(hold.cell), 5.0)  # type: ignore[arg-type]
+    async def discard(self: Holds, hold: Hold, because: str | None) -> Resolved:
+        carried = hold.carried
+        if carried.direction is Direction.REQUEST and carried.payload is not None:
+            told = replace(carried, cell=_Mute())
+            await deliver(hold.conn.route, hold.conn.protocol, Move(carried.payload), told, within_s=5.0)
         return await right(self, hold, because)
 
-    Wire._discard = discard  # type: ignore[method-assign]
+    Holds._discard = discard  # type: ignore[method-assign]
 
 
 @mutation({ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert False"})
 def what_is_held_goes_on() -> None:
     """A frame that is held is forwarded at once, and said to be held: its kill is a race."""
-    right = Wire.hold
+    right = Holds.hold
 
-    def hold(self: Wire, *words: Any) -> Hold:
+    def hold(self: Holds, *words: Any) -> Hold:
         made = right(self, *words)
         made.decided.set()
         return made
 
-    Wire.hold = hold  # type: ignore[method-assign]
+    Holds.hold = hold  # type: ignore[method-assign]
 
 
 def silent_about(*silent: str) -> None:
@@ -144,4 +155,4 @@ def hits_the_next_record() -> None:
 def all_has_arrived() -> None:
     """Whatever was dropped, discarded or cut is said to have reached its destination."""
     right = WireCell.settle
-    WireCell.settle = lambda self, frame, *, reached: right(self, frame, reached=True)  # type: ignore[method-assign,misc]  # noqa: ARG005
+    WireCell.settle = lambda self, carried, *, reached: right(self, carried, reached=True)  # type: ignore[method-assign,misc]  # noqa: ARG005

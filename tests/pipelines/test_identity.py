@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.identity import Identity, IdentityError
-from harness.wire import codec
-from harness.wire.tracker import Tracker
+from harness.protocols.kafka import codec
+from harness.protocols.kafka.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.history import read_history
-from harness.wire.codec import topic_id_name
+from harness.protocols.kafka.codec import topic_id_name
 from harness.wire.rules import Action, After, Api, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker, corr_of, request, response
@@ -42,7 +42,8 @@ class KafkaLike:
             Api.END_TXN: lambda: kf.end_txn_answer(corr, version=version, error=self.error),
         }
         try:
-            return answers[Api(api)]() if api in set(answers) else response(corr, b"answer")
+            known = {each.number: make for each, make in answers.items()}
+            return known[api]() if api in known else response(corr, b"answer")
         except ValueError:  # a version that nobody knows
             return response(corr, b"answer")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
-from harness.wire import inflating
-from harness.wire.codec import Produce, UndecodableError, decode, read_batches
+from harness.protocols.kafka import inflating
+from harness.protocols.kafka.codec import Produce, UndecodableError, decode, read_batches
 from harness.wire.rules import Action, Api, Direction, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker

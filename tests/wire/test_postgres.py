@@ -15,8 +15,8 @@ import pytest
 from harness.core.history import read_history
 from harness.core.record import Record
 from harness.core.waiting import wait_until
-from harness.wire import postgres
-from harness.wire.frames import NotAFrameError
+from harness.protocols.postgres import messages as postgres
+from harness.protocols.postgres.messages import NotAMessageError
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Api, Direction, How, Rule, RuleError
 from tests.wire.broker import WITHIN_S, read_exactly
@@ -268,5 +268,5 @@ def test_a_protocol_nobody_reads_is_refused(wire: WireProcess) -> None:
 @pytest.mark.parametrize("head", [b"Q\0\0\0\3", b"\1\0\0\0\5", b"Q\x7f\xff\xff\xff"])
 def test_a_message_that_cannot_be_is_none(head: bytes) -> None:
     """Too short, of no kind, too long."""
-    with pytest.raises(NotAFrameError):
+    with pytest.raises(NotAMessageError):
         postgres.message(head)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire import frames
+from harness.protocols.kafka import frames
 from harness.wire.rules import Action, Api, ArmedRule, Direction, FreezeScope, Header, Rule, RuleError, is_prefix
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
@@ -67,7 +67,7 @@ def test_client_prefixes_end_at_words(prefix: str, client: str, fits: bool) -> N
 def test_the_cell_key_is_filled_into_the_client() -> None:
     """``{key}`` stands for the key of the cell the rule is armed in."""
     armed = ArmedRule(Rule("r", Action.CUT, client="{key}.producer"), "c0ffee")
-    header = Header("producer", "c0ffee.producer.1", 0, Direction.REQUEST)
+    header = Header("producer", "c0ffee.producer.1", "Produce", Direction.REQUEST)
     assert armed.fits(header)
     assert not armed.fits(replace(header, client="decaf.producer.1"))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core import events as kinds
-from harness.wire import codec
+from harness.protocols.kafka import codec
+from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
 from harness.wire.rules import Api, Direction
-from harness.wire.tracker import NOTHING, FetchSession, Insight, Tracker
 from tests.wire import kafka_frames as kf
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
-from harness.wire.codec import is_unresolved
+from harness.protocols.kafka.codec import is_unresolved
 from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from harness.core.record import decode_id
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.proofs.leadership import TRANSACTION_LOG
+from harness.protocols.kafka.codec import read_batches
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
 from harness.systems.kafka.nodes import ServerNode
-from harness.wire.codec import read_batches
 from harness.wire.rules import Action, Api, Direction, Rule
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import lz4.frame
 import zstandard
 
-from harness.wire.frames import varint
+from harness.protocols.kafka.frames import varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
 from harness.core.record import decode_id
-from harness.wire import codec
+from harness.protocols.kafka import codec
+from harness.wire import protocol
 from harness.wire.rules import Api, Subject
 
 if TYPE_CHECKING:
@@ -37,17 +38,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Insight:
-    """What one frame is about. ``content`` is None where it was not read; ``because`` says what stood in the way."""
+class Insight(protocol.Insight):
+    """What one frame is about. ``content`` is None where it was not read."""
 
-    subject: Subject = field(default_factory=Subject)
-    error: int | None = None
     content: codec.Content | None = None
     request: str = ""
     lines: tuple[Line, ...] = ()
     copies: tuple[tuple[Place, int, str], ...] = ()
     """Of a Produce request: where (by the frame's own topic name), which delta, which record."""
-    because: str | None = None
 
 
 NOTHING = Insight()
@@ -159,7 +157,7 @@ class Tracker:
             case codec.JoiningAnswer(), codec.Joining() as joining:
                 everything = joining.what if content.error else ()
                 self._refused(joining, joining.api, everything if content.refused is None else content.refused)
-                return Insight(asked.subject, content.error, content)
+                return Insight(asked.subject, content.error, content=content)
             case _:
                 return Insight(asked.subject, content=content, because="its request could not be read")
 
@@ -210,7 +208,8 @@ class Tracker:
                     sent = self._sent(record, topic, partition, request, batch, item, delta)
                     lines.append(Line(kinds.SENT, {**sent, "transactional_id": produce.transactional_id}))
         subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
-        return Insight(subject, None, produce, request, tuple(lines), tuple(copies), _unresolved(topics, copies))
+        because = _unresolved(topics, copies)
+        return Insight(subject, None, because, content=produce, request=request, lines=tuple(lines), copies=tuple(copies))
 
     def _sent(  # noqa: PLR0917 - the parts of one line
         self, record: str, topic: str, partition: int, request: str, batch: codec.Batch, item: codec.Item, delta: int
@@ -237,7 +236,8 @@ class Tracker:
             offset = base + delta if error == 0 and base >= 0 else -1
             fields = {"record": record, "request": asked.request, "error": error, "base_offset": base, "offset": offset}
             lines.append(Line(kinds.PRODUCE_ANSWER, fields))
-        return Insight(asked.subject, _worst(error for error, _ in told.values()), answer, asked.request, tuple(lines))
+        worst = _worst(error for error, _ in told.values())
+        return Insight(asked.subject, worst, content=answer, request=asked.request, lines=tuple(lines))
 
     def _fetch_answer(self, answer: codec.FetchAnswer, session: FetchSession, conn: int) -> Insight:
         lines: list[Line] = []
@@ -259,7 +259,7 @@ class Tracker:
                 lines.append(Line(kinds.FETCHED, fields))
         error = answer.error or _worst(part.error for part in answer.partitions)
         subject = self._subject({line.fields["record"] for line in lines}, topics, None)
-        return Insight(subject, error, answer, "", tuple(lines), because=_unresolved(topics, lines))
+        return Insight(subject, error, _unresolved(topics, lines), content=answer, lines=tuple(lines))
 
     def _commit(self, commit: codec.Commit, request: str) -> Insight:
         lines = []
@@ -275,7 +275,7 @@ class Tracker:
             fields = {"topic": place[0], "partition": partition, "offset": offset, "request": request}
             lines.append(Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id}))
         subject = self._subject(records, topics, commit.transactional_id)
-        return Insight(subject, None, commit, request, tuple(lines), because=_unresolved(topics, lines))
+        return Insight(subject, None, _unresolved(topics, lines), content=commit, request=request, lines=tuple(lines))
 
     def _commit_answer(self, answer: codec.CommitAnswer, commit: codec.Commit, asked: Insight) -> Insight:
         offsets = {(topic, partition): offset for topic, partition, offset in commit.offsets}
@@ -297,7 +297,7 @@ class Tracker:
         self._refused(commit, Api.TXN_OFFSET_COMMIT, refused)
         self._remember_saved(answer, commit, offsets)
         error = _worst(error for _, _, error in answer.errors)
-        return Insight(asked.subject, error, answer, asked.request, tuple(lines))
+        return Insight(asked.subject, error, content=answer, request=asked.request, lines=tuple(lines))
 
     def _remember_saved(self, answer: codec.CommitAnswer, commit: codec.Commit, offsets: dict[Place, int]) -> None:
         """Positions the broker has stored; those of a transaction count when it is committed."""
@@ -322,7 +322,7 @@ class Tracker:
         asks = [call for call in transaction.calls if call[0] is not Api.WRITE_TXN_MARKERS]
         again = [line for call in asks for line in _again(kinds.ASKED_AGAIN, transaction, *call)]
         lines = (Line(kinds.END_TXN, fields), *(Line(kinds.ENDING, each) for each in asked), *again)
-        return Insight(subject, None, end, request, lines)
+        return Insight(subject, content=end, request=request, lines=lines)
 
     def _end_txn_answer(self, answer: codec.EndTxnAnswer, end: codec.EndTxn, asked: Insight) -> Insight:
         fields = {"error": answer.error, "request": asked.request, "transactional_id": end.transactional_id}
@@ -338,7 +338,7 @@ class Tracker:
         outcome = "refused" if answer.error else "taken"
         told = [{"record": record, "request": asked.request, "outcome": outcome} for record in sorted(asked.subject.records)]
         lines = (Line(kinds.END_TXN_ANSWER, fields), *(Line(kinds.ENDING, each) for each in told))
-        return Insight(asked.subject, answer.error, answer, asked.request, lines)
+        return Insight(asked.subject, answer.error, content=answer, request=asked.request, lines=lines)
 
     # -- settling -------------------------------------------------------------------------------------------------
 

@@ -30,13 +30,13 @@ from kafka.protocol.producer.transaction import (
 from kafka.record.memory_records import MemoryRecords
 
 from harness.core.record import ATTEMPT_HEADER
-from harness.wire.inflating import Room
-from harness.wire.rules import Api, Direction, api_label
+from harness.protocols.kafka.inflating import Room
+from harness.wire.rules import Api, Direction
 
 _ID_PREFIX: Final = "id:"
 
 
-class UndecodableError(Exception):
+class UndecodableError(ValueError):
     """A frame cannot be read; the message says why in one line."""
 
 
@@ -234,11 +234,11 @@ def is_unresolved(topic: str) -> bool:
     return topic.startswith(_ID_PREFIX)
 
 
-def decode(api: int, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
+def decode(api: str, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
     """Read a frame; raises :class:`UndecodableError` for an API, version or body that cannot be read."""
     reader = _READERS.get((api, direction))
     if reader is None:
-        raise UndecodableError(f"no reader for {api_label(api)} {direction}")
+        raise UndecodableError(f"no reader for {api} {direction}")
     schema, read = reader
     first, last = schema.valid_versions
     if not first <= version <= last:
@@ -249,7 +249,7 @@ def decode(api: int, direction: Direction, version: int, payload: bytes | bytear
         raise UndecodableError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
 
 
-def decodable(api: int, direction: Direction) -> bool:
+def decodable(api: str, direction: Direction) -> bool:
     """Whether there is a reader for these frames."""
     return (api, direction) in _READERS
 
@@ -379,7 +379,7 @@ def _offsets(message: Any, *, by_id: bool) -> tuple[tuple[str, int, int], ...]:
 
 
 def _read_commit_answer(message: Any, version: int) -> CommitAnswer:
-    by_id = message.API_KEY == Api.OFFSET_COMMIT and version >= 10  # noqa: PLR2004 - KIP-848
+    by_id = Api.OFFSET_COMMIT.number == message.API_KEY and version >= 10  # noqa: PLR2004 - KIP-848
     return CommitAnswer(
         tuple(
             (_topic(topic, by_id=by_id), part.partition_index, part.error_code)
@@ -443,7 +443,7 @@ def _read_names(message: Any, version: int) -> Names:
     return Names({topic_id_name(topic.topic_id): topic.name for topic in message.topics if topic.name})
 
 
-_READERS: Final[dict[tuple[int, Direction], tuple[Any, Any]]] = {
+_READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.PRODUCE, Direction.REQUEST): (ProduceRequest, _read_produce),
     (Api.PRODUCE, Direction.RESPONSE): (ProduceResponse, _read_produce_answer),
     (Api.FETCH, Direction.REQUEST): (FetchRequest, _read_fetch),

@@ -1,0 +1,11 @@
+"""The protocols that the wire reads: codecs without I/O, by the contract of :mod:`harness.wire.protocol`. Here is their list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PROTOCOLS: Final = {
+    "kafka": "harness.protocols.kafka.session:Kafka",
+    "postgres": "harness.protocols.postgres.session:Postgres",
+}
+"""What a route says it speaks, and what reads that (``module:class``), imported when it is used."""

@@ -1,0 +1,1 @@
+"""Kafka's protocol: its frames and what they are about."""

@@ -1,0 +1,197 @@
+"""One connection of Kafka's protocol: requests and the answers that name them by their correlation id."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.protocols.kafka import codec, frames
+from harness.protocols.kafka.steps import CELL_APIS, STEPS, step_of
+from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
+from harness.wire.protocol import UNKNOWN, Frame, Move, Need, Opaque, UnableError
+from harness.wire.rules import Api, Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.core.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line
+
+MAX_PENDING: Final = 10_000
+"""Requests remembered whose answers have not come. A broker answers in order and one at a time: no client gets there."""
+AT: Final = frames.LENGTH_BYTES
+"""Where a frame begins, behind its length."""
+
+
+@dataclass(slots=True, eq=False)
+class KafkaFrame(Frame):
+    """A request (``asked`` null), or a response."""
+
+    way: Direction = Direction.REQUEST
+    version: int = -1
+    corr: int = -1
+    asked: KafkaFrame | None = None
+    insight: Insight = field(default=NOTHING)
+
+
+class Kafka:
+    """The protocol. ``names`` are topic names by id, learnt from Metadata responses and from whoever knows them."""
+
+    name = "kafka"
+    steps = STEPS
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Take note of topic ids, in hex or in Kafka's base64. Raises ValueError where one is none."""
+        self.names.update({codec.topic_id_name(topic_id): name for name, topic_id in names.items()})
+
+    def ledger(self, key: str, identity: Identity | None) -> Tracker:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Tracker(self.names, identity)
+
+    def session(self, conn: int, *, limit: int) -> KafkaSession:
+        """Begin a connection."""
+        return KafkaSession(conn, self.names, limit)
+
+
+class KafkaSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, names: dict[str, str], limit: int) -> None:
+        self._conn = conn
+        self._names = names
+        self._limit = limit
+        self._client: str | None = None
+        self._asked: OrderedDict[int, KafkaFrame] = OrderedDict()
+        self._fetches = FetchSession()
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next frame."""
+        try:
+            return self._request(data) if way is Direction.REQUEST else self._response(data)
+        except frames.NotAFrameError as error:
+            return Opaque(str(error))
+
+    def _request(self, data: Data) -> Fed:
+        if len(data) < AT:
+            return Need(AT)
+        size = frames.frame_size(data, least=frames.MIN_REQUEST_BYTES)
+        end = AT + frames.request_prefix_bytes(size)
+        if len(data) < end:
+            return Need(end)
+        end = AT + frames.request_head_bytes(data[AT:end], size)
+        if len(data) < end:
+            return Need(end)
+        head = frames.request_head(data[AT:end], size)
+        self._client = self._client or "" if head.client is None else head.client
+        unanswered = False
+        if head.api == Api.PRODUCE.number:
+            acks = _acks(data, head)
+            if isinstance(acks, Need):
+                return acks
+            unanswered = acks == 0
+        return self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
+                           id=None if unanswered else head.corr)  # fmt: skip
+
+    def _response(self, data: Data) -> Fed:
+        if len(data) < AT:
+            return Need(AT)
+        size = frames.frame_size(data, least=frames.MIN_RESPONSE_BYTES)
+        if len(data) < AT + frames.MIN_RESPONSE_BYTES:
+            return Need(AT + frames.MIN_RESPONSE_BYTES)
+        corr = frames.correlation(data[AT : AT + frames.MIN_RESPONSE_BYTES])
+        asked = self._asked.get(corr)
+        if asked is None:
+            because = "a response to no known request"
+            return self._frame(Direction.RESPONSE, UNKNOWN, size, -1, corr, answers=(corr,), because=because)
+        return self._frame(Direction.RESPONSE, asked.step, size, asked.version, corr, answers=(corr,), asked=asked)
+
+    def _frame(self, way: Direction, step: str, size: int, version: int, corr: int, **more: Any) -> KafkaFrame:
+        whole = AT + size
+        facts = {"version": version, "corr": corr, "size": size}
+        head = whole if codec.decodable(step, way) else 0
+        return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
+
+    def taken(self, way: Direction, size: int) -> None:
+        """Nothing is remembered of bytes."""
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Decode a frame, and say what it is about."""
+        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
+        frame.insight = self._look(frame, data, ledger)
+        return frame.insight
+
+    def _look(self, frame: KafkaFrame, data: bytes | None, tracker: Tracker) -> Insight:
+        asked = frame.asked.insight if frame.asked else NOTHING
+        if not codec.decodable(frame.step, frame.way):
+            return Insight(asked.subject, because=asked.because)
+        voids = frame.step in CELL_APIS
+        if data is None:
+            because = f"{frame.size - AT} bytes are above the limit of {self._limit}"
+            return Insight(asked.subject, because=because, voids=voids)
+        try:
+            content = codec.decode(frame.step, frame.way, frame.version, data[AT:])
+        except codec.UndecodableError as error:
+            return Insight(asked.subject, because=str(error), voids=voids)
+        if isinstance(content, codec.Names):
+            self._names.update(content.names)
+            return NOTHING
+        if frame.way is Direction.REQUEST:
+            insight = tracker.look_at_request(content, f"{self._conn}:{frame.corr}")
+        else:
+            insight = tracker.look_at_response(content, asked, self._fetches, self._conn)
+        return replace(insight, voids=voids) if insight.because else insight
+
+    def sending(self, frame: Frame) -> None:
+        """Remember a request that will be answered; the oldest is forgotten where there are too many."""
+        if isinstance(frame, KafkaFrame) and frame.way is Direction.REQUEST and frame.id is not None:
+            self._asked[frame.corr] = frame
+            if len(self._asked) > MAX_PENDING:
+                self._asked.popitem(last=False)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the frame carried, now that its fate is known."""
+        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.asked is not None and self._asked.get(frame.corr) is frame.asked:
+            del self._asked[frame.corr]
+        return () if ledger is None or frame.insight is NOTHING else ledger.settle(frame.insight, reached=reached)
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, error: str) -> bytes:
+        """Refuse a request."""
+        raise UnableError(f"a {frame.step} cannot be refused by {error}")
+
+    def move(self, frame: Frame, data: bytes) -> Move:  # noqa: ARG002 - any of them
+        """A request means the same on every connection to its broker; an answer can only be discarded, wherever it is."""
+        return Move(data)
+
+    def owner(self) -> str | None:
+        """Return the client id that was given last."""
+        return self._client
+
+    def silence_s(self, way: Direction) -> None:
+        """A connection may be silent: what a broker expects it expects of a member or a producer."""
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - whoever ended it
+        """Nothing: what a broker keeps it keeps for members and producers."""
+        return ()
+
+
+def _acks(data: Data, head: frames.RequestHead) -> int | Need | None:
+    """Return the acks of a Produce request, None where it does not have any."""
+    most = min(head.size, frames.ACKS_PREFIX_BYTES)
+    for count in (min(most, head.head_bytes + frames.ACKS_USUALLY_WITHIN_BYTES), most):
+        if len(data) < AT + count:
+            return Need(AT + count)
+        acks = frames.produce_acks(data[AT : AT + count], head)
+        if acks is not None:
+            return acks
+    return None

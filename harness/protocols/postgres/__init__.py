@@ -1,0 +1,1 @@
+"""PostgreSQL's protocol, as far as it says what is committed."""

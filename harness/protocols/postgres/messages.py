@@ -1,0 +1,108 @@
+"""The PostgreSQL protocol, as far as the wire reads it: messages, which statement commits, and which records it commits.
+
+Pure: bytes in, values out. A message is one byte that names its kind, an int32 length that counts itself, and a body; what
+a client sends first has no kind. See "Frontend/Backend Protocol" in PostgreSQL's documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_MESSAGE_BYTES: Final = 1 << 30
+"""More than any value can have."""
+HEAD_BYTES: Final = 5
+"""Kind and length."""
+START_BYTES: Final = 8
+"""Length and code of what comes first."""
+STARTUP: Final = 3 << 16
+CANCEL: Final = 80877102
+ENCRYPTION: Final = (80877103, 80877104)
+"""Requests for TLS and for GSSAPI encryption; they are answered by one byte, and ``N`` means no."""
+READ: Final = frozenset(b"QPBEC")
+"""Query, Parse, Bind, Execute and Close: what says which statements are run, and on what."""
+PAYLOAD: Final = rb"lostack (\S+) (\S+) \d+ [0-9a-f]{8}\n"
+TEXT_OF_BYTES: Final = rb"\\x((?:[0-9a-f]{2})+)"
+
+
+class NotAMessageError(ValueError):
+    """The bytes at this place are no message of the protocol."""
+
+
+def start(head: bytes) -> tuple[int, int]:
+    """Return size and code of what a client sends first. Raises :class:`NotAMessageError`."""
+    size, code = int.from_bytes(head[:4], "big", signed=True), int.from_bytes(head[4:8], "big")
+    if not START_BYTES <= size <= MAX_MESSAGE_BYTES or code not in (STARTUP, CANCEL, *ENCRYPTION):
+        raise NotAMessageError(f"a first message of {size} bytes with code {code}")
+    return size, code
+
+
+def parameters(startup: bytes) -> dict[str, str]:
+    """Return what a startup message says of its sender.
+
+    >>> parameters(bytes([0, 0, 0, 20, 0, 3, 0, 0]) + b"user" + bytes(1) + b"me" + bytes(2))
+    {'user': 'me'}
+    """
+    words = startup[START_BYTES:].decode("utf-8", "replace").split("\0")
+    return {name: value for name, value in zip(words[::2], words[1::2], strict=False) if name}  # an empty name ends the list
+
+
+def message(head: bytes) -> tuple[int, int]:
+    """Return kind and size (the whole of it) of a message. Raises :class:`NotAMessageError`.
+
+    >>> message(b"Z" + bytes([0, 0, 0, 5]))
+    (90, 6)
+    """
+    kind, length = head[0], int.from_bytes(head[1:5], "big", signed=True)
+    if not (chr(kind).isascii() and chr(kind).isalnum()) or not 4 <= length <= MAX_MESSAGE_BYTES:  # noqa: PLR2004 - its own bytes
+        raise NotAMessageError(f"a message {kind} of {length} bytes")
+    return kind, length + 1
+
+
+def ends(text: bytes) -> str:
+    """Return ``commit`` or ``rollback`` where a text of statements ends a transaction, else nothing.
+
+    >>> ends(b"COMMIT"), ends(b"insert into t values (1); commit"), ends(b"rollback to s"), ends(b"COMMIT PREPARED 'x'")
+    ('commit', 'commit', '', '')
+    """
+    for each in text.split(b";"):
+        match _words(each):
+            case [b"COMMIT" | b"END", *rest] if rest[:1] != [b"PREPARED"]:
+                return "commit"
+            case [b"ROLLBACK" | b"ABORT", *rest] if b"TO" not in rest and rest[:1] != [b"PREPARED"]:
+                return "rollback"
+    return ""
+
+
+def outcome(body: bytes) -> str:
+    """Return how a transaction ended, by the tag of a CommandComplete; nothing where it ended none.
+
+    >>> outcome(b"COMMIT" + bytes(1)), outcome(b"ROLLBACK" + bytes(1)), outcome(b"INSERT 0 1" + bytes(1))
+    ('committed', 'rolled back', '')
+    """
+    return {b"COMMIT\0": "committed", b"ROLLBACK\0": "rolled back"}.get(body, "")
+
+
+def records_in(data: bytes) -> set[tuple[str, str]]:
+    r"""Return (cell's key, id) of the records whose payloads are in ``data``, as bytes or in PostgreSQL's text form of bytes.
+
+    >>> payload = b"lostack c0ffee k1-7 7 0123abcd\n"
+    >>> records_in(b"..." + payload), records_in(b"'\\x" + payload.hex().encode() + b"'")
+    ({('c0ffee', 'k1-7')}, {('c0ffee', 'k1-7')})
+    """
+    texts = [data, *(bytes.fromhex(found.decode()) for found in re.findall(TEXT_OF_BYTES, data))]
+    found = (match for text in texts for match in re.findall(PAYLOAD, text))
+    return {(key.decode("ascii", "replace"), record.decode("ascii", "replace")) for key, record in found}
+
+
+def _words(text: bytes) -> list[bytes]:
+    return text.upper().split()[:4]
+
+
+def begins(text: bytes) -> bool:
+    """Whether a statement begins a transaction.
+
+    >>> begins(b"begin"), begins(b"START TRANSACTION"), begins(b"select 1")
+    (True, True, False)
+    """
+    return _words(text)[:1] in ([b"BEGIN"], [b"START"])

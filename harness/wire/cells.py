@@ -1,0 +1,98 @@
+"""The cells that are open, and whose a client is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.core.history import HistoryError, HistoryWriter
+from harness.wire.cell import WireCell
+from harness.wire.messages import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from harness.core.identity import Identity
+    from harness.wire.messages import Route
+
+BY = "wire"
+_INCARNATION_WORDS = 3
+
+
+def incarnation(client: str) -> str:
+    """Return the part of a client id of ours that names one process: ``<cell key>.<role>.<incarnation>``.
+
+    >>> incarnation("3f9a2c1d.processor.2-restore-consumer"), incarnation("3f9a2c1d.processor.2")
+    ('3f9a2c1d.processor.2', '3f9a2c1d.processor.2')
+    """
+    words = client.split(".", _INCARNATION_WORDS)
+    if len(words) < _INCARNATION_WORDS:
+        return client
+    last = words[_INCARNATION_WORDS - 1]
+    end = next((at for at, char in enumerate(last) if not char.isalnum()), len(last))
+    return ".".join((*words[: _INCARNATION_WORDS - 1], last[:end]))
+
+
+class Cells:
+    """Each has a key, by which its clients are known, and may have claimed routes."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, WireCell] = {}
+        self._by_key: dict[str, WireCell] = {}
+        self._by_route: dict[str, WireCell] = {}
+
+    def __iter__(self) -> Iterator[WireCell]:
+        return iter(tuple(self._cells.values()))
+
+    def of_client(self, client: str, route: Route) -> WireCell | None:
+        """Return the cell a client belongs to: by its route where that is claimed, else by the first word of its id."""
+        if not self._cells:
+            return None
+        return self._by_key.get(client.partition(".")[0]) or self._by_route.get(route.name)
+
+    def process_of(self, client: str, route: Route | None = None) -> str:
+        """Return what names the process behind a client id; of a foreign client that is the whole of it.
+
+        Over a route that a cell has claimed it is the route: a foreign program may have several clients, which die together.
+        """
+        if route is not None and route.name in self._by_route:
+            return f"route {route.name}"
+        return incarnation(client) if client.partition(".")[0] in self._by_key else client
+
+    def of_route(self, name: str) -> WireCell | None:
+        """Return the cell that has claimed a route."""
+        return self._by_route.get(name)
+
+    def get(self, cell_id: str) -> WireCell:
+        """Return a cell. Raises :class:`WireError` where it is not open."""
+        try:
+            return self._cells[cell_id]
+        except KeyError:
+            raise WireError(f"there is no open cell {cell_id}") from None
+
+    def check(self, cell_id: str, key: str, routes: Iterable[str]) -> None:
+        """Raise :class:`WireError` where such a cell cannot be opened."""
+        if not key or "." in key:
+            raise WireError(f"{key!r} cannot be a cell key: client ids are split at the first dot")
+        if cell_id in self._cells or key in self._by_key:
+            raise WireError(f"cell {cell_id} (key {key}) is open already")
+        if taken := sorted(set(routes) & self._by_route.keys()):
+            raise WireError(f"route {taken[0]} belongs to another cell")
+
+    def open(self, cell_id: str, key: str, path: Path, routes: Iterable[str], identity: Identity | None) -> None:
+        """Begin a cell that was checked. Raises :class:`WireError` where its history cannot be written."""
+        try:
+            writer = HistoryWriter(path, cell=cell_id, by=BY)
+        except HistoryError as error:
+            raise WireError(str(error)) from error
+        cell = WireCell(cell_id, key, routes=frozenset(routes), writer=writer, identity=identity)
+        self._cells[cell_id] = self._by_key[key] = cell
+        self._by_route.update(dict.fromkeys(cell.routes, cell))
+
+    def close(self, cell: WireCell) -> None:
+        """End a cell and its history."""
+        cell.close()
+        del self._cells[cell.id]
+        del self._by_key[cell.key]
+        for name in cell.routes:
+            del self._by_route[name]

@@ -1,0 +1,153 @@
+"""All connections that there are: what stands still, what is silent, what waits, and what is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.wire.messages import Frozen, WireError
+from harness.wire.rules import FreezeScope, is_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.wire.cell import WireCell
+    from harness.wire.connection import Connection
+    from harness.wire.rules import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """What stands still: everything of one client incarnation, or what a cell has to do with one broker node.
+
+    Without a ``cell`` it is everything that anybody has to do with the node.
+    """
+
+    id: str
+    scope: FreezeScope
+    target: str
+    cell: WireCell | None = None
+
+    def covers(self, conn: Connection) -> bool:
+        """Whether a connection stands still under this."""
+        if self.scope is FreezeScope.NODE:
+            return conn.route.node == self.target and self.cell in (None, conn.cell)
+        return bool(conn.process) and conn.process == self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which connections a verb means: by client prefix, role and node; what is None matches anything."""
+
+    client: str | None = None
+    role: str | None = None
+    node: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.client is None and self.role is None and self.node is None:
+            raise WireError("say which connections: client, role or node")
+
+    def covers(self, conn: Connection) -> bool:
+        """Whether a connection is meant."""
+        return (
+            (self.client is None or is_prefix(self.client, conn.client))
+            and (self.role is None or self.role == conn.route.role)
+            and (self.node is None or self.node == conn.route.node)
+        )
+
+
+class Connections:
+    """Those that live, by number. What one begins here names it by a number of ``numbers``."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self._live: dict[int, Connection] = {}
+        self._freezes: dict[str, Freeze] = {}
+        self._dark: dict[tuple[Selection, Direction], None] = {}
+        self._delays: dict[tuple[Selection, Direction], float] = {}
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._live.values())
+
+    def add(self, conn: Connection) -> None:
+        """Take in a connection, which shares the freezes that it falls under."""
+        self._live[conn.id] = conn
+        self.freeze_newcomer(conn)
+
+    def remove(self, conn: Connection) -> None:
+        """Forget one that is over."""
+        self._live.pop(conn.id, None)
+
+    def is_dark(self, conn: Connection, direction: Direction) -> bool:
+        """Whether a black hole swallows this direction."""
+        return bool(self._dark) and any(way is direction and which.covers(conn) for which, way in self._dark)
+
+    def delay_of(self, conn: Connection, direction: Direction) -> float:
+        """Return the standing delay of a direction, in seconds."""
+        if not self._delays:
+            return 0.0
+        return sum(s for (which, way), s in self._delays.items() if way is direction and which.covers(conn))
+
+    def freeze_newcomer(self, conn: Connection) -> None:
+        """Let a connection that has just become known share the freezes it falls under."""
+        for freeze in self._freezes.values():
+            if freeze.covers(conn):
+                conn.freeze(freeze.id)
+
+    def freeze(self, scope: FreezeScope, target: str) -> Frozen:
+        """Let the connections of a process, or to a broker, stand still until :meth:`thaw`."""
+        freeze = self.start_freeze(f"f{next(self._numbers)}", scope, target)
+        return Frozen(freeze.id, sum(freeze.id in conn.frozen_by for conn in self))
+
+    def thaw(self, freeze: str) -> Frozen:
+        """End a freeze begun by hand."""
+        if freeze not in self._freezes:
+            raise WireError(f"there is no freeze {freeze}")
+        count = sum(freeze in conn.frozen_by for conn in self)
+        self.end_freeze(freeze)
+        return Frozen(freeze, count)
+
+    def start_freeze(self, name: str, scope: FreezeScope, target: str, cell: WireCell | None = None) -> Freeze:
+        """Let them stand still, and who comes later, too."""
+        freeze = self._freezes[name] = Freeze(name, scope, target, cell)
+        for conn in self:
+            if freeze.covers(conn):
+                conn.freeze(name)
+        return freeze
+
+    def end_freeze(self, name: str | None) -> None:
+        """Let them go on."""
+        if name is None:
+            return
+        self._freezes.pop(name, None)
+        for conn in self:
+            conn.thaw(name)
+
+    async def cut(self, which: Selection) -> int:
+        """End the connections meant; return how many there were."""
+        return await self.end(conn for conn in self if which.covers(conn))
+
+    async def end(self, conns: Iterable[Connection]) -> int:
+        """End these connections; return how many of them lived."""
+        meant = [conn for conn in conns if conn.alive]
+        for conn in meant:
+            conn.cut()
+        for conn in meant:
+            await conn.until_over()
+        return len(meant)
+
+    async def black_hole(self, which: Selection, direction: Direction, *, on: bool) -> int:
+        """Let a direction go silent, or end that and cut connections that lost bytes to it. Return how many."""
+        if on:
+            self._dark[which, direction] = None
+            return sum(which.covers(conn) for conn in self)
+        if self._dark.pop((which, direction), self) is self:
+            raise WireError("there is no such black hole")
+        return await self.end(conn for conn in self if which.covers(conn) and conn.flows[direction].swallowed)
+
+    def delay(self, which: Selection, direction: Direction, seconds: float) -> None:
+        """Let every frame wait in this direction; 0 ends it."""
+        if seconds > 0:
+            self._delays[which, direction] = seconds
+        else:
+            self._delays.pop((which, direction), None)

@@ -1,0 +1,318 @@
+"""One direction of a connection: a stream of frames from one socket to the other.
+
+Sockets are used directly (``loop.sock_recv``, ``loop.sock_sendall``): a lane reads only when it can pass on, nothing
+is buffered beyond the frame at hand, and a frame has *reached* its destination when the kernel has taken its last byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.wire.connection import Pending
+from harness.wire.inlet import CHUNK_BYTES, Inlet
+from harness.wire.protocol import Between, Frame, Need, Opaque
+from harness.wire.rules import Action, After, Direction, How
+
+if TYPE_CHECKING:
+    from harness.wire.cell import Carried, WireCell
+    from harness.wire.connection import Connection, Hub
+    from harness.wire.rules import ArmedRule
+
+
+class CutError(Exception):
+    """The connection ends here, on purpose."""
+
+
+class Lane:
+    """One direction of a connection."""
+
+    def __init__(self, hub: Hub, conn: Connection, direction: Direction, source: socket.socket, target: socket.socket) -> None:
+        self._hub = hub
+        self._conn = conn
+        self._loop = asyncio.get_running_loop()
+        self._flow = conn.flows[direction]
+        self._inlet = Inlet(source, self._flow)
+        self._target = target
+        self._direction = direction
+        self._dark = False
+        """A rule has made this direction silent for good."""
+        self._ahead = 0
+        """How many bytes of the frame at hand have not yet been given to anybody."""
+
+    async def run(self) -> None:
+        """Pass frames on until the stream ends; raises :class:`CutError` where the connection is to end."""
+        while await self._next():
+            pass
+        await self._raw()
+        await self._conn.gate()
+        if not self._silent:
+            with contextlib.suppress(OSError):
+                self._target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Let go of the source."""
+        self._inlet.close()
+
+    # -- bytes ----------------------------------------------------------------------------------------------------
+
+    async def _fill(self, count: int) -> bool:
+        """Have ``count`` bytes at hand; false where the stream ends before, or is opaque."""
+        inlet, opaque = self._inlet, self._conn.opaque
+        while len(inlet.buffer) < count and not opaque.is_set():
+            if not await (inlet.read_unless(opaque) if inlet.buffer else inlet.read()):
+                return False
+        return not opaque.is_set()
+
+    @property
+    def _silent(self) -> bool:
+        return self._dark or self._hub.is_dark(self._conn, self._direction)
+
+    async def _send(self, data: bytes | memoryview, ahead: int = 0) -> None:
+        """Pass on bytes, behind which ``ahead`` of their frame come."""
+        await self._conn.gate()
+        if self._dark:
+            return
+        if self._hub.is_dark(self._conn, self._direction):
+            self._flow.swallowed = True
+            return
+        self._ahead = ahead
+        try:
+            await self._loop.sock_sendall(self._target, data)
+        except OSError:
+            self._flow.refused_at = self._loop.time()
+            raise
+        self._flow.sent += len(data)
+
+    async def _raw(self) -> None:
+        """Pass on what is left as bare bytes."""
+        while True:
+            while self._inlet.buffer:
+                await self._send(self._inlet.take(CHUNK_BYTES))
+            if not await self._inlet.read():
+                return
+
+    async def _pass(self, size: int, *, keep: bool = True) -> bool:
+        """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them went."""
+        inlet, left = self._inlet, size
+        self._ahead = size
+        while left:
+            if not inlet.buffer and left >= CHUNK_BYTES:
+                left = await self._stream(left, keep=keep)
+            if left and not inlet.buffer and not await inlet.read():
+                return False
+            count = min(left, len(inlet.buffer))
+            if keep and count:
+                with memoryview(inlet.buffer) as whole, whole[:count] as part:
+                    await self._send(part, left - count)
+            inlet.drop(count)
+            left -= count
+        self._conn.session.taken(self._direction, size)
+        return keep and not self._silent
+
+    async def _stream(self, size: int, *, keep: bool) -> int:
+        """Pass on what lies between two headers without looking at it; return how many bytes are left to pass."""
+        left = size
+        with self._hub.scratch() as scratch:
+            while left >= CHUNK_BYTES:
+                count = await self._inlet.read_into(scratch[:left])
+                if not count:
+                    break
+                left -= count
+                if keep:
+                    await self._send(scratch[:count], left)
+        return left
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    async def _next(self) -> bool:
+        """Take the next frame, or what else stands there, to its end; false where nothing is read any more."""
+        if not (self._inlet.buffer or await self._fill(1)):
+            return False
+        if self._conn.opaque.is_set():
+            return False
+        fed = self._conn.session.feed(self._direction, self._inlet.buffer)
+        if isinstance(fed, Need):
+            return await self._fill(fed.bytes)
+        if isinstance(fed, Opaque):
+            self._conn.go_opaque(fed.because)
+            return False
+        self._identify()
+        await self._conn.gate()
+        if isinstance(fed, Between):
+            if fed.because is not None and self._conn.cell is not None:
+                self._conn.unread(fed.because)
+            return await self._on(fed.size)
+        return await self._frame(fed)
+
+    def _identify(self) -> None:
+        if self._direction is Direction.REQUEST and (name := self._conn.session.owner()) is not None:
+            self._conn.identify(name)
+
+    async def _frame(self, frame: Frame) -> bool:
+        carried = self._conn.carry(self._direction, frame)
+        if frame.because is not None and carried.cell is not None:
+            carried.cell.blind(carried, frame.because)
+        if not await self._look(carried):
+            return False
+        answered = self._conn.answered(self._direction, frame) if frame.answers else ()
+        for pending in answered:
+            self._meter(pending)
+        return await self._treat(carried, next((each.swallow for each in answered if each.swallow), None))
+
+    def _meter(self, pending: Pending) -> None:
+        asked = pending.carried
+        if asked.cell is not None and asked.direction is Direction.REQUEST:
+            meter = asked.cell.meter(asked.role)
+            meter.answered(asked.frame.size, pending.since, self._loop.time(), waits=asked.known.waits)
+
+    async def _look(self, carried: Carried) -> bool:
+        """Read what must be known of the frame; false where the stream ends inside it."""
+        cell, frame = carried.cell, carried.frame
+        if cell is None:
+            return True
+        candidates = cell.candidates(carried.header)
+        if frame.size <= self._hub.decode_limit and (frame.head or candidates):
+            if not await self._fill(frame.size):
+                return False
+            await self._conn.gate()
+            with memoryview(self._inlet.buffer) as view:
+                carried.payload = bytes(view[: frame.size])
+        if frame.head or any(armed.rule.content for armed in candidates):
+            carried.insight = self._conn.session.read(frame, carried.payload, carried.ledger)
+            if carried.insight.because and carried.insight.voids:
+                cell.blind(carried, carried.insight.because)
+        return True
+
+    async def _treat(self, carried: Carried, swallow: ArmedRule | None) -> bool:
+        """Do to the frame what the rules say; false where the stream has ended."""
+        cell, frame = carried.cell, carried.frame
+        delay_s = self._hub.delay_of(self._conn, self._direction)
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        if cell is None or frame.keepalive:
+            if self._conn.session.owner() is None and not frame.keepalive:
+                self._conn.keep(carried)
+            return await self._forward(carried)
+        await self._conn.gate()
+        cell.seen(carried)
+        if swallow is not None:
+            cell.settle(carried, reached=False)
+            cell.phase(swallow.rule, "cut", carried)
+            raise CutError(f"rule {swallow.rule.id}")
+        armed = cell.judge(carried, cell.candidates(carried.header)) if frame.last else None
+        if armed is not None:
+            return await self._act(carried, cell, armed)
+        return await self._forward(carried)
+
+    async def _act(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+        rule = armed.rule
+        if rule.action is Action.HOLD:
+            return await self._hold(carried, cell, armed)
+        cell.hit(rule, carried, None)
+        if rule.action is Action.DELAY:
+            await asyncio.sleep(rule.delay_s)
+            cell.phase(rule, "delayed", carried)
+            return await self._forward(carried)
+        if rule.action is Action.CUT_AFTER:
+            return await self._cut_after(carried, cell, armed)
+        cell.settle(carried, reached=False)
+        cell.phase(rule, "dropped", carried)
+        if rule.action is Action.DROP and rule.after is After.BLACK_HOLE:
+            self._dark = True
+            return await self._on(carried.frame.size, keep=False)
+        cell.phase(rule, "cut", carried)
+        raise CutError(f"rule {rule.id}")
+
+    async def _cut_after(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+        waits = self._direction is Direction.REQUEST and carried.frame.id is not None
+        await self._forward(carried, swallow=armed if waits else None)
+        if waits:
+            await self._conn.until_closed()
+            return False
+        cell.phase(armed.rule, "cut", carried)
+        raise CutError(f"rule {armed.rule.id}")
+
+    async def _forward(self, carried: Carried, *, swallow: ArmedRule | None = None) -> bool:
+        await self._conn.gate()
+        if not self._silent:
+            self._conn.session.sending(carried.frame)
+            if carried.frame.id is not None:
+                self._conn.expect(Pending(carried, self._loop.time(), swallow))
+        carried.payload = None
+        try:
+            reached = await self._pass(carried.frame.size)
+        except BaseException:
+            if self._ahead:  # else its last bytes were on their way, and nobody knows
+                self._settle(carried, reached=False)
+            raise
+        self._settle(carried, reached=reached)
+        return reached or self._goes_on
+
+    def _settle(self, carried: Carried, *, reached: bool) -> None:
+        if carried.cell is not None:
+            carried.cell.settle(carried, reached=reached)
+        else:
+            carried.session.settled(carried.frame, None, reached=reached)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there may be more."""
+        return not self._inlet.ended or bool(self._inlet.buffer)
+
+    async def _on(self, size: int, *, keep: bool = True) -> bool:
+        """Pass on (or throw away) so many bytes that are not waited for; false where the stream has ended."""
+        await self._pass(size, keep=keep)
+        return self._goes_on
+
+    async def _hold(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
+        hold = self._hub.hold(carried, cell, armed.rule, self._conn)
+        cell.hit(armed.rule, carried, hold.id)
+        cell.phase(armed.rule, "held", carried, held=hold.id)
+        await hold.decided.wait()
+        if hold.how is How.RELEASE_LATER:
+            await self._pass(carried.frame.size, keep=False)
+            return True
+        going_on = await self._forward(carried)
+        hold.forwarded.set()
+        return going_on
+
+
+async def carry(hub: Hub, conn: Connection, client: socket.socket, upstream: socket.socket) -> None:
+    """Pass frames both ways until both streams have ended, one breaks, or the connection is cut."""
+    lanes = (Lane(hub, conn, Direction.REQUEST, client, upstream), Lane(hub, conn, Direction.RESPONSE, upstream, client))
+    tasks = [asyncio.create_task(lane.run()) for lane in lanes]
+    ended = asyncio.create_task(conn.until_closed())
+    because = "both ends closed"
+    try:
+        waiting: set[asyncio.Task[None]] = {*tasks, ended}
+        while waiting - {ended}:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if ended in done:
+                because = "cut"
+                break
+            for task in done:
+                task.result()
+    except CutError as error:
+        because = f"cut by {error}"
+    except OSError as error:
+        because = error.strerror or str(error)
+    finally:
+        conn.alive = False
+        for each in (*tasks, ended):
+            each.cancel()
+        await asyncio.gather(*tasks, ended, return_exceptions=True)
+        for lane in lanes:
+            lane.close()
+        for sock in (client, upstream):
+            sock.close()
+        by = "wire" if because.startswith("cut") else conn.ended_by()
+        conn.over(by)
+        if conn.cell is not None:
+            meter = conn.cell.meter(conn.route.role)
+            conn.tell_waits(meter)
+            meter.over(replace(conn.traffic(), left=int(by == "client"), lost=int(by == "broker")))
+        hub.note(conn.cell, "conn", phase="close", because=because, ended_by=by, **conn.fields())

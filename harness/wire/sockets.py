@@ -1,0 +1,116 @@
+"""Sockets, as the wire wants them: bound within bounds, connected to somebody else, looked into without being read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import TYPE_CHECKING
+
+from harness.core.waiting import POLL_S
+from harness.wire.messages import WireError
+from harness.wire.protocol import Need
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from harness.wire.protocol import Session
+
+BACKLOG = 512
+BIND_WITHIN_S = 5.0
+CONNECT_WITHIN_S = 10.0
+PEEK_BYTES = 512
+
+
+async def bind(host: str, port: int) -> socket.socket:
+    """Listen on a port, waiting a bounded time for it to become free."""
+    deadline = asyncio.get_running_loop().time() + BIND_WITHIN_S
+    while True:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        try:
+            sock.bind((host, port))
+            sock.listen(BACKLOG)
+        except OSError as error:
+            sock.close()
+            if asyncio.get_running_loop().time() >= deadline:
+                raise WireError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+            await asyncio.sleep(POLL_S)
+        else:
+            return sock
+
+
+async def connect(host: str, port: int) -> socket.socket:
+    """Connect to a broker; raises OSError when it refuses, or does not answer in time."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    try:
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            await asyncio.get_running_loop().sock_connect(sock, (host, port))
+        _not_itself(sock)
+    except BaseException:
+        sock.close()
+        raise
+    tune(sock)
+    return sock
+
+
+async def owner_of(sock: socket.socket, session: Session) -> str:
+    """Return how the client calls itself in its first bytes, left unread in the socket; empty where it does not."""
+    loop = asyncio.get_running_loop()
+    seen = -1
+    while True:
+        data = await _peek(loop, sock)
+        fed = session.feed(Direction.REQUEST, data) if data else None
+        if not isinstance(fed, Need) or session.owner() is not None or len(data) == PEEK_BYTES:
+            return session.owner() or ""
+        if len(data) == seen:  # a header in two pieces: readable, and nothing new yet
+            await asyncio.sleep(POLL_S)
+        seen = len(data)
+
+
+async def _peek(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+    """Wait for bytes and return them without taking them; empty at the end of the stream."""
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(sock.fileno(), wake)
+    try:
+        await ready
+        return sock.recv(PEEK_BYTES, socket.MSG_PEEK)
+    except OSError:
+        return b""
+    finally:
+        loop.remove_reader(sock.fileno())
+
+
+def _not_itself(sock: socket.socket) -> None:
+    """Refuse a connection that a port of the ephemeral range made to itself, as it can where nobody listens."""
+    if sock.getsockname() == sock.getpeername():
+        raise ConnectionRefusedError("nobody listens there (the port met itself)")
+
+
+def tune(sock: socket.socket) -> None:
+    """Make a socket that never blocks, and never waits for more to send."""
+    sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def port_of(client: socket.socket) -> int:
+    """Return the port that a client's connection comes from; 0 where it is gone already."""
+    try:
+        port: int = client.getpeername()[1]
+    except OSError:
+        return 0
+    return port
+
+
+def reset(sock: socket.socket) -> None:
+    """Close a socket so that the other side sees a reset."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
