@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tests.wire.conftest import WireProcess
 
 KEYS = (f"db{number:06x}" for number in itertools.count(1))
-READY = b"Z" + struct.pack(">i", 5) + b"I"
 
 
 def said(kind: bytes, body: bytes = b"") -> bytes:
@@ -66,12 +65,21 @@ def complete(tag: str) -> bytes:
     return said(b"C", tag.encode() + b"\0")
 
 
+def ready(status: str = "I") -> bytes:
+    """Make what a server says when it waits for what comes next."""
+    return said(b"Z", status.encode())
+
+
 @dataclass
 class Server:
-    """Takes one connection after the other, keeps what comes, and answers what it is told to."""
+    """Takes one connection after the other, keeps what comes, and answers each message as a server would.
 
-    answer: bytes = complete("COMMIT") + READY
+    ``commit`` is how it answers a COMMIT.
+    """
+
+    commit: bytes = complete("COMMIT")
     came: bytearray = field(default_factory=bytearray)
+    in_block: bool = False
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -84,12 +92,41 @@ class Server:
             while True:
                 sock, _ = self._listener.accept()
                 self.conns.append(sock)
-                while data := sock.recv(1 << 16):
-                    self.came += data
-                    if data.startswith(struct.pack(">ii", 8, postgres.ENCRYPTION[0])):
-                        sock.sendall(b"N")
-                    elif b"COMMIT" in data or b"go" in data:
-                        sock.sendall(self.answer)
+                with suppress(EOFError):
+                    self._talk(sock)
+
+    def _talk(self, sock: socket.socket) -> None:
+        while (size := struct.unpack(">i", head := read_exactly(sock, 4))[0]) == 8:
+            self.came += head + read_exactly(sock, 4)
+            sock.sendall(b"N")
+        self.came += head + read_exactly(sock, size - 4)
+        sock.sendall(ready())
+        self.in_block = False
+        prepared, bound = {}, b""
+        while True:
+            head = read_exactly(sock, 5)
+            body = read_exactly(sock, struct.unpack(">i", head[1:])[0] - 4)
+            self.came += head + body
+            match head[:1]:
+                case b"Q":
+                    texts = [text for text in body[:-1].split(b";") if text.strip()]
+                    sock.sendall(b"".join(map(self._run, texts)) + self._ready())
+                case b"P":
+                    prepared[body.split(b"\0")[0]] = body.split(b"\0")[1]
+                case b"B":
+                    bound = prepared[body.split(b"\0")[1]]
+                case b"E":
+                    sock.sendall(self._run(bound))
+                case b"S":
+                    sock.sendall(self._ready())
+
+    def _run(self, text: bytes) -> bytes:
+        word = text.split()[0].upper().decode()
+        self.in_block = word == "BEGIN" or (self.in_block and word not in ("COMMIT", "ROLLBACK"))
+        return self.commit if word == "COMMIT" else complete(word)
+
+    def _ready(self) -> bytes:
+        return ready("T" if self.in_block else "I")
 
     def close(self) -> None:
         """End it."""
@@ -132,6 +169,10 @@ class Base:
         """Return the cell's events of a kind."""
         return list(read_history(self.path.parent).of(kind))
 
+    def wait(self, kind: str) -> None:
+        """Wait for an event of a kind."""
+        wait_until(lambda: self.events(kind), within_s=WITHIN_S, because=f"{kind} in the history")
+
     def came(self, data: bytes) -> None:
         """Wait until the server has got something."""
         wait_until(lambda: data in bytes(self.server.came), within_s=WITHIN_S, because=f"{data!r} at the server")
@@ -150,15 +191,17 @@ def base(wire: WireProcess, tmp_path: Path) -> Iterator[Base]:
     wire.control.close_cell(key)
 
 
+def begun(base: Base) -> bytes:
+    """Make what begins a transaction that has the record."""
+    return query("BEGIN") + executed("INSERT", base.value())
+
+
 def test_a_commit_is_about_what_was_written_since_begin(base: Base) -> None:
     """Values of a transaction name its records, binary or in text; what was rolled back is in no later commit."""
     with base.client() as sock:
         sock.sendall(query("BEGIN") + executed("INSERT INTO t VALUES ($1)", base.value("k0-1")) + query("ROLLBACK"))
         sock.sendall(query("BEGIN") + executed("INSERT INTO t VALUES ($1)", base.value("k1-2"), b"7"))
         sock.sendall(query(rf"insert into t select '\x{base.value('k2-3').hex()}'") + query("COMMIT"))
-        base.server.answer = complete("ROLLBACK") + complete("COMMIT") + READY
-        base.came(b"COMMIT")
-        assert read_exactly(sock, len(complete("ROLLBACK"))) == complete("ROLLBACK")
         wait_until(lambda: len(base.commits()) == 4, within_s=WITHIN_S, because="the answer to be written down")
     assert base.commits() == [
         ("k1-2", None, True),
@@ -166,38 +209,79 @@ def test_a_commit_is_about_what_was_written_since_begin(base: Base) -> None:
         ("k1-2", "committed", True),
         ("k2-3", "committed", True),
     ]
+    assert base.events("undecodable") == []
 
 
 def test_a_prepared_commit_is_known_by_its_statement(base: Base) -> None:
     """As JDBC does it: parsed once under a name, then only bound and executed."""
     with base.client() as sock:
         for number in (1, 2):
-            sock.sendall(executed("INSERT INTO t VALUES ($1)", base.value(f"k0-{number}"), name="s1", parse=number == 1))
-            sock.sendall(executed("COMMIT", name="s2", portal="p", parse=number == 1) + query("go"))
+            first = number == 1
+            sock.sendall(executed("BEGIN", name="s0", parse=first))
+            sock.sendall(executed("INSERT INTO t VALUES ($1)", base.value(f"k0-{number}"), name="s1", parse=first))
+            sock.sendall(executed("COMMIT", name="s2", portal="p", parse=first))
             wait_until(lambda n=number: len(base.commits()) == 2 * n, within_s=WITHIN_S, because="the commit to be written down")
     assert [record for record, outcome, _ in base.commits() if outcome] == ["k0-1", "k0-2"]
+
+
+def test_a_statement_outside_a_block_commits_itself(base: Base) -> None:
+    """In one message, or by the Sync behind it; where it carries no record of anybody it is no commit to us."""
+    with base.client() as sock:
+        sock.sendall(query(f"insert into t select '{base.value('k0-1').decode()}'"))
+        wait_until(lambda: len(base.commits()) == 2, within_s=WITHIN_S, because="the answer to be written down")
+        sock.sendall(executed("INSERT", base.value("k0-2")) + query("SELECT 1"))
+        wait_until(lambda: len(base.commits()) == 4, within_s=WITHIN_S, because="the answers to be written down")
+    assert base.commits() == [
+        ("k0-1", None, True),
+        ("k0-1", "committed", True),
+        ("k0-2", None, True),
+        ("k0-2", "committed", True),
+    ]
+    assert [event["size"] for event in base.events("frame")][2:] == [1, 2]  # a Sync, and what it is answered by
+    assert base.events("undecodable") == []
+
+
+def test_a_held_sync_keeps_back_what_was_run_before_it(base: Base) -> None:
+    """The statement has arrived, and is not committed: the connection ends without the Sync."""
+    base.rule(Action.HOLD, Direction.REQUEST)
+    with base.client() as sock:
+        sock.sendall(executed("INSERT", base.value()))
+        hit = hit_in(base.path.parent)
+        base.came(base.value())
+        base.wire.control.resolve(hit["held"], How.DISCARD)
+        assert not base.server.came.endswith(said(b"S"))
+    assert base.commits() == [("k0-1", None, False)]
 
 
 def test_a_held_commit_never_arrives_when_it_is_discarded(base: Base) -> None:
     """The statements before it have arrived; it has not, and the connection ends."""
     base.rule(Action.HOLD, Direction.REQUEST)
     with base.client() as sock:
-        sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
+        sock.sendall(begun(base) + query("COMMIT"))
         hit = hit_in(base.path.parent)
         assert (hit["api"], hit["records"], hit["client"]) == ("DatabaseCommit", ["k0-1"], f"{base.key}.consumer.1")
         base.came(base.value())
         base.wire.control.resolve(hit["held"], How.DISCARD)
-        assert sock.recv(1) == b""
+        ended(sock)
     assert b"COMMIT" not in base.server.came
     assert base.commits() == [("k0-1", None, False)]
+
+
+def ended(sock: socket.socket) -> bytes:
+    """Read to the end of the connection; return what came."""
+    data = b""
+    with suppress(ConnectionError):
+        while more := sock.recv(1 << 16):
+            data += more
+    return data
 
 
 def test_a_dropped_answer_was_committed(base: Base) -> None:
     """The server has got the commit and answered it; the program sees the connection end."""
     base.rule(Action.DROP, Direction.RESPONSE)
     with base.client() as sock:
-        sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
-        assert sock.recv(1) == b""
+        sock.sendall(begun(base) + query("COMMIT"))
+        assert complete("COMMIT") not in ended(sock)
     base.came(b"COMMIT")
     assert base.commits() == [("k0-1", None, True), ("k0-1", "committed", False)]
 
@@ -206,20 +290,28 @@ def test_a_held_answer_goes_on_in_place(base: Base) -> None:
     """Released, it and what stands behind it arrive."""
     base.rule(Action.HOLD, Direction.RESPONSE)
     with base.client() as sock:
-        sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
+        sock.sendall(begun(base) + query("COMMIT"))
         hit = hit_in(base.path.parent)
         with pytest.raises(WireError, match="can only go on in place"):
             base.wire.control.resolve(hit["held"], How.RELEASE_LATER)
         base.wire.control.resolve(hit["held"], How.RELEASE)
-        assert read_exactly(sock, len(base.server.answer)) == base.server.answer
+        answered(sock, base)
+
+
+def answered(sock: socket.socket, base: Base) -> None:
+    """Read all that answers a transaction, up to its commit."""
+    before = ready() + complete("BEGIN") + ready("T") + complete("INSERT") + ready("T")
+    assert read_exactly(sock, len(before)) == before
+    after = base.server.commit + ready()
+    assert read_exactly(sock, len(after)) == after
 
 
 def test_another_record_s_commit_passes(base: Base) -> None:
     """A rule for one record leaves the commits of others alone."""
     base.rule(Action.DROP, Direction.REQUEST, record="k0-9")
     with base.client() as sock:
-        sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
-        assert read_exactly(sock, len(base.server.answer)) == base.server.answer
+        sock.sendall(begun(base) + query("COMMIT"))
+        answered(sock, base)
 
 
 @pytest.mark.parametrize(("answer", "outcome"), [
@@ -227,11 +319,20 @@ def test_another_record_s_commit_passes(base: Base) -> None:
 ])  # fmt: skip
 def test_a_commit_that_failed_is_called_so(base: Base, answer: bytes, outcome: str) -> None:
     """A COMMIT of a broken transaction is answered by ROLLBACK, one that a constraint forbids by an error."""
-    base.server.answer = answer + READY
+    base.server.commit = answer
     with base.client() as sock:
-        sock.sendall(executed("INSERT", base.value()) + query("COMMIT"))
-        read_exactly(sock, len(base.server.answer))
+        sock.sendall(begun(base) + query("COMMIT"))
+        answered(sock, base)
     assert base.commits() == [("k0-1", None, True), ("k0-1", outcome, True)]
+
+
+def test_an_answer_that_contradicts_voids_the_cell(base: Base) -> None:
+    """What was taken for a COMMIT was none, as the server says."""
+    base.server.commit = complete("SELECT 1")
+    with base.client() as sock:
+        sock.sendall(begun(base) + query("COMMIT"))
+        answered(sock, base)
+    assert [event["because"] for event in base.events("undecodable")] == ["what was taken for a COMMIT was answered by SELECT 1"]
 
 
 def test_a_refused_wish_for_encryption_passes(base: Base) -> None:
@@ -239,16 +340,17 @@ def test_a_refused_wish_for_encryption_passes(base: Base) -> None:
     with socket.create_connection(("127.0.0.1", base.port), timeout=WITHIN_S) as sock:
         sock.sendall(struct.pack(">ii", 8, postgres.ENCRYPTION[0]))
         assert read_exactly(sock, 1) == b"N"
-        sock.sendall(startup(f"{base.key}.consumer.1") + executed("INSERT", base.value()) + query("COMMIT"))
-        read_exactly(sock, len(base.server.answer))
+        sock.sendall(startup(f"{base.key}.consumer.1") + begun(base) + query("COMMIT"))
+        answered(sock, base)
     assert [record for record, outcome, _ in base.commits() if outcome] == ["k0-1"]
 
 
 def test_what_is_no_postgres_passes_unread(base: Base) -> None:
     """Nothing is held back; that it could not be read is written down."""
     with base.client() as sock:
+        read_exactly(sock, len(ready()))
         sock.sendall(b"\xff\xff\xff\xff\xffgo")
-        assert read_exactly(sock, len(base.server.answer)) == base.server.answer
+        base.wait("undecodable")
     assert [event["api"] for event in base.events("undecodable")] == ["unknown"]
 
 

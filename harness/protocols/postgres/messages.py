@@ -19,8 +19,10 @@ STARTUP: Final = 3 << 16
 CANCEL: Final = 80877102
 ENCRYPTION: Final = (80877103, 80877104)
 """Requests for TLS and for GSSAPI encryption; they are answered by one byte, and ``N`` means no."""
-READ: Final = frozenset(b"QPBEC")
-"""Query, Parse, Bind, Execute and Close: what says which statements are run, and on what."""
+READ: Final = frozenset(b"QPBECSF")
+"""Query, Parse, Bind, Execute, Close, Sync, FunctionCall: what says which statements are run, on what, and when all is said."""
+ANSWERS: Final = frozenset(b"CIsEZ")
+"""CommandComplete, EmptyQueryResponse, PortalSuspended, ErrorResponse and ReadyForQuery: what says what has become of them."""
 PAYLOAD: Final = rb"lostack (\S+) (\S+) \d+ [0-9a-f]{8}\n"
 TEXT_OF_BYTES: Final = rb"\\x((?:[0-9a-f]{2})+)"
 
@@ -59,28 +61,17 @@ def message(head: bytes) -> tuple[int, int]:
     return kind, length + 1
 
 
-def ends(text: bytes) -> str:
-    """Return ``commit`` or ``rollback`` where a text of statements ends a transaction, else nothing.
+def names(body: bytes) -> tuple[bytes, bytes]:
+    """Return the two texts that a Parse or a Bind begins with. Raises :class:`NotAMessageError`.
 
-    >>> ends(b"COMMIT"), ends(b"insert into t values (1); commit"), ends(b"rollback to s"), ends(b"COMMIT PREPARED 'x'")
-    ('commit', 'commit', '', '')
+    >>> names(b"s1" + bytes(1) + b"select 1" + bytes(3))
+    (b's1', b'select 1')
     """
-    for each in text.split(b";"):
-        match _words(each):
-            case [b"COMMIT" | b"END", *rest] if rest[:1] != [b"PREPARED"]:
-                return "commit"
-            case [b"ROLLBACK" | b"ABORT", *rest] if b"TO" not in rest and rest[:1] != [b"PREPARED"]:
-                return "rollback"
-    return ""
-
-
-def outcome(body: bytes) -> str:
-    """Return how a transaction ended, by the tag of a CommandComplete; nothing where it ended none.
-
-    >>> outcome(b"COMMIT" + bytes(1)), outcome(b"ROLLBACK" + bytes(1)), outcome(b"INSERT 0 1" + bytes(1))
-    ('committed', 'rolled back', '')
-    """
-    return {b"COMMIT\0": "committed", b"ROLLBACK\0": "rolled back"}.get(body, "")
+    one, end, rest = body.partition(b"\0")
+    other, also, _ = rest.partition(b"\0")
+    if not (end and also):
+        raise NotAMessageError("a text without its end")
+    return one, other
 
 
 def records_in(data: bytes) -> set[tuple[str, str]]:
@@ -93,16 +84,3 @@ def records_in(data: bytes) -> set[tuple[str, str]]:
     texts = [data, *(bytes.fromhex(found.decode()) for found in re.findall(TEXT_OF_BYTES, data))]
     found = (match for text in texts for match in re.findall(PAYLOAD, text))
     return {(key.decode("ascii", "replace"), record.decode("ascii", "replace")) for key, record in found}
-
-
-def _words(text: bytes) -> list[bytes]:
-    return text.upper().split()[:4]
-
-
-def begins(text: bytes) -> bool:
-    """Whether a statement begins a transaction.
-
-    >>> begins(b"begin"), begins(b"START TRANSACTION"), begins(b"select 1")
-    (True, True, False)
-    """
-    return _words(text)[:1] in ([b"BEGIN"], [b"START"])

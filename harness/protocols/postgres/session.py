@@ -1,16 +1,19 @@
-"""One connection to a PostgreSQL server: where a COMMIT passes, and its answer.
+"""One connection to a PostgreSQL server: where a commit passes, and its answer.
 
-Only these two are frames, with rules, holds and history lines of their own. Everything else passes as it comes.
+Only these two are frames, with rules, holds and history lines of their own. Everything else passes as it comes. A commit is
+asked for by a COMMIT, by a statement outside a transaction block, or by the Sync behind several of them; the latter two are
+frames where they commit records.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from harness.core import events as kinds
-from harness.protocols.postgres import messages
+from harness.protocols.postgres import messages, statements
+from harness.protocols.postgres.course import Course
+from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import COMMIT, STEPS
 from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
@@ -19,12 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness.core.identity import Identity
+    from harness.protocols.postgres.course import Said
     from harness.wire.protocol import Data, Fed, Line, Move
 
 VERSION: Final = 3
 """Of the protocol."""
-_COMPLETE, _ERROR = ord("C"), ord("E")
-_LENGTH_BYTES = 4
+_QUERY: Final = ord("Q")
+_LENGTH_BYTES: Final = 4
+Key: TypeAlias = tuple[str, str]
+"""A record, of whichever cell: the cell's key, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +42,10 @@ class Ledger:
 
 @dataclass(slots=True, eq=False)
 class Commit(Frame):
-    """A COMMIT (``outcome`` null), or its answer."""
+    """A message that is predicted to commit (``outcome`` null), or its answer."""
 
-    records: frozenset[tuple[str, str]] = frozenset()
-    """Key of the cell and id, of whoever's records."""
+    corr: int = 0
+    records: frozenset[Key] = frozenset()
     outcome: str | None = None
     request: str = ""
     """The COMMIT's name in the history."""
@@ -64,7 +70,7 @@ class Postgres:
 
 
 class PostgresSession:
-    """What has been said on one connection, as far as it says what a COMMIT commits."""
+    """What has been said on one connection, as far as it says what is committed."""
 
     def __init__(self, conn: int, limit: int) -> None:
         self._conn = conn
@@ -74,11 +80,13 @@ class PostgresSession:
         self._heard: dict[Direction, Fed] = {}
         """What was fed and not taken: each message is heard once."""
         self._asked = 0
-        self._records: set[tuple[str, str]] = set()
-        self._ends: deque[Commit | None] = deque()
-        """Ends of transactions that were asked for and are not answered yet: commits, and (null) rollbacks."""
+        self._course: Course[Commit] = Course()
+        self._records: set[Key] = set()
+        """Written since the transaction began."""
+        self._implicit = False
+        """Something was run outside a block that is not committed yet: it will be by the Sync behind it."""
         self._statements: dict[bytes, bytes] = {}
-        self._portals: dict[bytes, bytes] = {}
+        self._portals: dict[bytes, tuple[bytes, frozenset[Key]]] = {}
 
     # -- messages -------------------------------------------------------------------------------------------------
 
@@ -105,22 +113,16 @@ class PostgresSession:
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        if kind in messages.READ and size > self._limit:
-            return Between(size, f"{size} bytes are above the limit of {self._limit}")
-        if kind in messages.READ and len(data) < size:
-            return Need(size)
-        ended = self._hear(kind, bytes(data[messages.HEAD_BYTES : size])) if kind in messages.READ else ""
-        return self._end(size, ended) if ended else Between(size)
-
-    def _end(self, size: int, ended: str) -> Fed:
-        """Take note of the end of a transaction."""
-        records = frozenset(self._records)
-        self._records.clear()
-        if ended == "rollback":
-            self._ends.append(None)
+        if kind not in messages.READ:
             return Between(size)
-        self._asked += 1
-        return self._commit(size, self._asked, records, id=self._asked)
+        if size > self._limit:
+            self._course.unread()
+            if kind == _QUERY:
+                self._course.end()
+            return Between(size, f"{size} bytes are above the limit of {self._limit}")
+        if len(data) < size:
+            return Need(size)
+        return self._hear(kind, bytes(data[messages.HEAD_BYTES : size]), size) or Between(size)
 
     def _start(self, data: Data) -> Fed:
         """What a client says first gives its name."""
@@ -133,34 +135,85 @@ class PostgresSession:
         if code == messages.STARTUP:
             self._started = True
             self._name = messages.parameters(bytes(data[:size])).get("application_name", "")
+            self._course.end()  # when it is let in, the server is ready
         return Between(size)
 
-    def _hear(self, kind: int, body: bytes) -> str:
-        """Take in a message that runs or prepares a statement; return ``commit``, ``rollback`` or nothing."""
+    def _hear(self, kind: int, body: bytes, size: int) -> Commit | None:
+        """Take in a message; return the commit that it is predicted to be, if any."""
         match chr(kind):
             case "Q":
-                return self._run(body[:-1], body)
+                return self._query(body, size)
             case "P":
-                name, statement, *_ = body.split(b"\0", 2)
+                name, statement = messages.names(body)
                 self._statements[name] = statement
             case "B":
-                portal, name, *_ = body.split(b"\0", 2)
-                self._portals[portal] = self._statements.get(name, b"")
-                self._records |= messages.records_in(body)
+                portal, name = messages.names(body)
+                text = self._statements.get(name, b"")
+                self._portals[portal] = text, frozenset(messages.records_in(body) | messages.records_in(text))
             case "E":
-                return self._run(self._portals.get(body.partition(b"\0")[0], b""), b"")
+                return self._execute(body.partition(b"\0")[0], size)
             case "C":
-                of = self._statements if body[:1] == b"S" else self._portals
+                of: dict[bytes, Any] = self._statements if body[:1] == b"S" else self._portals
                 of.pop(body[1:].partition(b"\0")[0], None)
-        return ""
+            case "S":
+                return self._sync(size)
+            case "F":
+                self._course.end()
+        return None
 
-    def _run(self, text: bytes, body: bytes) -> str:
-        word = messages.ends(text)
-        if not word:
-            if messages.begins(text):
-                self._records.clear()
-            self._records |= messages.records_in(body)
-        return word
+    def _query(self, body: bytes, size: int) -> Commit | None:
+        """Hear a text of statements. Those outside a block are one transaction, which the last of them commits."""
+        does = statements.read(body[:-1])
+        self._records |= messages.records_in(body)
+        commits = [number for number, each in enumerate(does) if each.commits]
+        for each in does:
+            self._does(each)
+        if self._implicit and self._records and not commits:
+            commits.append(len(does) - 1)
+        self._implicit = False
+        commit = self._commit_of(size) if commits else None
+        if commit is not None and len(commits) > 1:
+            commit.because = "one text of statements commits more than once"
+        cycle = self._course.begin()
+        cycle.asked.extend(
+            (each.commits, commit if commits and number == commits[-1] else None) for number, each in enumerate(does)
+        )
+        self._course.end()
+        return commit
+
+    def _execute(self, portal: bytes, size: int) -> Commit | None:
+        text, records = self._portals.get(portal, (b"", frozenset()))
+        does = next(iter(statements.read(text)), Does.NOTHING)
+        self._records |= records
+        self._does(does)
+        commit = self._commit_of(size) if does.commits else None
+        self._course.begin().asked.append((does.commits, commit))
+        return commit
+
+    def _sync(self, size: int) -> Commit | None:
+        """Hear the end of what was run together: outside a block, this is what commits it."""
+        commit = self._commit_of(size) if self._implicit and self._records else None
+        self._implicit = False
+        self._course.end(commit)
+        return commit
+
+    def _does(self, does: Does) -> None:
+        """Take note of what a statement does to the transaction."""
+        course = self._course
+        if does is Does.NOTHING:
+            self._implicit = self._implicit or not course.in_block
+            return
+        if does.ends and not does.commits:
+            self._records.clear()
+        course.in_block = does.leaves_open
+        self._implicit = False
+
+    def _commit_of(self, size: int) -> Commit:
+        """Make a commit of what was written so far; the next transaction has nothing yet."""
+        records = frozenset(self._records)
+        self._records.clear()
+        self._asked += 1
+        return self._commit(size, self._asked, records, id=self._asked)
 
     def _response(self, data: Data) -> Fed:
         if self._wants_encryption and len(data):
@@ -171,20 +224,34 @@ class PostgresSession:
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        if not self._ends or kind not in (_COMPLETE, _ERROR) or size > self._limit:
+        if kind not in messages.ANSWERS or size > self._limit:
             return Between(size)
         if len(data) < size:
             return Need(size)
-        outcome = "refused" if kind == _ERROR else messages.outcome(bytes(data[messages.HEAD_BYTES : size]))
-        asked = self._ends.popleft() if outcome else None
-        if asked is None or asked.id is None:
-            return Between(size)
-        return self._commit(size, int(asked.id), asked.records, answers=(asked.id,), outcome=outcome)
+        said = self._said(kind, bytes(data[messages.HEAD_BYTES : size]))
+        if not said.commits:
+            return Between(size, said.because)
+        ids = tuple(each.corr for each in said.commits)
+        records = frozenset[Key]().union(*(each.records for each in said.commits))
+        return self._commit(size, ids[0], records, answers=ids, outcome=said.outcome, because=said.because)
 
-    def _commit(self, size: int, number: int, records: frozenset[tuple[str, str]], **more: Any) -> Commit:
+    def _said(self, kind: int, body: bytes) -> Said[Commit]:
+        match chr(kind):
+            case "E":
+                return self._course.refused()
+            case "Z":
+                return self._course.ready(body[:1])
+            case "C":
+                return self._course.done(body.rstrip(b"\0"))
+            case _:
+                return self._course.done(b"")
+
+    def _commit(self, size: int, number: int, records: frozenset[Key], **more: Any) -> Commit:
         # its size in the history is what stands behind the first four bytes
         facts = {"version": VERSION, "corr": number, "size": size - _LENGTH_BYTES}
-        return Commit(COMMIT, size, head=size, facts=facts, records=records, request=f"{self._conn}:{number}", **more)
+        return Commit(
+            COMMIT, size, head=size, facts=facts, corr=number, records=records, request=f"{self._conn}:{number}", **more
+        )
 
     # -- what they are about ----------------------------------------------------------------------------------------
 
@@ -194,9 +261,7 @@ class PostgresSession:
         return Insight(Subject(_of(frame, ledger)))
 
     def sending(self, frame: Frame) -> None:
-        """Remember a COMMIT that will be answered."""
-        if isinstance(frame, Commit) and frame.outcome is None:
-            self._ends.append(frame)
+        """Nothing: it was heard, and nothing is heard behind it before it goes."""
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return one line for each record."""

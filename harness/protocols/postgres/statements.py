@@ -1,0 +1,139 @@
+"""What a text of SQL statements does to a transaction, by the first words of each: comments, strings and names are no words.
+
+Pure: bytes in, values out. See "Lexical Structure" in PostgreSQL's documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_WORDS: Final = 5
+"""``COMMIT TRANSACTION AND NO CHAIN``: what a statement does to its transaction it says in so many."""
+_TOKEN: Final = re.compile(
+    rb"""(?P<space>\s+|--[^\n]*)
+    |(?P<comment>/\*)
+    |(?P<word>[A-Za-z_\x80-\xff][\w$\x80-\xff]*(?P<string>')?)
+    |(?P<quoted>')
+    |(?P<name>"(?:[^"]|"")*"?)
+    |\$(?P<tag>[A-Za-z_\x80-\xff][\w\x80-\xff]*)?\$
+    |(?P<end>;)
+    |.""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT: Final = re.compile(rb"/\*|\*/")
+_PLAIN: Final = re.compile(rb"(?:[^']|'')*'?", re.DOTALL)
+_ESCAPED: Final = re.compile(rb"(?:[^'\\]|''|\\.)*'?", re.DOTALL)
+
+
+class Does(Enum):
+    """What a statement does to the transaction that it is in."""
+
+    NOTHING = "nothing"
+    BEGIN = "begin"
+    COMMIT = "commit"
+    COMMIT_AND_BEGIN = "commit and begin"
+    ROLLBACK = "rollback"
+    ROLLBACK_AND_BEGIN = "rollback and begin"
+    PREPARE = "prepare"
+
+    @property
+    def commits(self) -> bool:
+        """Whether what was written is there for everybody, from here on."""
+        return self in (Does.COMMIT, Does.COMMIT_AND_BEGIN)
+
+    @property
+    def ends(self) -> bool:
+        """Whether what was written so far is no longer in the transaction at hand."""
+        return self not in (Does.NOTHING, Does.BEGIN)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether a transaction block is open behind it. Of a statement that does nothing: no."""
+        return self in (Does.BEGIN, Does.COMMIT_AND_BEGIN, Does.ROLLBACK_AND_BEGIN)
+
+
+def read(text: bytes) -> list[Does]:
+    """Return what each statement of a text does.
+
+    >>> read(b"insert into t values ('done; end of story'); /* x */ COMMIT; rollback to s; -- commit") == [
+    ...     Does.NOTHING, Does.COMMIT, Does.NOTHING]
+    True
+    >>> read(b"commit work and chain; COMMIT PREPARED 'x'; prepare transaction 'x'; select $q$;commit;$q$") == [
+    ...     Does.COMMIT_AND_BEGIN, Does.NOTHING, Does.PREPARE, Does.NOTHING]
+    True
+    """
+    return [_does(words) for words in statements(text)]
+
+
+def statements(text: bytes) -> Iterator[list[bytes]]:
+    r"""Yield the first words of each statement that is not empty, in capitals; ``?`` is what is none.
+
+    >>> list(statements(b"select e'it\\'s;' ; /* /* */ ; */ ;1"))
+    [[b'SELECT', b'?'], [b'?']]
+    """
+    words: list[bytes] = []
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        assert found is not None  # noqa: S101 - any byte is something
+        kind, at = found.lastgroup, found.end()
+        if kind == "end":
+            if words:
+                yield words
+            words = []
+        elif kind == "comment":
+            at = _behind_comment(text, at)
+        elif kind != "space":
+            at = _behind_string(text, at, found)
+            if len(words) < MOST_WORDS:
+                words.append(found["word"].upper() if found["word"] and not found["string"] else b"?")
+    if words:
+        yield words
+
+
+def _behind_comment(text: bytes, at: int) -> int:
+    """Return where a comment ends, which may have others in it."""
+    depth = 1
+    while depth:
+        found = _COMMENT.search(text, at)
+        if found is None:
+            return len(text)
+        depth += 1 if found[0] == b"/*" else -1
+        at = found.end()
+    return at
+
+
+def _behind_string(text: bytes, at: int, found: re.Match[bytes]) -> int:
+    """Return where a string ends that begins with what was ``found``; or ``at``, where none does."""
+    if found["string"]:
+        rule = _ESCAPED if found["word"][:-1].upper() == b"E" else _PLAIN
+    elif found["quoted"]:
+        rule = _PLAIN
+    elif found[0].startswith(b"$") and found[0].endswith(b"$") and len(found[0]) > 1:
+        end = text.find(found[0], at)
+        return len(text) if end < 0 else end + len(found[0])
+    else:
+        return at
+    string = rule.match(text, at)
+    return string.end() if string else at
+
+
+def _does(words: list[bytes]) -> Does:
+    chained = b"CHAIN" in words and b"NO" not in words
+    match words:
+        case [b"BEGIN", *_] | [b"START", b"TRANSACTION", *_]:
+            return Does.BEGIN
+        case [b"PREPARE", b"TRANSACTION", *_]:
+            return Does.PREPARE
+        case [_, b"PREPARED", *_]:
+            return Does.NOTHING
+        case [b"COMMIT" | b"END", *_]:
+            return Does.COMMIT_AND_BEGIN if chained else Does.COMMIT
+        case [b"ROLLBACK" | b"ABORT", *_] if b"TO" not in words:
+            return Does.ROLLBACK_AND_BEGIN if chained else Does.ROLLBACK
+    return Does.NOTHING

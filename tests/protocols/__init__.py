@@ -1,0 +1,1 @@
+"""The protocols that the wire reads, without a wire."""
