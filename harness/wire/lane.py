@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from harness.wire.rules import ArmedRule
 
 
+LEAST_LIMIT = 1 << 20
+"""So many bytes are kept wherever a protocol needs them to tell what they are, or as many as are read of a frame."""
+
+
 class CutError(Exception):
     """The connection ends here, on purpose."""
 
@@ -136,7 +140,7 @@ class Lane:
             return False
         fed = self._conn.session.feed(self._direction, self._inlet.buffer)
         if isinstance(fed, Need):
-            return await self._fill(fed.bytes)
+            return await self._need(fed.bytes)
         if isinstance(fed, Opaque):
             self._conn.go_opaque(fed.because)
             return False
@@ -147,6 +151,13 @@ class Lane:
                 self._conn.unread(fed.because)
             return await self._on(fed.size)
         return await self._frame(fed)
+
+    async def _need(self, count: int) -> bool:
+        """Have so many bytes at hand, and more than there were; false where they do not come, or nobody should keep so many."""
+        if count > max(self._hub.decode_limit, LEAST_LIMIT) + 1:
+            self._conn.go_opaque(f"{count} bytes are needed to tell what they are")
+            return False
+        return await self._fill(max(count, len(self._inlet.buffer) + 1))
 
     def _identify(self) -> None:
         if self._direction is Direction.REQUEST and (name := self._conn.session.owner()) is not None:

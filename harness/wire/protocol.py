@@ -184,8 +184,8 @@ class Session(Interface):
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return the history lines of a frame whose fate is known: whether it has reached its destination whole."""
 
-    def refuse(self, frame: Frame, error: str) -> bytes:
-        """Return a legal answer to a frame that was read, in the version that it asks in. Raises :class:`UnableError`."""
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+        """Return a legal answer to a frame, ``data`` whole, in the version that it asks in. Raises :class:`UnableError`."""
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
         """Say how a frame, ``data`` whole, goes over a fresh connection."""

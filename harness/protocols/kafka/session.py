@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.protocols.kafka import codec, frames
+from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, STEPS, step_of
 from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
-from harness.wire.protocol import UNKNOWN, Frame, Move, Need, Opaque, UnableError
+from harness.wire.protocol import PLAIN, UNKNOWN, Frame, Move, Need, Opaque, UnableError
 from harness.wire.rules import Api, Direction
 
 if TYPE_CHECKING:
@@ -165,9 +166,13 @@ class KafkaSession:
 
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, error: str) -> bytes:
-        """Refuse a request."""
-        raise UnableError(f"a {frame.step} cannot be refused by {error}")
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+        """Refuse a request, as a broker would."""
+        assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
+            raise UnableError(f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} answer is never "
+                              f"refused by {error}")  # fmt: skip
+        return refusal(frame.step, frame.version, frame.corr, data[AT:], error)
 
     def move(self, frame: Frame, data: bytes) -> Move:  # noqa: ARG002 - any of them
         """A request means the same on every connection to its broker; an answer can only be discarded, wherever it is."""

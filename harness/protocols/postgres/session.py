@@ -272,8 +272,8 @@ class PostgresSession:
 
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
-    def refuse(self, frame: Frame, error: str) -> bytes:
-        """Nothing is refused yet."""
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
+        """A server that was not asked has the transaction open still, so no refusal of a commit would be true."""
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is

@@ -1,0 +1,153 @@
+"""Legal refusals: the answer that a broker would give to a request, with an error, in the version that it was asked in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
+from kafka.protocol.producer.transaction import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+
+from harness.protocols.kafka.steps import ERRORS
+from harness.wire.protocol import UnableError
+from harness.wire.rules import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10}
+"""From which version on a topic is named by its id."""
+BATCHES: Final = 4
+"""From which version on AddPartitionsToTxn is about several transactions, from broker to broker."""
+SESSIONS: Final = 7
+"""From which version on a Fetch may name nothing, and is refused as a whole."""
+
+
+def refusal(api: str, version: int, corr: int, request: bytes, error: str) -> bytes:
+    """Return the answer to a request (whole, without its length), as a frame. Raises :class:`UnableError`."""
+    known = _KNOWN.get(api)
+    if known is None:
+        raise UnableError(f"nobody knows how a {api} is refused")
+    asks, answers, make = known
+    first, last = answers.valid_versions
+    if not first <= version <= last:
+        raise UnableError(f"version {version} of {api} is outside {first} to {last}")
+    try:
+        asked = asks.decode(request, version=version, header=True)
+        answer = make(asked, version, ERRORS[error])
+        answer.with_header(correlation_id=corr)
+        return bytes(answer.encode(header=True, framed=True))
+    except UnableError:
+        raise
+    except Exception as wrong:  # the library raises whatever the bytes lead it to
+        raise UnableError(f"a {api} of version {version} cannot be refused: {type(wrong).__name__}: {wrong}") from wrong
+
+
+def _named(topic: Any, api: Api, version: int, *, name: str = "name") -> dict[str, Any]:
+    """Return a topic's name, or its id, as its answer has it."""
+    return {"topic_id": topic.topic_id} if version >= BY_ID.get(api, 1 << 15) else {name: getattr(topic, name)}
+
+
+def _produce(asked: Any, version: int, error: int) -> Any:
+    topics = ProduceResponse.TopicProduceResponse
+    parts = topics.PartitionProduceResponse
+    return ProduceResponse(version=version, responses=[
+        topics(version=version, **_named(topic, Api.PRODUCE, version), partition_responses=[
+            parts(version=version, index=part.index, error_code=error, base_offset=-1, record_errors=[])
+            for part in topic.partition_data
+        ]) for topic in asked.topic_data
+    ])  # fmt: skip
+
+
+def _fetch(asked: Any, version: int, error: int) -> Any:
+    if version >= SESSIONS:
+        return FetchResponse(version=version, error_code=error, session_id=0, responses=[])
+    topics = FetchResponse.FetchableTopicResponse
+    parts = topics.PartitionData
+    return FetchResponse(version=version, responses=[
+        topics(version=version, topic=topic.topic, partitions=[
+            parts(version=version, partition_index=part.partition, error_code=error, high_watermark=-1, aborted_transactions=[],
+                  records=b"") for part in topic.partitions
+        ]) for topic in asked.topics
+    ])  # fmt: skip
+
+
+def _offsets(answers: Any, api: Api) -> Callable[[Any, int, int], Any]:
+    def make(asked: Any, version: int, error: int) -> Any:
+        topics = getattr(answers, f"{answers.__name__}Topic")
+        parts = getattr(topics, f"{answers.__name__}Partition")
+        return answers(version=version, topics=[
+            topics(version=version, **_named(topic, api, version), partitions=[
+                parts(version=version, partition_index=part.partition_index, error_code=error) for part in topic.partitions
+            ]) for topic in asked.topics
+        ])  # fmt: skip
+
+    return make
+
+
+def _add_partitions(asked: Any, version: int, error: int) -> Any:
+    if version >= BATCHES:
+        return AddPartitionsToTxnResponse(version=version, error_code=error, results_by_transaction=[])
+    topics = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+    parts = topics.AddPartitionsToTxnPartitionResult
+    return AddPartitionsToTxnResponse(version=version, results_by_topic_v3_and_below=[
+        topics(version=version, name=topic.name, results_by_partition=[
+            parts(version=version, partition_index=part, partition_error_code=error) for part in topic.partitions
+        ]) for topic in asked.v3_and_below_topics
+    ])  # fmt: skip
+
+
+def _join(asked: Any, version: int, error: int) -> Any:
+    return JoinGroupResponse(version=version, error_code=error, generation_id=-1, protocol_type="", protocol_name="", leader="",
+                             skip_assignment=False, member_id=asked.member_id, members=[])  # fmt: skip
+
+
+def _sync(_asked: Any, version: int, error: int) -> Any:
+    return SyncGroupResponse(version=version, error_code=error, protocol_type="", protocol_name="", assignment=b"")
+
+
+def _init(_asked: Any, version: int, error: int) -> Any:
+    return InitProducerIdResponse(version=version, error_code=error, producer_id=-1, producer_epoch=-1)
+
+
+def _alone(answers: Any) -> Callable[[Any, int, int], Any]:
+    """An answer that has nothing but its error."""
+    return lambda _asked, version, error: answers(version=version, error_code=error)
+
+
+_KNOWN: Final[dict[str, tuple[Any, Any, Callable[[Any, int, int], Any]]]] = {
+    Api.PRODUCE: (ProduceRequest, ProduceResponse, _produce),
+    Api.FETCH: (FetchRequest, FetchResponse, _fetch),
+    Api.OFFSET_COMMIT: (OffsetCommitRequest, OffsetCommitResponse, _offsets(OffsetCommitResponse, Api.OFFSET_COMMIT)),
+    Api.TXN_OFFSET_COMMIT: (
+        TxnOffsetCommitRequest, TxnOffsetCommitResponse, _offsets(TxnOffsetCommitResponse, Api.TXN_OFFSET_COMMIT),
+    ),
+    Api.ADD_PARTITIONS_TO_TXN: (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, _add_partitions),
+    Api.ADD_OFFSETS_TO_TXN: (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, _alone(AddOffsetsToTxnResponse)),
+    Api.END_TXN: (EndTxnRequest, EndTxnResponse, _alone(EndTxnResponse)),
+    Api.INIT_PRODUCER_ID: (InitProducerIdRequest, InitProducerIdResponse, _init),
+    Api.JOIN_GROUP: (JoinGroupRequest, JoinGroupResponse, _join),
+    Api.SYNC_GROUP: (SyncGroupRequest, SyncGroupResponse, _sync),
+    Api.HEARTBEAT: (HeartbeatRequest, HeartbeatResponse, _alone(HeartbeatResponse)),
+}  # fmt: skip
