@@ -133,6 +133,9 @@ COMMITTED: Final = "committed"
 """``topic, partition, offset, request, reached``: a position in a commit request."""
 COMMIT_ANSWER: Final = "commit_answer"
 """``topic, partition, error, reached``."""
+ACKNOWLEDGED: Final = "acknowledged"
+"""``record, request, how, transactional_id, outcome, reached``: a reader told a queue's broker of a message that it was given
+(``how``: ack or nack; outcome null), or was answered: taken, or refused."""
 INIT_PRODUCER: Final = "init_producer"
 """``transactional_id, timeout_ms, request, reached``: a producer asked to begin; with a transactional id (null: without) that
 ends what another one had left open under it. A transaction left open ends by itself when ``timeout_ms`` are over."""

@@ -7,5 +7,6 @@ from typing import Final
 PROTOCOLS: Final = {
     "kafka": "harness.protocols.kafka.session:Kafka",
     "postgres": "harness.protocols.postgres.session:Postgres",
+    "stomp": "harness.protocols.stomp.session:Stomp",
 }
 """What a route says it speaks, and what reads that (``module:class``), imported when it is used."""

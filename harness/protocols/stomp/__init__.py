@@ -1,0 +1,1 @@
+"""STOMP, versions 1.0 to 1.2."""

@@ -1,0 +1,343 @@
+"""One STOMP connection: who it is, what was asked for a receipt, what was delivered and is not acknowledged."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.core import events as kinds
+from harness.core.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.stomp import frames
+from harness.protocols.stomp.steps import REFUSED, STEPS, Command
+from harness.wire.protocol import PLAIN, Between, Expect, Frame, Immovable, Insight, Move, Need, Opaque, Say, UnableError
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.core.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line
+
+MAX_REMEMBERED: Final = 10_000
+"""Frames that wait for a receipt, and messages of a subscription that wait for an acknowledgement."""
+CONNECTING: Final = "connecting"
+"""What CONNECTED answers, which names no receipt."""
+_COMMANDS: Final = {way: frozenset(command for command in Command if (str(command), way) in STEPS) for way in Direction}
+_TOLD: Final = ("destination", "transaction", "subscription", "message-id", "receipt")
+"""Headers that a frame's line in the history has, where it has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids."""
+
+    identity: Identity | None
+
+    def record(self, body: bytes, headers: Mapping[str, str]) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        if self.identity is None:
+            return decode_id(body)
+        return self.identity.find(None, body, tuple((name, value.encode()) for name, value in headers.items()))
+
+
+@dataclass(slots=True, eq=False)
+class StompFrame(Frame):
+    """One frame. ``asked``: of a receipt, or an error, what it is said to; of a CONNECTED, the CONNECT."""
+
+    way: Direction = Direction.REQUEST
+    headers: dict[str, str] = field(default_factory=dict)
+    body: tuple[int, int] = (0, 0)
+    """Where it begins and ends."""
+    number: int = 0
+    asked: StompFrame | None = None
+    taken_off: tuple[StompFrame, ...] = ()
+    """Of an ACK or NACK, the messages that it is about."""
+    subject: Subject = field(default_factory=Subject)
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What was asked for in an open transaction."""
+
+    records: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+
+
+class Stomp:
+    """The protocol."""
+
+    name = "stomp"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Destinations have one name."""
+
+    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Ledger(identity)
+
+    def session(self, conn: int, *, limit: int) -> StompSession:
+        """Begin a connection."""
+        return StompSession(conn, limit)
+
+
+class StompSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, limit: int) -> None:
+        self._conn = conn
+        self._limit = limit
+        self._heard: dict[Direction, StompFrame] = {}
+        """What was fed and not taken."""
+        self._looked: dict[Direction, int] = dict.fromkeys(Direction, 0)
+        """Up to where there is no null byte."""
+        self._numbers = dict.fromkeys(Direction, 0)
+        self._connect: dict[str, str] = {}
+        self._beats: dict[Direction, float] = {}
+        self._version = ""
+        self._owner: str | None = None
+        self._asked: OrderedDict[str, StompFrame] = OrderedDict()
+        self._modes: dict[str, str] = {}
+        """How each subscription acknowledges."""
+        self._given: defaultdict[str, OrderedDict[str, StompFrame]] = defaultdict(OrderedDict)
+        """By subscription: what was delivered and waits to be acknowledged, in order."""
+        self._open: dict[str, _Transaction] = {}
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next frame, or end of a line between two."""
+        known = self._heard.get(way)
+        if known is not None:
+            return known
+        if not len(data):
+            return Need(1)
+        if data[:1] == b"\n":
+            return Between(1)
+        if data[:1] == b"\r":
+            return Need(2) if len(data) < 2 else Between(2) if data[1:2] == b"\n" else Opaque("a carriage return alone")  # noqa: PLR2004
+        try:
+            fed = self._frame(way, data)
+        except frames.NotAFrameError as error:
+            return Opaque(str(error))
+        if isinstance(fed, StompFrame):
+            self._heard[way] = fed
+        return fed
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+        """The next frame may be looked for."""
+        self._heard.pop(way, None)
+        self._looked[way] = 0
+
+    def _frame(self, way: Direction, data: Data) -> Fed:
+        head = frames.head(data, escaped=self._version != "1.0")
+        if head is None:
+            return Need(len(data) + 1)
+        if head.command not in _COMMANDS[way]:
+            raise frames.NotAFrameError(f"a command {head.command!r}")
+        if head.body >= 0:
+            end = head.size + head.body
+        else:
+            end = bytes(data).find(b"\0", max(head.size, self._looked[way]))
+            if end < 0:
+                self._looked[way] = len(data)
+                if len(data) > self._limit:
+                    raise frames.NotAFrameError(f"a frame without content-length above the limit of {self._limit} bytes")
+                return Need(len(data) + 1)
+        return self._made(way, head, (head.size, end))
+
+    def _made(self, way: Direction, head: frames.Head, body: tuple[int, int]) -> StompFrame:
+        headers, command = head.headers, head.command
+        self._numbers[way] += 1
+        asked = None
+        answers: tuple[str, ...] = ()
+        name: str | None = headers.get("receipt")
+        taken_off: tuple[StompFrame, ...] = ()
+        match command:
+            case Command.CONNECT | Command.STOMP:
+                name = CONNECTING
+                self._connect = headers
+                self._owner = headers.get("client-id") or self._owner
+            case Command.CONNECTED:
+                asked, answers = self._asked.get(CONNECTING), (CONNECTING,)
+                self._version = headers.get("version", "1.0")
+                self._agree(headers.get("heart-beat", ""))
+            case Command.RECEIPT | Command.ERROR if "receipt-id" in headers:
+                asked, answers = self._asked.get(headers["receipt-id"]), (headers["receipt-id"],)
+            case Command.SUBSCRIBE:
+                self._modes[_subscription(headers)] = headers.get("ack", "auto")
+            case Command.MESSAGE:
+                waits = self._modes.get(_subscription(headers), "auto") != "auto"
+                name = _delivery(headers) if waits else None
+            case Command.ACK | Command.NACK:
+                taken_off = self._about(headers)
+                answers = tuple(str(each.id) for each in taken_off)
+        if self._owner is None and command in (Command.SEND, Command.SUBSCRIBE) and "destination" in headers:
+            self._owner = headers["destination"].rpartition("/")[2]
+        corr = asked.number if asked else self._numbers[way] if way is Direction.REQUEST else -self._numbers[way]
+        facts = {"version": self._version, "corr": corr} | {each: headers[each] for each in _TOLD if each in headers}
+        size = body[1] + 1
+        return StompFrame(Command(command), size, name, answers, head=size, facts=facts, way=way, headers=headers, body=body,
+                          number=corr, asked=asked, taken_off=taken_off)  # fmt: skip
+
+    def _agree(self, beats: str) -> None:
+        """Take note of how often each side will say something."""
+        client, server = _milliseconds(self._connect.get("heart-beat", "")), _milliseconds(beats)
+        for way, (gives, wants) in {
+            Direction.REQUEST: (client[0], server[1]), Direction.RESPONSE: (server[0], client[1]),
+        }.items():  # fmt: skip
+            if gives and wants:
+                self._beats[way] = max(gives, wants) / 1000
+
+    def _about(self, headers: Mapping[str, str]) -> tuple[StompFrame, ...]:
+        """Return the deliveries that an ACK is about: one, or all up to it."""
+        name = headers.get("id" if self._version == "1.2" else "message-id", "")
+        for subscription, given in self._given.items():
+            if name in given:
+                if self._modes.get(subscription) == "client-individual":
+                    return (given[name],)
+                upto = list(given)
+                return tuple(given[each] for each in upto[: upto.index(name) + 1])
+        return ()
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Say which records a frame carries, acknowledges or commits."""
+        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
+        error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else None
+        if frame.step in (Command.SEND, Command.MESSAGE):
+            if data is None:
+                return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+            record = ledger.record(data[slice(*frame.body)], frame.headers)
+            frame.subject = self._subject(frame, () if record is None else (record,), frame.headers.get("destination"))
+        elif frame.step in (Command.COMMIT, Command.ABORT):
+            transaction = self._open.get(frame.headers.get("transaction", ""), _Transaction())
+            frame.subject = self._subject(frame, transaction.records, *transaction.topics)
+        elif frame.asked is not None:
+            frame.subject = frame.asked.subject
+        else:
+            subjects = [each.subject for each in frame.taken_off]
+            records = frozenset[str]().union(*(each.records for each in subjects))
+            frame.subject = self._subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+        return Insight(frame.subject, error)
+
+    def _subject(self, frame: StompFrame, records: Iterable[str], *topics: str | None) -> Subject:
+        transaction = frame.headers.get("transaction")
+        ids = frozenset[str]() if transaction is None else frozenset((transaction,))
+        return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+
+    def sending(self, frame: Frame) -> None:
+        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.id is None:
+            return
+        if frame.way is Direction.REQUEST:
+            _remember(self._asked, str(frame.id), frame)
+        else:
+            _remember(self._given[_subscription(frame.headers)], str(frame.id), frame)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the frame carried, now that its fate is known."""
+        assert isinstance(frame, StompFrame)  # noqa: S101 - sessions get their own frames back
+        if reached:
+            self._went(frame)
+        if frame.asked is not None:
+            self._asked.pop(str(frame.answers[0]), None)
+        return () if ledger is None else [_line(self._conn, frame, record, reached=reached) for record in _told_of(frame)]
+
+    def _went(self, frame: StompFrame) -> None:
+        for each in frame.taken_off:
+            self._given[_subscription(each.headers)].pop(str(each.id), None)
+        transaction = frame.headers.get("transaction")
+        if transaction is None:
+            return
+        if frame.step in (Command.COMMIT, Command.ABORT):
+            self._open.pop(transaction, None)
+        else:
+            found = self._open.setdefault(transaction, _Transaction())
+            found.records |= frame.subject.records
+            found.topics |= frame.subject.topics
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
+        """Make the ERROR that refuses what asked for a receipt. Who says it ends the connection."""
+        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
+            raise UnableError(f"a {frame.step} that asks for {'a' if frame.id else 'no'} receipt cannot be refused by {error!r}")
+        headers = {"receipt-id": str(frame.id), "message": REFUSED, "content-length": "0"}
+        return frames.made("ERROR", headers, escaped=self._version != "1.0")
+
+    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+        """What is sent in no transaction may come over any connection of the same client."""
+        if frame.step != Command.SEND or "transaction" in frame.facts:
+            return Immovable("belongs to its connection, as subscriptions and transactions do")
+        hello = frames.made("CONNECT", self._connect | {"heart-beat": "0,0"})
+        return Move(data, (Say(lambda _: hello), Expect("CONNECTED")))
+
+    def owner(self) -> str | None:
+        """Return the client's id, or the last word of the first destination that it named."""
+        return self._owner
+
+    def silence_s(self, way: Direction) -> float | None:
+        """Return what both sides have agreed on."""
+        return self._beats.get(way)
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        return ()
+
+
+def _subscription(headers: Mapping[str, str]) -> str:
+    """Return what a subscription is known by; of version 1.0 its destination may do."""
+    return headers.get("subscription") or headers.get("id") or headers.get("destination", "")
+
+
+def _delivery(headers: Mapping[str, str]) -> str | None:
+    return headers.get("ack") or headers.get("message-id")
+
+
+def _remember(where: OrderedDict[str, StompFrame], name: str, frame: StompFrame) -> None:
+    where[name] = frame
+    if len(where) > MAX_REMEMBERED:
+        where.popitem(last=False)
+
+
+def _milliseconds(beats: str) -> tuple[int, int]:
+    gives, _, wants = beats.partition(",")
+    return (int(gives), int(wants)) if gives.isdecimal() and wants.isdecimal() else (0, 0)
+
+
+def _told_of(frame: StompFrame) -> list[str]:
+    """Return the records of which a frame has a line."""
+    told = frame.asked.step if frame.asked else frame.step
+    return sorted(frame.subject.records) if told in _LINES else []
+
+
+_LINES: Final = {
+    Command.SEND: kinds.PRODUCE_ANSWER, Command.MESSAGE: kinds.FETCHED, Command.ACK: kinds.ACKNOWLEDGED,
+    Command.NACK: kinds.ACKNOWLEDGED, Command.COMMIT: kinds.ENDING, Command.ABORT: kinds.ENDING,
+}  # fmt: skip
+
+
+def _line(conn: int, frame: StompFrame, record: str, *, reached: bool) -> Line:
+    """Return what a frame, or the answer to one, says of a record."""
+    of = frame.asked or frame
+    fields: dict[str, Any] = {"record": record, "request": f"{conn}:{of.number}"}
+    headers = of.headers
+    error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else 0
+    if of.step == Command.SEND and of is frame:
+        transaction = headers.get("transaction")
+        about = {"topic": headers.get("destination"), "transactional": transaction is not None, "transactional_id": transaction}
+        return (kinds.SENT if reached else kinds.UNSENT), {**fields, **about, "attempt": headers.get(ATTEMPT_HEADER)}
+    if of.step == Command.SEND:
+        return kinds.PRODUCE_ANSWER, {**fields, "error": error, "reached": reached}
+    if of.step == Command.MESSAGE:
+        given = {"topic": headers.get("destination"), "conn": conn, "redelivered": headers.get("redelivered") == "true"}
+        return kinds.FETCHED, {"record": record, **given, "reached": reached}
+    outcome = None if of is frame else "refused" if error else "taken"
+    if of.step in (Command.COMMIT, Command.ABORT):
+        return kinds.ENDING, {**fields, "outcome": outcome, "reached": reached}
+    how = {"how": str(of.step).lower(), "transactional_id": headers.get("transaction")}
+    return kinds.ACKNOWLEDGED, {**fields, **how, "outcome": outcome, "reached": reached}

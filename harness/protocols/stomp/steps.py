@@ -1,0 +1,67 @@
+"""The steps of STOMP: its commands, by their own names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.wire.protocol import Step
+from harness.wire.rules import Direction, StepName
+
+REFUSED: Final = "refused"
+"""The one error there is: an ERROR frame, behind which the server ends the connection."""
+
+
+class Command(StepName):
+    """What stands in the first line of a frame."""
+
+    CONNECT = "CONNECT"
+    STOMP = "STOMP"
+    SEND = "SEND"
+    SUBSCRIBE = "SUBSCRIBE"
+    UNSUBSCRIBE = "UNSUBSCRIBE"
+    ACK = "ACK"
+    NACK = "NACK"
+    BEGIN = "BEGIN"
+    COMMIT = "COMMIT"
+    ABORT = "ABORT"
+    DISCONNECT = "DISCONNECT"
+    CONNECTED = "CONNECTED"
+    MESSAGE = "MESSAGE"
+    RECEIPT = "RECEIPT"
+    ERROR = "ERROR"
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return by which fields of a rule a frame can be chosen; a topic is a destination, whatever it is."""
+        return STEPS.get((str(self), direction), Step()).selects
+
+
+_TO_CLIENT: Final = frozenset({Command.CONNECTED, Command.MESSAGE, Command.RECEIPT, Command.ERROR})
+_SELECTS: Final = {
+    Command.SEND: frozenset({"record", "topic", "transactional_id"}),
+    Command.ACK: frozenset({"record", "topic", "transactional_id"}),
+    Command.NACK: frozenset({"record", "topic", "transactional_id"}),
+    Command.BEGIN: frozenset({"transactional_id"}),
+    Command.COMMIT: frozenset({"record", "topic", "transactional_id"}),
+    Command.ABORT: frozenset({"record", "topic", "transactional_id"}),
+    Command.MESSAGE: frozenset({"record", "topic"}),
+    Command.RECEIPT: frozenset({"record", "topic", "transactional_id"}),
+    Command.ERROR: frozenset({"record", "topic", "transactional_id"}),
+}
+_DURABLE: Final = frozenset({Command.SEND, Command.ACK, Command.NACK, Command.COMMIT})
+
+
+def _step(command: Command) -> Step:
+    """SEND, and what else asks for a receipt, may be refused; what is in no transaction may be sent by any connection."""
+    asks = command not in _TO_CLIENT
+    return Step(
+        selects=_SELECTS.get(command, frozenset()),
+        movable=command is Command.SEND,
+        removable=True,
+        durable=command in _DURABLE,
+        errors={REFUSED: False} if asks and command not in (Command.CONNECT, Command.STOMP) else {},
+    )
+
+
+STEPS: Final = {
+    (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(command) for command in Command
+}

@@ -1,0 +1,210 @@
+"""What STOMP's frames are about: what is sent, given, acknowledged and committed, in each version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.core.identity import Identity
+from harness.core.record import Record
+from harness.protocols.stomp.frames import MOST_HEADER_BYTES, NotAFrameError, head, made
+from harness.protocols.stomp.session import Stomp, StompFrame
+from harness.protocols.stomp.steps import Command
+from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
+from harness.wire.rules import Action, Direction, Rule, RuleError
+
+TO, FROM = Direction.REQUEST, Direction.RESPONSE
+
+
+def value(record: str) -> bytes:
+    """Return the payload of a record."""
+    return Record(record, "k0", 1, "x").encode("key")
+
+
+class Talk:
+    """A session that has said hello, and what it makes of frames."""
+
+    def __init__(self, version: str = "1.2", identity: Identity | None = None) -> None:
+        self.protocol = Stomp()
+        self.session = self.protocol.session(7, limit=1 << 12)
+        self.ledger = self.protocol.ledger("key", identity)
+        self.say("CONNECT", {"client-id": "key.consumer.1", "accept-version": "1.0,1.1,1.2"})
+        self.hear("CONNECTED", {"version": version} if version != "1.0" else {})
+
+    def _pass(
+        self, way: Direction, command: str, headers: dict[str, str], body: bytes, *, reached: bool
+    ) -> list[tuple[Any, ...]]:
+        data = made(command, headers, body)
+        frame = self.session.feed(way, data)
+        assert isinstance(frame, StompFrame), frame
+        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
+        self.session.sending(frame)
+        lines = self.session.settled(frame, self.ledger, reached=reached)
+        self.session.taken(way, frame.size)
+        return [(kind, fields["record"], fields.get("request"), fields.get("outcome")) for kind, fields in lines]
+
+    def say(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> list[tuple[Any, ...]]:
+        """Let the client say something; return the lines of it."""
+        return self._pass(TO, command, headers, body, reached=reached)
+
+    def hear(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> list[tuple[Any, ...]]:
+        """Let the server say something."""
+        return self._pass(FROM, command, headers, body, reached=reached)
+
+    def given(self, *records: str, subscription: str = "s") -> None:
+        """Let messages be delivered, each called after its record."""
+        for record in records:
+            names = {"message-id": f"m-{record}", "ack": f"a-{record}"}
+            self.hear("MESSAGE", {"subscription": subscription, "destination": "/queue/q", **names}, value(record))
+
+
+def test_a_receipt_is_about_what_asked_for_it() -> None:
+    """Its record is the one that was sent, and its number the one of that frame."""
+    talk = Talk()
+    sent = talk.say("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
+    assert sent == [("sent", "k0-1", "7:2", None)]
+    assert talk.hear("RECEIPT", {"receipt-id": "r"}) == [("produce_answer", "k0-1", "7:2", None)]
+    assert talk.last.answers == ("r",)
+    assert talk.last.facts["corr"] == 2
+
+
+def test_an_error_refuses_what_asked_for_a_receipt() -> None:
+    """It says why; where it names none, it is about nothing."""
+    talk = Talk()
+    talk.say("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
+    assert talk.hear("ERROR", {"receipt-id": "r", "message": "no space"}) == [("produce_answer", "k0-1", "7:2", None)]
+    assert talk.seen.error == "no space"
+    assert talk.hear("ERROR", {"message": "you are too slow"}) == []
+    assert talk.seen.error == "you are too slow"
+
+
+@pytest.mark.parametrize(("mode", "records"), [("client", ["k0-1", "k0-2"]), ("client-individual", ["k0-2"])])
+def test_an_ack_is_about_one_message_or_all_up_to_it(mode: str, records: list[str]) -> None:
+    """As the subscription says; what was acknowledged is not acknowledged again."""
+    talk = Talk()
+    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": mode})
+    talk.given("k0-1", "k0-2", "k0-3")
+    assert [record for _, record, *_ in talk.say("ACK", {"id": "a-k0-2"}, reached=False)] == records
+    assert [record for _, record, *_ in talk.say("ACK", {"id": "a-k0-2"})] == records
+    assert talk.last.answers == tuple(f"a-{record}" for record in records)
+    assert talk.say("ACK", {"id": "a-k0-2"}) == []
+    left = ["k0-3"] if mode == "client" else ["k0-1", "k0-3"]
+    assert [record for record in ("k0-1", "k0-3") if talk.say("ACK", {"id": f"a-{record}"})] == left
+
+
+def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
+    """A message of such a subscription waits for nothing."""
+    talk = Talk()
+    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q"})
+    talk.given("k0-1")
+    assert talk.last.id is None
+
+
+@pytest.mark.parametrize(("version", "headers"), [
+    ("1.0", {"message-id": "m-k0-1"}), ("1.1", {"message-id": "m-k0-1", "subscription": "s"}), ("1.2", {"id": "a-k0-1"}),
+])  # fmt: skip
+def test_an_ack_names_its_message_as_its_version_does(version: str, headers: dict[str, str]) -> None:
+    """By the message's id, or by a name that the server has given it."""
+    talk = Talk(version)
+    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
+    names = {"message-id": "m-k0-1"} | ({"ack": "a-k0-1"} if version == "1.2" else {})
+    talk.hear("MESSAGE", {"subscription": "s", "destination": "/queue/q", **names}, value("k0-1"))
+    assert talk.say("ACK", headers) == [("acknowledged", "k0-1", "7:3", None)]
+
+
+def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
+    """What was sent, and what was acknowledged; and about nothing of another one."""
+    talk = Talk()
+    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client-individual"})
+    talk.given("k0-1", "k0-2")
+    for transaction in ("t", "u"):
+        talk.say("BEGIN", {"transaction": transaction})
+    talk.say("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-1"))
+    talk.say("ACK", {"id": "a-k0-1", "transaction": "t"})
+    talk.say("ACK", {"id": "a-k0-2", "transaction": "u"})
+    talk.say("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-3"), reached=False)
+    assert talk.say("COMMIT", {"transaction": "t", "receipt": "c"}) == [("ending", "k0-1", "7:9", None)]
+    assert talk.seen.subject.topics == {"/queue/q", "/queue/out"}
+    assert talk.seen.subject.transactional_ids == {"t"}
+    assert talk.hear("RECEIPT", {"receipt-id": "c"}) == [("ending", "k0-1", "7:9", "taken")]
+    assert talk.say("ABORT", {"transaction": "u"}) == [("ending", "k0-2", "7:10", None)]
+
+
+def test_a_foreign_record_is_found_where_its_identity_says() -> None:
+    """In a header, say."""
+    talk = Talk(identity=Identity(where="value", json="no"))
+    assert talk.say("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [("sent", "17", "7:2", None)]
+
+
+@pytest.mark.parametrize(("data", "is_"), [
+    (b"\n", Between(1)), (b"\r\n", Between(2)), (b"\r", Need(2)), (b"\rx", Opaque("a carriage return alone")), (b"", Need(1)),
+    (b"SEN", Need(4)), (b"SEND\r\na:b\r\n\r", Need(13)),
+])  # fmt: skip
+def test_what_is_between_frames_or_not_yet_one(data: bytes, is_: object) -> None:
+    """Ends of lines, of either kind, and beginnings."""
+    assert Stomp().session(1, limit=1 << 12).feed(TO, data) == is_
+
+
+@pytest.mark.parametrize("data", [
+    b"SEND\r\ndestination:/queue/q\r\n\r\nbody\0rest", b"SEND\ncontent-length:6\n\nbo\0dy!\0", b"SEND\na:1\na:2\n\n\0",
+])  # fmt: skip
+def test_a_body_ends_where_it_says_or_at_a_null_byte(data: bytes) -> None:
+    """With lines that end either way; of a repeated header the first counts."""
+    frame = Stomp().session(1, limit=1 << 12).feed(TO, data)
+    assert isinstance(frame, StompFrame)
+    assert data[frame.size - 1 : frame.size] == b"\0"
+    assert data[slice(*frame.body)] in (b"body", b"bo\0dy!", b"")
+    assert frame.headers.get("a", "1") == "1"
+
+
+@pytest.mark.parametrize("data", [
+    b"MESSAGE\n\n\0", b"GET / HTTP/1.1\r\n\r\n", b"SEND\nno colon\n\n\0", b"SEND\ncontent-length:-1\n\n\0",
+    b"SEND\ncontent-length:9999999999\n\n\0", b"SEND\na:" + b"x" * MOST_HEADER_BYTES, b"\0" * 20, b"send\n\n\0",
+    b"SEND\n\n" + b"x" * 5000,
+])  # fmt: skip
+def test_what_cannot_be_is_opaque(data: bytes) -> None:
+    """Another direction's command, another protocol, headers without end, a body without end above the limit."""
+    assert isinstance(Stomp().session(1, limit=1 << 12).feed(TO, data), Opaque)
+
+
+def test_headers_are_escaped_behind_the_hello_only() -> None:
+    """And as they were when they are made again."""
+    text = made("SEND", {"a:b": "c\nd\\e\r"})
+    assert head(text, escaped=True).headers == {"a:b": "c\nd\\e\r"}  # type: ignore[union-attr]
+    assert made("CONNECT", {"passcode": "a\\nb"}) == b"CONNECT\npasscode:a\\nb\n\n\0"
+    with pytest.raises(NotAFrameError):
+        head(made("CONNECT", {"a": "b\nc"}), escaped=True)
+
+
+def test_a_client_without_a_name_is_known_by_its_first_destination() -> None:
+    """Which carries the cell's key."""
+    session = Stomp().session(1, limit=1 << 12)
+    for data in (made("CONNECT", {}), made("SUBSCRIBE", {"destination": "/queue/c0ffee.in", "id": "1"})):
+        fed = session.feed(TO, data)
+        assert isinstance(fed, Frame)
+        session.taken(TO, fed.size)
+    assert session.owner() == "c0ffee.in"
+
+
+def test_what_belongs_to_its_connection_is_not_moved() -> None:
+    """A SEND may be, behind the hello of the same client; one in a transaction, and an ACK, may not."""
+    talk = Talk()
+    data = made("SEND", {"destination": "/queue/q", "receipt": "r"})
+    talk.say("SEND", {"destination": "/queue/q", "receipt": "r"})
+    move = talk.session.move(talk.last, data)
+    assert isinstance(move, Move)
+    assert move.talk[0].make({}).startswith(b"CONNECT\nclient-id:key.consumer.1\n")  # type: ignore[union-attr]
+    talk.say("SEND", {"destination": "/queue/q", "transaction": "t"})
+    assert isinstance(talk.session.move(talk.last, data), Immovable)
+    talk.say("ACK", {"id": "a"})
+    assert isinstance(talk.session.move(talk.last, data), Immovable)
+    with pytest.raises(UnableError, match="no receipt"):
+        talk.session.refuse(talk.last, data, "refused")
+
+
+def test_rules_are_checked_by_what_a_command_has() -> None:
+    """A transaction's BEGIN has no record."""
+    Rule("r", Action.HOLD, Command.SEND, record="k0-1", topic="/queue/q")
+    with pytest.raises(RuleError, match="BEGIN request cannot be selected by record"):
+        Rule("r", Action.HOLD, Command.BEGIN, record="k0-1")
