@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.protocols import LIMIT, protocol_params
 from tests.contract.runtimes import Place, runtime_params
 from tests.contract.sinks import sink_params
 from tests.contract.systems import Ground, Subject, system_params
 from tests.postgres.conftest import server
+from tests.wire.conftest import WireProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.runtimes.interface import Runtime
+    from tests.contract.protocols import Speaker
     from tests.contract.sinks import SinkKind
 
 __all__ = ["server"]
@@ -61,3 +64,18 @@ def subject(request: pytest.FixtureRequest) -> Subject:
     """Each system, as it is planned with."""
     made: Subject = request.param()
     return made
+
+
+@pytest.fixture(params=protocol_params())
+def speaker(request: pytest.FixtureRequest) -> Speaker:
+    """Each protocol."""
+    made: Speaker = request.param
+    return made
+
+
+@pytest.fixture(scope="session")
+def small_wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess]:
+    """A wire that reads no large frames."""
+    running = WireProcess.start(tmp_path_factory.mktemp("wire"), decode_limit=LIMIT)
+    yield running
+    assert running.stop() == 0

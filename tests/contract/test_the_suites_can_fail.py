@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.semantics import Semantic
-from tests.contract import systems, wrong_plans, wrong_runtimes, wrong_sinks, wrong_systems
+from harness.wire.rules import Direction
+from tests.contract import systems, wrong_plans, wrong_protocols, wrong_runtimes, wrong_sinks, wrong_systems
 from tests.contract import test_plans as of_plans
+from tests.contract import test_protocols as of_protocols
+from tests.contract import test_protocols_in_a_wire as in_a_wire
 from tests.contract import test_runtimes as of_runtimes
 from tests.contract import test_sinks as of_sinks
 from tests.contract import test_systems as of_systems
+from tests.contract.protocols import PROTOCOLS, with_the_wrong
 from tests.contract.runtimes import Place
 from tests.contract.sinks import files_below
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from types import ModuleType
+
+    from tests.wire.conftest import WireProcess
 
 
 @dataclass(frozen=True)
@@ -327,3 +333,83 @@ def test_a_wrong_plan_is_found_out(tmp_path: Path, case: Case) -> None:
 def test_each_clause_about_plans_can_be_broken() -> None:
     """Whoever adds one shows that it can be red."""
     assert tried(PLANS) == clauses(of_plans, "subject")
+
+
+# --- protocols -----------------------------------------------------------------------------------------------------
+
+WHOLE, BYTES = 1 << 20, 1
+
+
+def in_pieces(piece: int) -> Callable[..., None]:
+    """Return the test of a stream that is cut."""
+    return partial(of_protocols.test_pieces_are_the_frames_of_the_whole, piece=piece)
+
+
+def conversation(piece: int) -> Callable[..., None]:
+    """Return the test of a conversation through a wire."""
+    return partial(in_a_wire.test_a_conversation_arrives_as_it_was_said, piece=piece)
+
+
+PROTOCOL_CASES = cases_of({
+    wrong_protocols.CountsWhatIsFedAgain: {of_protocols.test_what_is_fed_again_is_what_it_was: "AssertionError"},
+    wrong_protocols.NeedsWhatItHas: {
+        in_pieces(BYTES): r"needs 1 bytes and has 1",
+        of_protocols.test_garbage_raises_nothing_and_ends: "needs [0-9]+ bytes and has",
+    },
+    wrong_protocols.RaisesAtGarbage: {of_protocols.test_garbage_raises_nothing_and_ends: "NotAFrameError"},
+    wrong_protocols.RemembersWhatHasGone: {
+        of_protocols.test_an_answer_may_come_before_its_question_has_gone: r"frozenset\(\) == {'k0-1'}",
+    },
+    wrong_protocols.SaysAllHasReached: {
+        of_protocols.test_lines_say_what_has_reached: "of the question it is said",
+        partial(in_a_wire.test_what_is_dropped_has_not_reached, direction=Direction.REQUEST): r"\[True\] == \[False\]",
+    },
+    wrong_protocols.LeavesOutTheNumber: {of_protocols.test_frames_have_facts_and_known_steps: "corr"},
+    wrong_protocols.KnowsItsClientBeforehand: {of_protocols.test_a_client_is_known_by_what_it_has_said: "somebody"},
+    wrong_protocols.RefusesInOneVersion: {of_protocols.test_a_refusal_is_a_legal_answer_at_every_version: "Produce [0-9]+: "},
+    wrong_protocols.MovesATransaction: {
+        of_protocols.test_what_is_movable_is_known_beforehand: "True is False",
+        in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "DID NOT RAISE",
+    },
+    wrong_protocols.MovesWithoutAWord: {
+        in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "nobody has said from whom",
+    },
+    wrong_protocols.WantsTheWholeFrame: {
+        of_protocols.test_a_large_frame_is_known_by_its_beginning: r"Need\(bytes=104857600\)",
+        in_a_wire.test_100_megabytes_are_streamed: "bytes are needed to tell what they are",
+    },
+    wrong_protocols.TakesBeatsForFrames: {
+        of_protocols.test_heart_beats_are_no_frames_and_have_a_time: "assert False",
+        in_a_wire.test_heart_beats_go_on_under_a_hold_and_are_no_steps: "assert [0-9]+ == [0-9]+",
+    },
+    wrong_protocols.WantsOneByteMore: {
+        in_a_wire.test_who_has_said_all_still_gets_its_answer: "timed out", conversation(WHOLE): "timed out",
+    },
+    wrong_protocols.ReadsNoReceipts: {conversation(BYTES): "the lines of what has arrived|undecodable"},
+    wrong_protocols.TakesGarbageForNothing: {
+        partial(in_a_wire.test_garbage_passes_and_voids, garbage=b"\xff" * 64): "a line that voids",
+    },
+    wrong_protocols.FailsAtTheEnd: {in_a_wire.test_a_cut_in_the_middle_of_a_frame_leaves_a_part: "it has ended|its end"},
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PROTOCOL_CASES, ids=lambda case: case.name)
+def test_a_wrong_protocol_is_found_out(
+    tmp_path: Path, small_wire: WireProcess, monkeypatch: pytest.MonkeyPatch, case: Case
+) -> None:
+    """By the clause that it breaks."""
+    monkeypatch.setattr(in_a_wire, "WITHIN_S", SOON_S)
+    speaker = with_the_wrong(PROTOCOLS[case.wrong.base], case.wrong)
+    if "speaker" in inspect.signature(getattr(case.test, "func", case.test)).parameters:
+        must_be_red(case, speaker=speaker)
+        return
+    joint = in_a_wire.Joint(small_wire, speaker, tmp_path)
+    try:
+        must_be_red(case, joint=joint)
+    finally:
+        joint.close()
+
+
+def test_each_clause_about_protocols_can_be_broken() -> None:
+    """Whoever adds one shows that it can be red."""
+    assert tried(PROTOCOL_CASES) == clauses(of_protocols, "speaker") | clauses(in_a_wire, "joint")

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetCommitResponse
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    SyncGroupRequest,
+)
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
@@ -285,3 +291,26 @@ def metadata_answer(corr: int, *, version: int = 12) -> bytes:
     topics = MetadataResponse.MetadataResponseTopic
     data = [topics(version=version, name=TOPIC, topic_id=TOPIC_ID, partitions=[])]
     return encoded(MetadataResponse(version=version, brokers=[], topics=data), corr)
+
+
+def join(corr: int, client: str, *, version: int = 9) -> bytes:
+    """Make a JoinGroup request."""
+    request = JoinGroupRequest(
+        version=version, group_id="g", session_timeout_ms=1, rebalance_timeout_ms=1, member_id="m", protocol_type="consumer",
+        protocols=[],
+    )  # fmt: skip
+    return encoded(request, corr, client)
+
+
+def sync(corr: int, client: str, *, version: int = 5) -> bytes:
+    """Make a SyncGroup request."""
+    request = SyncGroupRequest(
+        version=version, group_id="g", generation_id=1, member_id="m", protocol_type="consumer", protocol_name="range",
+        assignments=[],
+    )  # fmt: skip
+    return encoded(request, corr, client)
+
+
+def heartbeat(corr: int, client: str, *, version: int = 4) -> bytes:
+    """Make a Heartbeat request."""
+    return encoded(HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="m"), corr, client)

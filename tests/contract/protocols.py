@@ -1,0 +1,204 @@
+"""The protocols that the suites in ``test_protocols*.py`` are run against: one line for each, and how each is spoken."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.core.record import Record
+from harness.protocols.stomp.frames import made
+from harness.wire.protocol import Between, Frame, Need
+from harness.wire.rules import Action, Api, Direction, Rule
+from harness.wire.wire import load
+from tests.wire import kafka_frames as kf
+from tests.wire import test_postgres as pg
+from tests.wire.broker import request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.wire.protocol import Protocol, Session
+
+TO, FROM = Direction.REQUEST, Direction.RESPONSE
+LIMIT = 1 << 20
+RECORD = "k0-1"
+Said = tuple[Direction, bytes]
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """How the suite speaks a protocol. What is said is made for a cell of a key, whose clients are called after it."""
+
+    name: str
+    """The protocol's in the registry, or ``module:class``."""
+    opening: Callable[[str], list[Said]]
+    """Everything up to where a client may begin to work; each part is one frame, or what stands between two."""
+    question: Callable[[str], list[Said]]
+    """What comes to a question about the record, which is the last of it, and changes something durable."""
+    answer: bytes
+    """The answer to that question, behind which nothing is left to say."""
+    step: str
+    """Of the question."""
+    answered_by: str
+    """The step of the answer."""
+    large: Callable[[str, int], bytes]
+    """The beginning of a client's message of so many bytes."""
+    beat: bytes = b""
+    """A heart-beat, where there are any."""
+    anonymous: bool = False
+    """A request comes from nobody in particular: nothing must be said before it."""
+    refused: tuple[bytes, ...] = ()
+    """Questions, in every version that there is, that can be refused."""
+
+    def make(self) -> Protocol:
+        """Make the protocol, as the wire does."""
+        return load(self.name)
+
+    def rule(self, action: Action, direction: Direction = TO, **more: Any) -> Rule:
+        """Make a rule for the question, or for its answer."""
+        step = self.step if direction is TO else self.answered_by
+        return Rule("r", action, step, direction, record=RECORD, **more)
+
+
+def value(key: str) -> bytes:
+    """Return the payload of the record."""
+    return Record(RECORD, "k0", 1, "x").encode(key)
+
+
+# --- Kafka ---------------------------------------------------------------------------------------------------------
+
+
+def _kafka_opening(key: str) -> list[Said]:
+    client = f"{key}.consumer.1"
+    return [(TO, kf.metadata(1, client)), (FROM, kf.metadata_answer(1))]
+
+
+def _kafka_question(key: str) -> list[Said]:
+    return [(TO, kf.produce(2, f"{key}.consumer.1", kf.batch([value(key)])))]
+
+
+def _kafka_large(key: str, size: int) -> bytes:
+    head = request(Api.SYNC_GROUP, 9, f"{key}.consumer.1")
+    return struct.pack(">i", size - 4) + head[4:]
+
+
+def _kafka_refused() -> Iterator[bytes]:
+    client = "k.consumer.1"
+    tx = kf.Writer(7, 0, 0, "tx")
+    batch = kf.batch([value("k")])
+    yield from (kf.produce(5, client, batch, version=each) for each in range(3, 14))
+    yield from (kf.fetch(5, client, 0, version=each) for each in range(4, 19))
+    yield from (kf.commit(5, client, 2, version=each) for each in range(2, 11))
+    yield from (kf.txn_commit(5, client, 2, tx, version=each) for each in range(6))
+    yield from (kf.add_partitions(5, client, tx, 0, 1, version=each) for each in range(4))
+    yield from (kf.add_offsets(5, client, tx, version=each) for each in range(5))
+    yield from (kf.end_txn(5, client, tx, version=each) for each in range(6))
+    yield from (kf.init_producer(5, client, "tx", 9, version=each) for each in range(7))
+    yield from (kf.join(5, client, version=each) for each in range(10))
+    yield from (kf.sync(5, client, version=each) for each in range(6))
+    yield from (kf.heartbeat(5, client, version=each) for each in range(5))
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+def _postgres_opening(key: str) -> list[Said]:
+    return [(TO, pg.startup(f"{key}.consumer.1")), (FROM, pg.ready())]
+
+
+def _postgres_question(key: str) -> list[Said]:
+    parts = [pg.query("BEGIN"), pg.complete("BEGIN"), pg.ready("T")]
+    parts += [pg.query(f"insert into t select '{value(key).decode()}'"), pg.complete("INSERT 0 1"), pg.ready("T")]
+    parts.append(pg.query("COMMIT"))
+    return list(zip((TO, FROM, FROM, TO, FROM, FROM, TO), parts, strict=True))
+
+
+def _postgres_large(key: str, size: int) -> bytes:
+    return b"d" + struct.pack(">i", size - 1)
+
+
+# --- STOMP ---------------------------------------------------------------------------------------------------------
+
+
+def _stomp_opening(key: str) -> list[Said]:
+    hello = {"accept-version": "1.2", "host": "h", "client-id": f"{key}.consumer.1", "heart-beat": "1000,2000"}
+    return [(TO, made("CONNECT", hello)), (FROM, made("CONNECTED", {"version": "1.2", "heart-beat": "500,500"}))]
+
+
+def _stomp_question(key: str) -> list[Said]:
+    body = value(key)
+    headers = {"destination": "/queue/q", "receipt": "r-1", "content-length": str(len(body))}
+    return [(TO, made("SEND", headers, body))]
+
+
+def _stomp_large(key: str, size: int) -> bytes:
+    head = made("SEND", {"destination": "/queue/q", "content-length": f"{size:010}"})[:-1]
+    return made("SEND", {"destination": "/queue/q", "content-length": f"{size - len(head) - 1:010}"})[:-1]
+
+
+def _stomp_refused() -> Iterator[bytes]:
+    yield made("SEND", {"destination": "/queue/a:b", "receipt": "1:2"}, b"x")
+    yield made("ACK", {"id": "m-1", "receipt": "1:2"})
+    yield made("COMMIT", {"transaction": "t", "receipt": "1:2"})
+
+
+PROTOCOLS = {
+    "kafka": Speaker(
+        "kafka", _kafka_opening, _kafka_question, kf.produce_answer(2), "Produce", "Produce", _kafka_large,
+        anonymous=True, refused=tuple(_kafka_refused()),
+    ),
+    "postgres": Speaker(
+        "postgres", _postgres_opening, _postgres_question, pg.complete("COMMIT"), "DatabaseCommit", "DatabaseCommit",
+        _postgres_large,
+    ),
+    "stomp": Speaker(
+        "stomp", _stomp_opening, _stomp_question, made("RECEIPT", {"receipt-id": "r-1"}), "SEND", "RECEIPT", _stomp_large,
+        beat=b"\n", refused=tuple(_stomp_refused()),
+    ),
+}  # fmt: skip
+"""A new protocol is a line here."""
+
+
+def protocol_params() -> list[Any]:
+    """Return the protocols as parameters of a fixture."""
+    return [pytest.param(speaker, id=name) for name, speaker in PROTOCOLS.items()]
+
+
+def with_the_wrong(speaker: Speaker, wrong: type) -> Speaker:
+    """Return how a protocol is spoken, with another one in its place."""
+    return replace(speaker, name=f"{wrong.__module__}:{wrong.__name__}")
+
+
+class Ear:
+    """Takes bytes of one direction as they come, and gives them to a session; ``heard`` is what they are."""
+
+    def __init__(self, session: Session, way: Direction) -> None:
+        self._session = session
+        self._way = way
+        self._buffer = b""
+        self.heard: list[tuple[Frame | Between, bytes]] = []
+
+    def take(self, data: bytes) -> None:
+        """Go on as far as the bytes go."""
+        self._buffer += data
+        while self._buffer:
+            fed = self._session.feed(self._way, self._buffer)
+            if isinstance(fed, Need):
+                assert fed.bytes > len(self._buffer), f"needs {fed.bytes} bytes and has {len(self._buffer)}"
+                return
+            assert isinstance(fed, Between | Frame), fed
+            assert fed.size > 0
+            if len(self._buffer) < fed.size:
+                return
+            if isinstance(fed, Frame) and self._way is TO:
+                self._session.sending(fed)
+            whole, self._buffer = self._buffer[: fed.size], self._buffer[fed.size :]
+            self._session.taken(self._way, fed.size)
+            self.heard.append((fed, whole))
+
+
+KEYS = (f"cp{number:06x}" for number in itertools.count(1))

@@ -1,0 +1,262 @@
+"""What the wire relies on of every protocol, in a wire: between a client and a server that say what they say."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from harness.core import events as kinds
+from harness.core.history import read_history
+from harness.core.waiting import wait_until
+from harness.wire.messages import Route, WireError
+from harness.wire.protocol import UNKNOWN, Frame
+from harness.wire.rules import Action, Direction, How
+from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
+from tests.contract.test_protocols import MEGABYTE, everything
+from tests.wire.broker import read_exactly
+from tests.wire.conftest import hit_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.core.history import Event
+    from tests.contract.protocols import Said, Speaker
+    from tests.wire.conftest import WireProcess
+
+WITHIN_S = 5.0
+
+
+class Joint:
+    """A client and a server, a wire between them, and a cell that the client is of."""
+
+    def __init__(self, wire: WireProcess, speaker: Speaker, folder: Path) -> None:
+        self.wire, self.speaker, self.key = wire, speaker, next(KEYS)
+        self.folder = folder / self.key
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=speaker.name)
+        self.port = wire.control.add_route(route).listen_port
+        wire.control.open_cell(self.key, self.key, self.folder / "wire.jsonl")
+        self.client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
+        self.server = self.accepted()
+
+    def accepted(self) -> socket.socket:
+        """Return the server's side of the next connection."""
+        self._listener.settimeout(WITHIN_S)
+        sock, _ = self._listener.accept()
+        sock.settimeout(WITHIN_S)
+        return sock
+
+    def say(self, said: list[Said], piece: int = LIMIT) -> None:
+        """Say one thing after the other, and see that each arrives as it is."""
+        for way, data in said:
+            source, target = (self.client, self.server) if way is TO else (self.server, self.client)
+            for at in range(0, len(data), piece):
+                source.sendall(data[at : at + piece])
+            assert read_exactly(target, len(data)) == data
+
+    def begin(self) -> bytes:
+        """Say everything up to the question, and return that."""
+        *before, (_, question) = self.speaker.question(self.key)
+        self.say([*self.speaker.opening(self.key), *before])
+        return question
+
+    def events(self, *wanted: str) -> list[Event]:
+        """Return the cell's events of some kinds."""
+        return list(read_history(self.folder).of(*wanted))
+
+    def lines(self) -> list[bool]:
+        """Return of each line about the record whether what it is about has reached."""
+        about = [
+            event for event in read_history(self.folder).events if event.get("record") == RECORD and event["event"] != "rule"
+        ]
+        return [event.get("reached", event["event"] != kinds.UNSENT) for event in about]
+
+    def replies(self) -> list[bytes]:
+        """Return what the server says to a client that begins."""
+        return [data for way, data in self.speaker.opening(self.key) if way is FROM]
+
+    def close(self) -> None:
+        """Leave everything."""
+        for sock in (self.client, self.server, self._listener):
+            sock.close()
+        self.wire.control.remove_route(self.key)
+        self.wire.control.close_cell(self.key)
+
+
+@pytest.fixture
+def joint(small_wire: WireProcess, speaker: Speaker, tmp_path: Path) -> Iterator[Joint]:
+    """Each protocol, spoken through a wire."""
+    made = Joint(small_wire, speaker, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("piece", [1, LIMIT])
+def test_a_conversation_arrives_as_it_was_said(joint: Joint, piece: int) -> None:
+    """Byte by byte too; its cell knows of it, and nothing of it was unreadable."""
+    joint.say([each for each in everything(joint.speaker, joint.key) if each[1]], piece)
+    answers = [event for event in joint.events("frame") if event["dir"] == FROM]
+    assert answers
+    wait_until(lambda: joint.lines() == [True, True], within_s=WITHIN_S, because="the lines of what has arrived")
+    assert {event["client"] for event in answers} == {f"{joint.key}.consumer.1"}
+    assert joint.events("undecodable") == []
+
+
+def test_who_has_said_all_still_gets_its_answer(joint: Joint) -> None:
+    """A half-closed connection stays open the other way."""
+    question = joint.begin()
+    joint.client.sendall(question)
+    joint.client.shutdown(socket.SHUT_WR)
+    assert read_exactly(joint.server, len(question)) == question
+    assert joint.server.recv(1) == b""
+    joint.say([(FROM, joint.speaker.answer)])
+    joint.server.close()
+    assert joint.client.recv(1) == b""
+
+
+def test_100_megabytes_are_streamed(joint: Joint) -> None:
+    """In one frame, of which the wire keeps next to nothing."""
+    joint.say(joint.speaker.opening(joint.key))
+    size = 100 * MEGABYTE
+    head = joint.speaker.large(joint.key, size)
+    memory = psutil.Process(joint.wire.process.pid).memory_info
+    before = memory().rss
+    sender = threading.Thread(target=_send, args=(joint.client, head, size))
+    sender.start()
+    came, most = len(read_exactly(joint.server, len(head))), 0
+    while came < size:
+        more = len(joint.server.recv(MEGABYTE))
+        assert more, f"{came} of {size} bytes came"
+        came += more
+        most = max(most, memory().rss - before)
+    sender.join(WITHIN_S)
+    assert most < 16 * MEGABYTE, f"the wire grew by {most >> 20} MB"
+    assert [event["because"] for event in joint.events("undecodable") if event["api"] == UNKNOWN] == []
+
+
+def _send(sock: socket.socket, head: bytes, size: int) -> None:
+    sock.sendall(head)
+    block = b"x" * MEGABYTE
+    for left in range(size - len(head), 0, -MEGABYTE):
+        sock.sendall(block[:left])
+
+
+@pytest.mark.parametrize("garbage", [b"\xff" * 64, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 64, b"\0" * 64])
+def test_garbage_passes_and_voids(joint: Joint, garbage: bytes) -> None:
+    """Behind the opening, both ways, as it is; and the cell says that it could not be read."""
+    joint.say(joint.speaker.opening(joint.key))
+    joint.client.sendall(garbage)
+    joint.server.sendall(garbage)
+    joint.client.shutdown(socket.SHUT_WR)
+    assert read_exactly(joint.server, len(garbage)) == garbage
+    joint.server.shutdown(socket.SHUT_WR)
+    assert read_exactly(joint.client, len(garbage)) == garbage
+    wait_until(lambda: joint.events("undecodable"), within_s=WITHIN_S, because="a line that voids")
+
+
+def test_heart_beats_go_on_under_a_hold_and_are_no_steps(joint: Joint) -> None:
+    """In the other direction; those behind what is held come behind it. What is held has not arrived, then it has."""
+    joint.wire.control.arm(joint.key, joint.speaker.rule(Action.HOLD))
+    question = joint.begin()
+    beat = joint.speaker.beat
+    joint.say([(TO, beat)])
+    joint.client.sendall(question + beat)
+    hit = hit_in(joint.folder)
+    frames = len(joint.events("frame"))
+    joint.say([(FROM, beat)] * 3)
+    assert joint.lines() == []
+    joint.wire.control.resolve(hit["held"], How.RELEASE)
+    assert read_exactly(joint.server, len(question + beat)) == question + beat
+    assert len(joint.events("frame")) == frames
+    wait_until(lambda: joint.lines() == [True], within_s=WITHIN_S, because="the line of what was held")
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_what_is_dropped_has_not_reached(joint: Joint, direction: Direction) -> None:
+    """The question, or its answer: not a byte of it goes on, and both sides see the end."""
+    joint.wire.control.arm(joint.key, joint.speaker.rule(Action.DROP, direction))
+    question = joint.begin()
+    joint.client.sendall(question)
+    if direction is FROM:
+        assert read_exactly(joint.server, len(question)) == question
+        joint.server.sendall(joint.speaker.answer)
+    for sock in (joint.server, joint.client):
+        assert ended(sock) == b""
+    assert joint.lines() == ([False] if direction is TO else [True, False])
+
+
+def ended(sock: socket.socket) -> bytes:
+    """Read to the end of a connection."""
+    data = b""
+    try:
+        while more := sock.recv(MEGABYTE):
+            data += more
+    except ConnectionError:
+        pass
+    return data
+
+
+def test_a_cut_in_the_middle_of_a_frame_leaves_a_part(joint: Joint) -> None:
+    """The server gets less than the whole, then the end; the connection, and the wire, are none the worse for it."""
+    joint.say(joint.speaker.opening(joint.key))
+    size = 64 * MEGABYTE
+    sender = threading.Thread(target=_send_what_goes, args=(joint.client, joint.speaker.large(joint.key, size), size))
+    sender.start()
+    came = len(read_exactly(joint.server, MEGABYTE))
+    assert joint.wire.control.cut(client=joint.key) == 1
+    came += len(ended(joint.server))
+    sender.join(WITHIN_S)
+    assert came < size
+    assert joint.wire.control.cut(client=joint.key) == 0
+    wait_until(lambda: [e for e in joint.events("conn") if e["phase"] == "close"], within_s=WITHIN_S, because="its end")
+    assert joint.events("failed") == []
+
+
+def _send_what_goes(sock: socket.socket, head: bytes, size: int) -> None:
+    try:
+        _send(sock, head, size)
+    except OSError:
+        return
+
+
+def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None:
+    """After what its protocol says before it, and its answer is written down; or it is refused, as the plan knew."""
+    joint.wire.control.arm(joint.key, joint.speaker.rule(Action.HOLD))
+    question = joint.begin()
+    joint.client.sendall(question)
+    held = hit_in(joint.folder)["held"]
+    if not joint.speaker.make().steps[joint.speaker.step, TO].movable:
+        with pytest.raises(WireError, match="can only go on in place"):
+            joint.wire.control.resolve(held, How.RELEASE_LATER)
+        return
+    joint.wire.control.resolve(held, How.RELEASE_LATER)
+    assert ended(joint.server) == b""
+    greeted: list[bytes] = []
+    answering = threading.Thread(target=serve, args=(joint, question, greeted))
+    answering.start()
+    done = joint.wire.control.resolve(held, How.DELIVER, within_s=WITHIN_S)
+    answering.join(WITHIN_S)
+    assert greeted == joint.replies() or joint.speaker.anonymous, "nobody has said from whom it comes"
+    assert (done.outcome, done.reached, done.answered, done.error or 0) == ("delivered", True, True, 0)
+    assert joint.lines() == [True, False]
+    assert joint.events("undecodable") == []
+
+
+def serve(joint: Joint, question: bytes, greeted: list[bytes]) -> None:
+    """Answer a fresh connection as a server would, up to the question; ``greeted``: what was said to what came before."""
+    sock = joint.accepted()
+    ear = Ear(joint.speaker.make().session(1, limit=LIMIT), TO)
+    while question not in [data for _, data in ear.heard]:
+        before = len(ear.heard)
+        ear.take(sock.recv(MEGABYTE))
+        for fed, data in ear.heard[before:]:
+            if isinstance(fed, Frame) and data != question:
+                greeted.append(joint.replies()[len(greeted)])
+                sock.sendall(greeted[-1])
+    sock.sendall(joint.speaker.answer)
+    sock.close()
