@@ -21,7 +21,7 @@ MAX_FILES = 1 << 16
 
 def main() -> int:
     """Serve; return 0 after an orderly end, 1 with one line on stderr otherwise."""
-    parser = argparse.ArgumentParser(prog="python -m harness.wire", description="A proxy that reads Kafka's protocol.")
+    parser = argparse.ArgumentParser(prog="python -m harness.wire", description="A proxy that reads what passes through it.")
     parser.add_argument("--history", type=Path, required=True, help="folder of the wire's own history")
     parser.add_argument("--control-host", default=LOOPBACK, help="address of the control connection")
     parser.add_argument("--control-port", type=int, default=0, help="its port (0: a free one)")

@@ -111,7 +111,8 @@ class Connection:
         """By the direction of what was asked."""
         self.flows = {way: Flow() for way in Direction}
         self.frozen_by: set[str] = set()
-        self._early: deque[Carried] = deque(maxlen=MAX_EARLY)
+        self._early: deque[Carried] = deque()
+        self._forgot_early = False
         self._open_gate = asyncio.Event()
         self._open_gate.set()
         self._ended = asyncio.Event()
@@ -134,13 +135,18 @@ class Connection:
         self._announced = True
 
     def keep(self, carried: Carried) -> None:
-        """Keep the line of a frame that came before it is known whose it is."""
+        """Keep a frame that came before it is known whose it is: its line, and who is answered, is told when that is known."""
         self._early.append(carried)
+        if len(self._early) > MAX_EARLY:
+            self._early.popleft()
+            self._forgot_early = True
 
     def _tell_early(self, cell: WireCell) -> None:
+        if self._forgot_early:
+            self.unread(f"more than {MAX_EARLY} frames came before it was known whose they are")
         while self._early:
             carried = self._early.popleft()
-            carried.client = self.client
+            carried.client, carried.cell, carried.ledger = self.client, cell, cell.ledger(self.protocol)
             cell.seen(carried)
 
     def fields(self) -> dict[str, object]:

@@ -112,7 +112,7 @@ class WireControl:
     ) -> None:
         """Record what belongs to a cell: client ids that begin with ``key.``, and all that comes over ``routes``.
 
-        ``topics`` maps topic names to topic ids (hex or Kafka's base64), where they are known beforehand.
+        ``topics`` maps topic names to topic ids (in any spelling that their protocol reads), where they are known beforehand.
         ``identity`` says where foreign records carry their ids.
         """
         args: dict[str, Any] = {"cell_id": cell_id, "key": key, "history_path": str(history_path)}

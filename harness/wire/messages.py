@@ -21,7 +21,7 @@ class WireError(Exception):
 class Route:
     """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: ``kafka`` or ``postgres``.
+    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``.
     """
 
     name: str
