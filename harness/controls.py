@@ -14,7 +14,7 @@ from harness.core.scenario import Role
 if TYPE_CHECKING:
     from harness.core.cell import Load
     from harness.core.writes import Point
-    from harness.wire.rules import Api, Direction, How, Rule
+    from harness.wire.rules import Direction, How, Rule, StepName
 
 A = TypeVar("A")
 
@@ -29,7 +29,7 @@ class OnWire:
     """
 
     role: Role
-    api: Api
+    api: StepName
     direction: Direction
     offset: int = 0
     occurrence: int = 1

@@ -10,9 +10,10 @@ from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Sc
 from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
 from harness.faults import Forget, Kill, Move, Roll
 from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED, UNGOVERNED
-from harness.wire.rules import Api, Direction, How
+from harness.wire.rules import Direction, How
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 IN_THREE = TopicSettings(partitions=3, replicas=3, min_insync=2)

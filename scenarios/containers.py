@@ -11,9 +11,9 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
 from harness.faults import Strike
 from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.scenarios.power_loss import NEXT
-from harness.wire.rules import Api
 
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 

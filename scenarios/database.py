@@ -15,12 +15,13 @@ from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
 from harness.faults import Drop, Kill, NoFault
 from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, STREAM_TO_POSTGRES, TO_POSTGRES
+from harness.protocols.kafka.steps import Api
+from harness.protocols.postgres.steps import Database
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
-from harness.wire.rules import Api
 
-COMMIT = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, REQUEST)
-ANSWER = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, RESPONSE)
+COMMIT = OnWire(Role.CONSUMER, Database.COMMIT, REQUEST)
+ANSWER = OnWire(Role.CONSUMER, Database.COMMIT, RESPONSE)
 NOT_DURABLE = replace(AT_LEAST_ONCE, consumer=replace(AT_LEAST_ONCE.consumer, durable=False))
 
 NONE = Scenario(

@@ -24,9 +24,9 @@ from harness.core.signs import (
 from harness.faults import Network, Until
 from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Members, Settings
 from harness.proofs.network import Effect
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
-from harness.wire.rules import Api
 
 UP, DOWN = Stream.UPSTREAM, Stream.DOWNSTREAM
 REQUEST_S = 0.8

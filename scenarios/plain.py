@@ -14,7 +14,8 @@ from harness.core.semantics import Semantic
 from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN, Sign
 from harness.faults import Drop, Kill, NoFault
 from harness.programs.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE

@@ -13,9 +13,9 @@ from harness.core.scenario import Deployment, Predicted, Role, Scenario
 from harness.core.signs import TAKEN_AGAIN
 from harness.faults import Forget, Kill
 from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.systems.kafka.signs import FLUSHED
-from harness.wire.rules import Api
 
 NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)
 

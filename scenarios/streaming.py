@@ -19,10 +19,11 @@ from harness.programs.settings import (
     Settings,
     recipe,
 )
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.kafka.signs import FOUND
 from harness.systems.spark.signs import REPLAYED
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

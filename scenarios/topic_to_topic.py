@@ -8,8 +8,8 @@ from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Sc
 from harness.core.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
 from harness.programs.settings import TOPIC_TO_TOPIC
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.wire.rules import Api
 
 T2T = TOPIC_TO_TOPIC
 PROCESSOR = Role.PROCESSOR

@@ -21,9 +21,9 @@ from harness.programs.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 from harness.systems.kafka.signs import ASKED_AGAIN, MARKED_AGAIN
-from harness.wire.rules import Api
 
 PRODUCER = Role.PRODUCER
 

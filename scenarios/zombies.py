@@ -22,8 +22,8 @@ from harness.programs.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
+from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from harness.core.semantics import Semantic

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.abilities import Membership, Rebalance, SavedPositions
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
-from harness.wire.rules import Action, Api, Direction, How
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire

@@ -9,7 +9,8 @@ from harness.abilities import DurableWrites
 from harness.controls import AtWrite, OnWire
 from harness.core.scenario import Evidence, Role
 from harness.faults.firing import await_fault
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.controls import Controls

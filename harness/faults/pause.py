@@ -9,7 +9,8 @@ from harness.abilities import Membership, Rebalance
 from harness.controls import OnWire, Trigger
 from harness.core.scenario import Evidence
 from harness.faults.firing import arm_stop, rule_at, stop_at
-from harness.wire.rules import Action, Api, Direction, How
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.controls import OnWire
 from harness.core.scenario import Evidence
 from harness.faults.firing import await_fault, rule_at
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How
+from harness.wire.rules import Action, Direction, FreezeScope, How, StepName
 
 if TYPE_CHECKING:
     from harness.controls import Controls
@@ -24,7 +24,7 @@ class Unanswered:
     id: ClassVar[str] = "unanswered"
 
     at: OnWire
-    asks: Api
+    asks: StepName
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost."""

@@ -18,7 +18,8 @@ from harness.core.states import Hop
 from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
 from harness.pipelines.declaration import CONSUMING, PROCESS, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
-from harness.wire.rules import Api, Direction, How
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction, How, StepName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -130,7 +131,7 @@ class _Point:
 
     id: str
     roles: tuple[Role, ...]
-    api: Api | None
+    api: StepName | None
     direction: Direction
     act: Callable[[OnWire], Fault]
     because: str

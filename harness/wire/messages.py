@@ -31,7 +31,7 @@ class Route:
     upstream_port: int
     listen_host: str = LOOPBACK
     upstream_host: str = LOOPBACK
-    protocol: str = "kafka"
+    protocol: str = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _memory(directory: Path) -> dict[str, float]:
         node = runtime.start(NodeSpec("memory-wire", "wire", argv(log.parent), log=log, stdin_pipe=True))
         port = wait_until(lambda: log.exists() and log.read_text().partition("\n")[0], within_s=20, because="the wire to start")
         with WireControl.connect(json.loads(port)["control"]) as wire:
-            route = wire.add_route(Route("r", "b", "producer", 0, nobody.getsockname()[1]))
+            route = wire.add_route(Route("r", "b", "producer", 0, nobody.getsockname()[1], protocol="kafka"))
             told = {"idle": _resident_mb(node)}
             socks = [socket.create_connection((LOOPBACK, route.listen_port), timeout=10) for _ in range(CONNECTIONS)]
             wait_until(lambda: wire.routes()[0].connections == CONNECTIONS, within_s=20, because="the connections")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.core.record import Record
+from harness.protocols.kafka.steps import Api
 from harness.protocols.stomp.frames import made
 from harness.wire.protocol import Between, Frame, Need
-from harness.wire.rules import Action, Api, Direction, Rule
+from harness.wire.rules import Action, Direction, Rule
 from harness.wire.wire import load
 from tests.wire import kafka_frames as kf
 from tests.wire import test_postgres as pg

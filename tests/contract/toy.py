@@ -14,9 +14,10 @@ from harness.core.semantics import Semantic
 from harness.core.signs import DELIVERED_AGAIN
 from harness.faults import Drop, Forget, Kill, NoFault
 from harness.interfaces import System
+from harness.protocols.kafka.steps import Api
 from harness.systems.memory.queue import QueueRun
 from harness.systems.memory.system import MemoryDeployed, MemorySystem
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,8 @@ import pytest
 from harness.controls import OnWire
 from harness.core.scenario import Role
 from harness.faults import Absent
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import steps
 
 AT = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)

@@ -10,11 +10,12 @@ import pytest
 from harness.core import events as kinds
 from harness.core.scenario import Deployment, Role
 from harness.core.waiting import WaitTimeoutError
+from harness.protocols.kafka.steps import Api
 from harness.systems.kafka import cluster, system
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
 from harness.systems.kafka.observer import Leadership, LogEnds
 from harness.systems.kafka.who import KafkaNodes
-from harness.wire.rules import Action, Api, Direction
+from harness.wire.rules import Action, Direction
 from tests.core.growing import tell
 from tests.core.scenes import Kept, scene_of
 from tests.wire.kafka_frames import batch, payload

@@ -8,7 +8,8 @@ from harness.controls import AtWrite, OnWire
 from harness.core.scenario import Evidence, Role
 from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import played
 
 POINT = Point("rename", 2, Side.BEFORE)

@@ -6,7 +6,8 @@ from harness.controls import OnWire
 from harness.core.scenario import Evidence, Role
 from harness.faults import EndInput, Terminate
 from harness.proofs.input import InputEnded
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import steps
 
 SENDS = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)

@@ -7,7 +7,8 @@ import pytest
 from harness.controls import InProgram, OnWire
 from harness.core.scenario import Role
 from harness.faults import Expire
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import steps
 
 AT = InProgram(Role.CONSUMER, "after-commit")

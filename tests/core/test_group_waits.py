@@ -14,6 +14,7 @@ from harness.core.history import HistoryWriter
 from harness.core.scenario import Role
 from harness.core.waiting import WaitTimeoutError
 from harness.faults.firing import rule_at
+from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.systems.kafka import abilities
 from harness.systems.kafka.abilities import (
@@ -25,7 +26,7 @@ from harness.systems.kafka.abilities import (
 )
 from harness.systems.kafka.who import KafkaNodes
 from harness.wire.messages import WireError
-from harness.wire.rules import Action, Api, Direction
+from harness.wire.rules import Action, Direction
 from tests.core.scenes import CELL, living, scene_of
 
 if TYPE_CHECKING:

@@ -37,8 +37,9 @@ from harness.faults import (
 )
 from harness.faults.firing import stop_at
 from harness.proofs.network import Effect
+from harness.protocols.kafka.steps import Api
 from harness.toxiproxy import Latency, Stream
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.core.recording import played
 
 if TYPE_CHECKING:

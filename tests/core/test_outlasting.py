@@ -8,7 +8,8 @@ from harness.controls import OnWire
 from harness.core.scenario import Role
 from harness.faults import Kill
 from harness.programs.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import steps
 
 AT = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST)

@@ -10,7 +10,8 @@ from harness.controls import InProgram, OnWire, Stop
 from harness.core.scenario import Role
 from harness.faults import Kill, Outlive, Overtake, Pause, Usurp
 from harness.faults.firing import rule_at
-from harness.wire.rules import Action, Api, Direction, FreezeScope
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, FreezeScope
 from tests.core.recording import played
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE

@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness.controls import InProgram, OnWire
 from harness.core.scenario import Role
 from harness.faults import Outlive, Overtake, Pause, Usurp
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 from tests.core.recording import steps
 
 END = OnWire(Role.PRODUCER, Api.END_TXN, Direction.REQUEST)

@@ -14,6 +14,7 @@ from harness.core.scenario import Role
 from harness.faults import Kill
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
 from harness.systems.declared.owners import Owners
@@ -21,7 +22,7 @@ from harness.systems.declared.positions import Positions
 from harness.systems.declared.scene import Fetched, Learnt, Scene
 from harness.systems.declared.standing import Standing
 from harness.systems.declared.workers import Workers
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.core.growing import tell
 
 if TYPE_CHECKING:

@@ -14,13 +14,14 @@ from harness.core.scenario import Deployment, Role
 from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
 from harness.pipelines import failure_points, read_pipeline
+from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.who import DeclaredNodes
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.core.growing import tell
 from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
 

@@ -14,6 +14,7 @@ from harness.core.states import Hop
 from harness.core.waiting import WaitTimeoutError
 from harness.faults import CrashAtWrite, Kill, Unanswered
 from harness.pipelines.declaration import Output, OutputKind
+from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Parts
 from harness.systems.declared import abilities, positions, standing
@@ -29,7 +30,7 @@ from harness.systems.declared.positions import Positions
 from harness.systems.declared.silence import name_of
 from harness.systems.declared.who import DeclaredNodes
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.pipelines.scenes import KILLS, Clock, nobody, standing_of, told
 
 if TYPE_CHECKING:

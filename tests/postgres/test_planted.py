@@ -14,12 +14,13 @@ from harness.core.scenario import Deployment, Role
 from harness.core.semantics import Semantic
 from harness.core.verdict import Kind
 from harness.faults import Drop
+from harness.protocols.postgres.steps import Database
 from harness.runner import RunPlan, run
 from harness.sinks.opening import create_sink
 from harness.systems.kafka import sinks
 from harness.systems.kafka.system import KafkaSystem
 from harness.systems.kafka.who import KafkaNodes
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def cell(scenario: Scenario, semantic: Semantic) -> Cell:
 
 
 UNDONE, DOUBLED = cell(NONE, Semantic.AT_LEAST_ONCE), cell(NONE, Semantic.EXACTLY_ONCE)
-NEVER = OnWire(Role.CONSUMER, Api.DATABASE_COMMIT, Direction.RESPONSE, occurrence=9)
+NEVER = OnWire(Role.CONSUMER, Database.COMMIT, Direction.RESPONSE, occurrence=9)
 DISARMED = cell(replace(COMMIT_ANSWER_LOST, id="disarmed", fault=Drop(NEVER)), Semantic.EXACTLY_ONCE)
 WRONG = cell(replace(CRASH_AFTER_COMMIT, id="wrong-victim", deployment=Deployment.SHARED), Semantic.AT_LEAST_ONCE)
 LIES = {UNDONE.key: (UNDO, UNDONE.load().target.id), DOUBLED.key: (DOUBLE, DOUBLED.load().target.id)}

@@ -9,9 +9,10 @@ import pytest
 
 from harness.controls import NotFiredError, OnWire
 from harness.core.scenario import Role
+from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Drained, Opened, Parts, When
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.core.scenes import CELL, Kept
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from harness.core.waiting import WaitTimeoutError
 from harness.core.writes import Point, Side
 from harness.faults import Expire, Kill, NoFault, Outlive, Pause
 from harness.faults.firing import rule_at
+from harness.protocols.kafka.steps import Api
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
 from harness.wire.messages import Held, Resolved
-from harness.wire.rules import Action, Api, Direction, How
+from harness.wire.rules import Action, Direction, How
 from tests.core.growing import tell
 from tests.core.scenes import CELL, Kept
 

@@ -146,7 +146,7 @@ def make_bench(wire: WireProcess, tmp_path: Path) -> Iterator[Callable[..., Benc
         number = next(_NUMBERS)
         key, route = f"{number:08x}", f"route-{number}"
         broker = broker or ScriptedBroker()
-        state = wire.control.add_route(Route(route, node or f"broker-{number}", role, 0, broker.port))
+        state = wire.control.add_route(Route(route, node or f"broker-{number}", role, 0, broker.port, protocol="kafka"))
         path = tmp_path / f"cell-{number}" / "wire.jsonl"
         wire.control.open_cell(f"cell/{key}", key, path)
         made.append(Bench(wire, broker, key, state.listen_port, route, path))

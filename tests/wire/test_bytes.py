@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.waiting import wait_until
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, corr_of, framed, request, response
 

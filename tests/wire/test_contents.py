@@ -10,7 +10,8 @@ import pytest
 
 from harness.core.history import read_history
 from harness.protocols.kafka.codec import topic_id_name
-from harness.wire.rules import Action, After, Api, Direction, FreezeScope, How, Rule
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, After, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker, corr_of, request, response
 

@@ -8,8 +8,9 @@ import pytest
 
 from harness.core.tail import SoFar
 from harness.core.waiting import wait_until
+from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, request, response
 
 if TYPE_CHECKING:

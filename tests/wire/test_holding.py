@@ -15,11 +15,12 @@ from harness.core.tail import SoFar
 from harness.core.waiting import wait_until
 from harness.faults import CrashAtWrite, Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
 from harness.pipelines.declaration import InputKind
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared import holding
 from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.sighted import Sighted
 from harness.wire.messages import WireError
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import WITHIN_S, ScriptedBroker
 from tests.wire.test_contents import TX, KafkaLike, produce

@@ -11,7 +11,8 @@ import zstandard
 
 from harness.protocols.kafka import inflating
 from harness.protocols.kafka.codec import Produce, UndecodableError, decode, read_batches
-from harness.wire.rules import Action, Api, Direction, Rule
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, Rule
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import ScriptedBroker
 from tests.wire.test_contents import KafkaLike, produce

@@ -17,8 +17,9 @@ from harness.core.record import Record
 from harness.core.waiting import wait_until
 from harness.protocols.postgres import messages as postgres
 from harness.protocols.postgres.messages import NotAMessageError
+from harness.protocols.postgres.steps import Database
 from harness.wire.messages import Route, WireError
-from harness.wire.rules import Action, Api, Direction, How, Rule, RuleError
+from harness.wire.rules import Action, Direction, How, Rule, RuleError
 from tests.wire.broker import WITHIN_S, read_exactly
 from tests.wire.conftest import hit_in
 
@@ -159,7 +160,7 @@ class Base:
 
     def rule(self, action: Action, direction: Direction, record: str | None = "k0-1") -> None:
         """Arm a rule at the commit of a record."""
-        self.wire.control.arm(self.key, Rule("r", action, Api.DATABASE_COMMIT, direction, role="consumer", record=record))
+        self.wire.control.arm(self.key, Rule("r", action, Database.COMMIT, direction, role="consumer", record=record))
 
     def commits(self) -> list[tuple[object, ...]]:
         """Return what is written down of commits."""
@@ -356,9 +357,9 @@ def test_what_is_no_postgres_passes_unread(base: Base) -> None:
 
 def test_a_record_selects_a_commit_and_a_topic_does_not() -> None:
     """A commit has records, and no topics."""
-    Rule("r", Action.HOLD, Api.DATABASE_COMMIT, record="k0-1")
+    Rule("r", Action.HOLD, Database.COMMIT, record="k0-1")
     with pytest.raises(RuleError, match="DatabaseCommit request cannot be selected by topic"):
-        Rule("r", Action.HOLD, Api.DATABASE_COMMIT, topic="t")
+        Rule("r", Action.HOLD, Database.COMMIT, topic="t")
 
 
 def test_a_protocol_nobody_reads_is_refused(wire: WireProcess) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from harness.core.history import read_history
 from harness.core.waiting import wait_until
+from harness.protocols.kafka.steps import Api
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route, WireError
-from harness.wire.rules import Action, Api, Rule
+from harness.wire.rules import Action, Rule
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker, request, response
 from tests.wire.conftest import WireProcess, hit_in
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def joined(wire: WireProcess, broker: ScriptedBroker) -> Client:
     """Route, cell and a client that has exchanged a frame."""
-    state = wire.control.add_route(Route("r", "b", "producer", 0, broker.port))
+    state = wire.control.add_route(Route("r", "b", "producer", 0, broker.port, protocol="kafka"))
     wire.control.open_cell("cell", "k", wire.directory / "cell" / "wire.jsonl")
     client = Client(state.listen_port)
     assert client.ask(request(Api.HEARTBEAT, 1)) == response(1, b"answer")

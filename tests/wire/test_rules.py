@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.protocols.kafka import frames
-from harness.wire.rules import Action, Api, ArmedRule, Direction, FreezeScope, Header, Rule, RuleError, is_prefix
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, ArmedRule, Direction, FreezeScope, Header, Rule, RuleError, is_prefix
 from tests.wire import kafka_frames as kf
 from tests.wire.broker import request
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
-from harness.wire.rules import Action, After, Api, Direction, How, Rule
+from harness.wire.rules import Action, After, Direction, How, Rule
 from tests.wire.broker import WITHIN_S, corr_of, request, response
 
 if TYPE_CHECKING:

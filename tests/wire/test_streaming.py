@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from harness.core.waiting import wait_until
+from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route
-from harness.wire.rules import Action, Api, Direction, FreezeScope, How, Rule
+from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response
 from tests.wire.conftest import WireProcess
 
@@ -97,7 +98,7 @@ def test_memory_stays_bounded_with_large_frames_on_many_connections(tmp_path: Pa
     wire = WireProcess.start(tmp_path / "wire")
     process = psutil.Process(wire.process.pid)
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        port = wire.control.add_route(Route("r", "b", "producer", 0, listener.getsockname()[1])).listen_port
+        port = wire.control.add_route(Route("r", "b", "producer", 0, listener.getsockname()[1], protocol="kafka")).listen_port
         before = process.memory_info().rss
         socks = [socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) for _ in range(200)]
         head = struct.pack(">i", 50 * MEGABYTES) + request(Api.METADATA, 1, "foreign")[4:]

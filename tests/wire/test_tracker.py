@@ -9,8 +9,9 @@ import pytest
 
 from harness.core import events as kinds
 from harness.protocols.kafka import codec
+from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 
 if TYPE_CHECKING:

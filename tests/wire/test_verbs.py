@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.core.waiting import wait_until
+from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route, WireError
-from harness.wire.rules import Action, Api, Direction, How, Rule
+from harness.wire.rules import Action, Direction, How, Rule
 from tests.wire.broker import Client, ScriptedBroker, request, response
 from tests.wire.conftest import hit_in
 
@@ -78,7 +79,7 @@ def test_cells_are_kept_apart(make_bench: Callable[..., Bench]) -> None:
 def test_a_claimed_route_takes_foreign_clients_in(bench: Bench, tmp_path: Path) -> None:
     """Programs whose client id cannot be set belong to the cell that claims their route."""
     broker = ScriptedBroker()
-    state = bench.control.add_route(Route("claimed", "b", "consumer", 0, broker.port))
+    state = bench.control.add_route(Route("claimed", "b", "consumer", 0, broker.port, protocol="kafka"))
     bench.control.open_cell("claiming", "claiming", tmp_path / "c" / "w.jsonl", routes=["claimed"])
     with pytest.raises(WireError, match="belongs to another cell"):
         bench.control.open_cell("rival", "rival", tmp_path / "r.jsonl", routes=["claimed"])
@@ -117,7 +118,7 @@ def test_a_closed_cell_leaves_its_clients_alone(make_bench: Callable[..., Bench]
         (lambda b: b.control.open_cell("c", "x", b.path, routes=["nowhere"]), "no route nowhere"),
         (lambda b: b.control.open_cell("c", "x", b.path / "below-a-file.jsonl"), "cannot write the history"),
         (lambda b: b.control.open_route("nowhere"), "no route nowhere"),
-        (lambda b: b.control.add_route(Route(b.route, "b", "r", 0, 1)), "already"),
+        (lambda b: b.control.add_route(Route(b.route, "b", "r", 0, 1, protocol="kafka")), "already"),
         (lambda b: b.control.disarm(b.cell, "nothing"), "no rule nothing"),
         (lambda b: b.control.resolve("h0", How.RELEASE), "no held frame"),
         (lambda b: b.control.cut(), "say which"),
@@ -138,7 +139,7 @@ def test_a_port_in_use_is_waited_for_a_bounded_time(bench: Bench) -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     threading.Timer(0.2, taken.close).start()
-    state = bench.control.add_route(Route("late", "b", "r", port, bench.broker.port))
+    state = bench.control.add_route(Route("late", "b", "r", port, bench.broker.port, protocol="kafka"))
     assert state.listen_port == port
     bench.control.remove_route("late")
 

@@ -31,7 +31,8 @@ from kafka.record.memory_records import MemoryRecords
 
 from harness.core.record import ATTEMPT_HEADER
 from harness.protocols.kafka.inflating import Room
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 
 _ID_PREFIX: Final = "id:"
 

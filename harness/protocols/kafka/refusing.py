@@ -29,9 +29,8 @@ from kafka.protocol.producer.transaction import (
     TxnOffsetCommitResponse,
 )
 
-from harness.protocols.kafka.steps import ERRORS
+from harness.protocols.kafka.steps import ERRORS, Api
 from harness.wire.protocol import UnableError
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.protocols.kafka import codec, frames
 from harness.protocols.kafka.refusing import refusal
-from harness.protocols.kafka.steps import CELL_APIS, STEPS, step_of
+from harness.protocols.kafka.steps import CELL_APIS, STEPS, Api, step_of
 from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
 from harness.wire.protocol import PLAIN, UNKNOWN, Frame, Move, Need, Opaque, UnableError
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

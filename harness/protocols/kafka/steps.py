@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from harness.wire.protocol import Step
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction, StepName
 
-_BY_NUMBER: Final = {api.number: api for api in Api if api is not Api.DATABASE_COMMIT}
+
+class Api(StepName):
+    """The APIs that rules name. Every other API passes the wire as a number."""
+
+    number: int
+
+    PRODUCE = "Produce", 0
+    FETCH = "Fetch", 1
+    LIST_OFFSETS = "ListOffsets", 2
+    METADATA = "Metadata", 3
+    OFFSET_COMMIT = "OffsetCommit", 8
+    OFFSET_FETCH = "OffsetFetch", 9
+    FIND_COORDINATOR = "FindCoordinator", 10
+    JOIN_GROUP = "JoinGroup", 11
+    HEARTBEAT = "Heartbeat", 12
+    LEAVE_GROUP = "LeaveGroup", 13
+    SYNC_GROUP = "SyncGroup", 14
+    API_VERSIONS = "ApiVersions", 18
+    INIT_PRODUCER_ID = "InitProducerId", 22
+    OFFSET_FOR_LEADER_EPOCH = "OffsetForLeaderEpoch", 23
+    ADD_PARTITIONS_TO_TXN = "AddPartitionsToTxn", 24
+    ADD_OFFSETS_TO_TXN = "AddOffsetsToTxn", 25
+    END_TXN = "EndTxn", 26
+    WRITE_TXN_MARKERS = "WriteTxnMarkers", 27
+    TXN_OFFSET_COMMIT = "TxnOffsetCommit", 28
+    CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat", 68
+
+    def __new__(cls, label: str, number: int) -> Self:
+        """Make a step of its label; ``number`` is the API's on the wire."""
+        made = str.__new__(cls, label)
+        made._value_ = label
+        made.number = number
+        return made
+
+    def __index__(self) -> int:
+        return self.number
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return what the wire knows of such a frame. An incremental fetch request names nothing: select its response."""
+        return _SELECTS.get((self, direction), frozenset())
+
+
+_REQ, _RES = Direction.REQUEST, Direction.RESPONSE
+_RECORD, _TOPIC, _TRANSACTION = frozenset({"record"}), frozenset({"topic"}), frozenset({"transactional_id"})
+_SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
+    (Api.FETCH, _RES): _RECORD | _TOPIC,
+    **dict.fromkeys(((Api.OFFSET_COMMIT, way) for way in Direction), _RECORD | _TOPIC),
+    **dict.fromkeys(((api, way) for api in (Api.PRODUCE, Api.TXN_OFFSET_COMMIT) for way in Direction),
+                    _RECORD | _TOPIC | _TRANSACTION),
+    **dict.fromkeys(((Api.END_TXN, way) for way in Direction), _RECORD | _TRANSACTION),
+    **dict.fromkeys(((api, way) for api in (Api.WRITE_TXN_MARKERS,) for way in Direction), _RECORD),
+    **dict.fromkeys(
+        ((api, way) for api in (Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN) for way in Direction),
+        _TRANSACTION,
+    ),
+}  # fmt: skip
+
+
+_BY_NUMBER: Final = {api.number: api for api in Api}
 CELL_APIS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
 """What must be read of every cell, rules or not."""
 KEPT_WAITING: Final = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP})

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from harness.core import events as kinds
 from harness.core.record import decode_id
 from harness.protocols.kafka import codec
+from harness.protocols.kafka.steps import Api
 from harness.wire import protocol
-from harness.wire.rules import Api, Subject
+from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

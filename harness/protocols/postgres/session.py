@@ -14,7 +14,7 @@ from harness.core import events as kinds
 from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does
-from harness.protocols.postgres.steps import COMMIT, STEPS
+from harness.protocols.postgres.steps import STEPS, Database
 from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
 
@@ -250,7 +250,7 @@ class PostgresSession:
         # its size in the history is what stands behind the first four bytes
         facts = {"version": VERSION, "corr": number, "size": size - _LENGTH_BYTES}
         return Commit(
-            COMMIT, size, head=size, facts=facts, corr=number, records=records, request=f"{self._conn}:{number}", **more
+            Database.COMMIT, size, head=size, facts=facts, corr=number, records=records, request=f"{self._conn}:{number}", **more
         )
 
     # -- what they are about ----------------------------------------------------------------------------------------

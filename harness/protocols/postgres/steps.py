@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from harness.wire.protocol import Step
-from harness.wire.rules import Api, Direction
+from harness.wire.rules import Direction, StepName
 
-COMMIT: Final = str(Api.DATABASE_COMMIT)
-STEPS: Final = {(COMMIT, way): Step(selects=frozenset({"record"}), durable=way is Direction.REQUEST) for way in Direction}
+
+class Database(StepName):
+    """A commit, and its answer."""
+
+    COMMIT = "DatabaseCommit"
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return by which fields of a rule it can be chosen, either way."""
+        return STEPS[str(self), direction].selects
+
+
+STEPS: Final = {
+    (str(Database.COMMIT), way): Step(selects=frozenset({"record"}), durable=way is Direction.REQUEST) for way in Direction
+}

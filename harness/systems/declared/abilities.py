@@ -11,8 +11,9 @@ from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.core import events as kinds
 from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.faults.firing import rule_at
+from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import is_alive, local_ports
-from harness.wire.rules import Action, Api, Direction
+from harness.wire.rules import Action, Direction
 
 if TYPE_CHECKING:
     from harness.controls import AtWrite, Fired, Target

@@ -241,7 +241,7 @@ class AttachedBrokers:
         return tuple(
             Route(
                 f"{each.node}.{each.role}" if several else each.role, each.node, each.role, each.wire_port, each.port,
-                upstream_host=socket.gethostbyname(each.host),
+                upstream_host=socket.gethostbyname(each.host), protocol="kafka",
             )
             for each in self._listeners if each.role in roles
         )  # fmt: skip

@@ -28,9 +28,10 @@ from harness.core.cell import middle_of
 from harness.core.scenario import Role
 from harness.faults import NoFault
 from harness.pipelines.declaration import InputKind
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared.silence import place_of
 from harness.wire.messages import WireError
-from harness.wire.rules import Action, Api, How, Rule
+from harness.wire.rules import Action, How, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.pipelines.declaration import CONSUMING
+from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import command_of, is_alive
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

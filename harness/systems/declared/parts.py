@@ -16,6 +16,7 @@ from harness.core import events as kinds
 from harness.core.scenario import Deployment, Role
 from harness.faults import NoFault
 from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.run.parts import Opened, Parts
 from harness.systems.declared.abilities import ForeignMembership, StageTermination, StandardInput, TracedWrites
@@ -31,7 +32,6 @@ from harness.systems.declared.standing import Standing
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.who import DeclaredNodes
 from harness.systems.declared.workers import Workers
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from harness.core import events as kinds
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.tail import is_recorded, was_given
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

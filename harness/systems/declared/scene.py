@@ -12,11 +12,11 @@ from harness.core.history import HISTORY, LOGS
 from harness.core.tail import SoFar
 from harness.faults import NoFault
 from harness.pipelines.declaration import CONSUMING
+from harness.protocols.kafka.steps import Api
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import Silences, place_of
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 IMAGES_PYTHON = "python3"
 """What ``{python}`` is in the command of a container."""
-STEPS = {
+STEPS: dict[str, str] = {
     Api.PRODUCE: kinds.PRODUCE_ANSWER,
     Api.FETCH: kinds.FETCHED,
     Api.OFFSET_COMMIT: kinds.COMMITTED,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from harness.core import events as kinds
 from harness.protocols.kafka.codec import is_unresolved
-from harness.wire.rules import Api, Direction
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.core.history import Event

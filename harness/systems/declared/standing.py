@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from harness.core import events as kinds
 from harness.core.scenario import Role
 from harness.pipelines.declaration import InputKind
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.workers import REPLACED_S
-from harness.wire.rules import Api
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,9 +24,10 @@ from harness.abilities import (
 from harness.core import events as kinds
 from harness.core.scenario import Role
 from harness.core.waiting import wait_until
+from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.systems.kafka.nodes import StageNode
-from harness.wire.rules import Api, Direction, is_prefix
+from harness.wire.rules import Direction, is_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

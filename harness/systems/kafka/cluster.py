@@ -16,9 +16,10 @@ from harness.core.scenario import Role
 from harness.core.waiting import wait_until
 from harness.proofs.leadership import TRANSACTION_LOG
 from harness.protocols.kafka.codec import read_batches
+from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
 from harness.systems.kafka.nodes import ServerNode
-from harness.wire.rules import Action, Api, Direction, Rule
+from harness.wire.rules import Action, Direction, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -28,7 +28,9 @@ class DatabaseServer:
     def start(self) -> None:
         """Start it, and let the wire listen for it."""
         self.server.start()
-        route = Route(NODE, NODE, self.role, 0, self.server.port, self.runtime.bind, self.runtime.address(NODE), "postgres")
+        route = Route(
+            NODE, NODE, self.role, 0, self.server.port, self.runtime.bind, self.runtime.address(NODE), protocol="postgres"
+        )
         self._port = self.wire.add_route(route).listen_port
 
     def create(self, database: str) -> None:

@@ -115,6 +115,7 @@ class KafkaTransport:
             Route(
                 role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
                 broker.ports.wire[role], broker.ports.broker[role], self.runtime.bind, self.runtime.address(broker.name),
+                protocol="kafka",
             )
             for broker in self.brokers for role in roles
         )  # fmt: skip
