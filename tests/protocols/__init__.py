@@ -1,1 +1,1 @@
-"""The protocols that the wire reads, without a wire."""
+"""Proves that each protocol that the wire reads is read right, without a socket."""
