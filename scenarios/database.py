@@ -7,11 +7,12 @@ it became durable" and "after it did" are exact: an answer exists only when the 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
 from harness.core.prediction import AtLeast, Exactly
 from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
+from harness.core.signs import ABSORBED, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
 from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, STREAM_TO_POSTGRES, TO_POSTGRES
@@ -19,6 +20,9 @@ from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
+
+if TYPE_CHECKING:
+    from harness.core.sign import Sign
 
 COMMIT = OnWire(Role.CONSUMER, Database.COMMIT, REQUEST)
 ANSWER = OnWire(Role.CONSUMER, Database.COMMIT, RESPONSE)

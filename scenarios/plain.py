@@ -6,16 +6,20 @@ One record per send, poll and commit, one request in flight. Every restart is af
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
 from harness.core.prediction import AtLeast, Exactly, Permitted
 from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.core.semantics import Semantic
-from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN, Sign
+from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN
 from harness.faults import Drop, Kill, NoFault
 from harness.programs.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from harness.core.sign import Sign
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE

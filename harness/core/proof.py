@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.core.plan import Plan
     from harness.core.prediction import Select
     from harness.core.semantics import Semantic
-    from harness.core.signs import Sign
+    from harness.core.sign import Sign
 
 
 class Course(Protocol):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from harness.core.pipeline import Pipeline, Settings
     from harness.core.semantics import Semantic
-    from harness.core.signs import Sign
+    from harness.core.sign import Sign
 
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from harness.core import events as kinds
 from harness.core.rows import attempt_of, counted, ids, transaction_of, undecided
+from harness.core.sign import Sign
 from harness.core.transactions import outcomes
 
 if TYPE_CHECKING:
@@ -19,19 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from harness.core.rows import Row, Rows
-
-
-class Sign(str):
-    """What must be seen in a cell that predicts zero: its name, by which a plan saves it, and ``words`` about "this record"."""
-
-    __slots__ = ("words",)
-    words: str
-
-    def __new__(cls, name: str, words: str = "") -> Self:
-        """Name a sign, and say what it means that a record shows it."""
-        sign = super().__new__(cls, name)
-        sign.words = words
-        return sign
 
 
 REPEATED_REQUEST: Final = Sign(

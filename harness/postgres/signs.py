@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.core import events as kinds
-from harness.core.signs import Sign
+from harness.core.sign import Sign
 
 if TYPE_CHECKING:
     from harness.core.history import History

@@ -20,7 +20,8 @@ from harness.core.plan import proofs_to_json
 from harness.core.prediction import Exactly, Select
 from harness.core.proof import Knowledge
 from harness.core.scenario import Predicted
-from harness.core.signs import ABSORBED, RESUMED_PAST, Sign
+from harness.core.sign import Sign
+from harness.core.signs import ABSORBED, RESUMED_PAST
 from harness.core.verdict import Kind, judge
 from harness.knowledge import KNOWLEDGE, PROOFS
 from harness.proofs.engine import EngineSaid

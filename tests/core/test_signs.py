@@ -17,7 +17,6 @@ from harness.core.signs import (
     RESUMED_PAST,
     SENT_ANEW,
     TAKEN_AGAIN,
-    Sign,
 )
 from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.systems.kafka.signs import ALONE, ASKED_AGAIN, FLUSHED, FOUND, MARKED_AGAIN, REPLICATED, UNGOVERNED
@@ -27,6 +26,8 @@ from tests.core.runs import RECORDS, TARGET, about, judged, place, run, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.core.sign import Sign
 
 
 def resumed(story: Story, where: str, partition: int | None, *positions: int) -> None:

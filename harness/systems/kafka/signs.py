@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from harness.core import events as kinds
 from harness.core.places import of_log
 from harness.core.scenario import BROKERS
-from harness.core.signs import RESUMED_PAST, Sign
+from harness.core.sign import Sign
+from harness.core.signs import RESUMED_PAST
 from harness.core.states import Hop
 
 if TYPE_CHECKING:

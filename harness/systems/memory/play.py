@@ -21,7 +21,6 @@ from harness.core.signs import (
     RESUMED_PAST,
     SENT_ANEW,
     TAKEN_AGAIN,
-    Sign,
 )
 from harness.core.states import LastHop
 from harness.programs.settings import TOPIC_TO_TOPIC
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from harness.core.cell import Cell
     from harness.core.places import Waiting
     from harness.core.record import Record
+    from harness.core.sign import Sign
 
 OUTBOX = "outbox"
 NOT_STORED = (LastHop.SENT, LastHop.ACKED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.core import events as kinds
 from harness.core.places import of_log
-from harness.core.signs import Sign
+from harness.core.sign import Sign
 from harness.core.states import Hop
 
 if TYPE_CHECKING:
