@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.controls import AtWrite
-    from harness.core.scenario import Role
-    from harness.toxiproxy import Toxic
+    from harness.model.scenario import Role
+    from harness.services.toxiproxy import Toxic
     from harness.wire.messages import Traffic
 
 

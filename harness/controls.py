@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from harness.core.scenario import Role
+from harness.model.scenario import Role
 
 if TYPE_CHECKING:
-    from harness.core.cell import Load
-    from harness.core.writes import Point
+    from harness.model.cell import Load
+    from harness.model.writes import Point
     from harness.wire.rules import Direction, How, Rule, StepName
 
 A = TypeVar("A")

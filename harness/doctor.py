@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision.archive import find_archive
+from harness.provision.cache import cache_root
+from harness.provision.jars import check_jars, read_jar_set
+from harness.provision.java import INSTALL, WANTED, ask, candidates, find_java
+from harness.provision.kafka import VERSION
+from harness.provision.postgres import find_postgres, why_no_postgres
+from harness.provision.spark import pyspark_version
+from harness.provision.toxiproxy import VERSION as TOXIPROXY
+from harness.provision.toxiproxy import find_toxiproxy, go_candidates
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.durable import why_no_tracing
-from harness.setup.archive import find_archive
-from harness.setup.cache import cache_root
-from harness.setup.jars import check_jars, read_jar_set
-from harness.setup.java import INSTALL, WANTED, ask, candidates, find_java
-from harness.setup.kafka import VERSION
-from harness.setup.postgres import find_postgres, why_no_postgres
-from harness.setup.spark import pyspark_version
-from harness.setup.toxiproxy import VERSION as TOXIPROXY
-from harness.setup.toxiproxy import find_toxiproxy, go_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.setup.java import Java
+    from harness.provision.java import Java
 
 DISK_MB = 2000
 MEMORY_MB = 2000
@@ -179,8 +179,8 @@ def _open_files() -> Finding:
 
 
 def _engine() -> Finding:
+    from harness.provision.images import NAMES, describe  # noqa: PLC0415
     from harness.runtimes.docker.engine import connect, same_kernel  # noqa: PLC0415 - the engine's client; nobody else needs it
-    from harness.setup.images import NAMES, describe  # noqa: PLC0415
 
     name = "container engine"
     try:

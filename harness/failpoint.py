@@ -23,9 +23,9 @@ import os
 import signal
 from pathlib import Path
 
-from harness.core.events import FAILPOINT
-from harness.core.history import HistoryWriter
-from harness.core.waiting import wait_until
+from harness.model.events import FAILPOINT
+from harness.model.history import HistoryWriter
+from harness.model.waiting import wait_until
 
 VARIABLE = "LOSTACK_FAILPOINTS"
 _ACTIONS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "hold": None}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.core.proof import Knowledge
-from harness.postgres.signs import database_signs
-from harness.programs.settings import PIPELINES
+from harness.judge.proof import Knowledge
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeaderMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.network import NetworkBad
+from harness.services.postgres.signs import database_signs
+from harness.stages.settings import PIPELINES
 from harness.systems.kafka.selections import growth_selections, lapsed, replication_selections
 from harness.systems.kafka.signs import kafka_signs
 from harness.systems.spark.batches import batch_selections

@@ -25,7 +25,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.checking import Check, Seen
+    from harness.matrix.checking import Check, Seen
     from harness.pipelines import Pipeline
     from harness.saved import CellResult, SavedRun
     from harness.systems.declared.system import DeclaredSystem
@@ -77,8 +77,8 @@ class Deliveries:
 
     def run(self, pipeline: Pipeline, point: str) -> CellResult:
         """Run a pipeline at one failure point. Skips the case that does not apply, fails where nothing can be said."""
-        from harness.checking import Check, last_words, seen_in  # noqa: PLC0415
-        from harness.core.verdict import Kind  # noqa: PLC0415
+        from harness.judge.verdict import Kind  # noqa: PLC0415
+        from harness.matrix.checking import Check, last_words, seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
 
         seed = (self._config.getoption("--lostack-seed") or [1])[0]
@@ -104,9 +104,9 @@ class Deliveries:
         return saved.results[0]
 
     def _played(self, act: Callable[[Any], Any]) -> Any:
-        from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
-        from harness.core.history import HistoryError  # noqa: PLC0415
-        from harness.progress import make_progress  # noqa: PLC0415
+        from harness.matrix.progress import make_progress  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.model.history import HistoryError  # noqa: PLC0415
 
         capture = self._config.pluginmanager.getplugin("capturemanager")
         try:
@@ -159,7 +159,7 @@ def lostack_delivery(
     pipeline, point = request.param
 
     def check() -> CellResult:
-        from harness.checking import advice  # noqa: PLC0415
+        from harness.matrix.checking import advice  # noqa: PLC0415
         from harness.report.escaping import visible  # noqa: PLC0415
 
         result = lostack_deliveries.run(pipeline, point)

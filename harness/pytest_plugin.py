@@ -25,7 +25,7 @@ from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from harness.report.breaks import Known
     from harness.saved import CellResult
 
@@ -72,10 +72,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _cells(config: pytest.Config) -> tuple[Cell, ...]:
     from harness import registry  # noqa: PLC0415 - only for those who use it
-    from harness.core.cell import DEFAULT_RECORDS  # noqa: PLC0415
-    from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
+    from harness.matrix.selection import SelectionError, choose  # noqa: PLC0415
+    from harness.model.cell import DEFAULT_RECORDS  # noqa: PLC0415
+    from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
     from harness.report.breaks import BaselineError  # noqa: PLC0415
-    from harness.selection import SelectionError, choose  # noqa: PLC0415
 
     seeds = list(dict.fromkeys(config.getoption("--lostack-seed") or [1]))
     records = config.getoption("--lostack-records")
@@ -104,7 +104,7 @@ def _baseline(config: pytest.Config) -> tuple[Known, ...]:
 def _param(cell: Cell) -> Any:
     """Return the case of a cell. It has no time-out of its own: the first case waits for the whole run, which is bounded."""
     from harness import registry  # noqa: PLC0415
-    from harness.core.scenario import Predicted  # noqa: PLC0415
+    from harness.model.scenario import Predicted  # noqa: PLC0415
 
     expectation = cell.expectation
     needs = registry.needed_by(cell.system)
@@ -137,13 +137,13 @@ class Results:
         return self._found[cell.id]
 
     def _run(self, cells: list[Cell]) -> None:
-        from harness.core.failures import EnvironmentFailure  # noqa: PLC0415
-        from harness.core.history import HistoryError  # noqa: PLC0415
-        from harness.progress import make_progress  # noqa: PLC0415
+        from harness.matrix.progress import make_progress  # noqa: PLC0415
+        from harness.matrix.runner import RunPlan, run  # noqa: PLC0415
+        from harness.matrix.selection import not_run, systems_of  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
+        from harness.model.history import HistoryError  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
-        from harness.runner import RunPlan, run  # noqa: PLC0415
-        from harness.selection import not_run, systems_of  # noqa: PLC0415
 
         plan = RunPlan(
             systems=systems_of(cells),

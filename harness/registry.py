@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from packaging.version import InvalidVersion, Version
 
 from harness.abilities import ABILITIES, needs_of
-from harness.core.cell import client_name, system_name
-from harness.core.scenario import NotApplicable
+from harness.model.cell import client_name, system_name
+from harness.model.scenario import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.cell import Cell
-    from harness.core.scenario import Scenario
     from harness.interfaces import Launcher, System
+    from harness.model.cell import Cell
+    from harness.model.scenario import Scenario
 
 SYSTEMS = {
     "kafka": "harness.systems.kafka.about:SYSTEM",

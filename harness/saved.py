@@ -17,13 +17,13 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.history import HISTORY, History, HistoryError, read_history
-from harness.core.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
-from harness.core.semantics import Semantic
-from harness.core.verdict import Judgement, Kind, Verdict, judge, unjudged
+from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import KNOWLEDGE
-from harness.shapes import misfit
+from harness.model import events as kinds
+from harness.model.history import HISTORY, History, HistoryError, read_history
+from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
+from harness.model.semantics import Semantic
+from harness.model.types import misfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Suite
+from harness.model.scenario import Suite
 from harness.scenarios.cluster import CLUSTER
 from harness.scenarios.containers import CONTAINERS
 from harness.scenarios.database import DATABASE
@@ -29,7 +29,7 @@ from harness.scenarios.variants import VARIANTS
 from harness.scenarios.zombies import ZOMBIES
 
 if TYPE_CHECKING:
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 ALL: tuple[Scenario, ...] = (

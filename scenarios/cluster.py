@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
-from harness.faults import Forget, Kill, Move, Roll
-from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
+from harness.faults import Forget, Kill
+from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
+from harness.systems.kafka.faults import Move, Roll
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED, UNGOVERNED
 from harness.wire.rules import Direction, How
 

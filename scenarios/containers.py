@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from harness.abilities import Blow
 from harness.controls import OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select
-from harness.core.scenario import Deployment, Predicted, Role, Scenario
-from harness.core.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
 from harness.faults import Strike
-from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings
+from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select
+from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.scenarios.power_loss import NEXT
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings
 
 ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 

@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
-from harness.core.prediction import AtLeast, Exactly
-from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.signs import ABSORBED, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
-from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
-from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, STREAM_TO_POSTGRES, TO_POSTGRES
+from harness.judge.signs import ABSORBED, RESUMED_PAST
+from harness.model.prediction import AtLeast, Exactly
+from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.protocols.postgres.steps import Database
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.scenarios.streaming import PER_BATCH
+from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
+from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE_WITH_RESULT, STREAM_TO_POSTGRES, TO_POSTGRES
 
 if TYPE_CHECKING:
-    from harness.core.sign import Sign
+    from harness.model.sign import Sign
 
 COMMIT = OnWire(Role.CONSUMER, Database.COMMIT, REQUEST)
 ANSWER = OnWire(Role.CONSUMER, Database.COMMIT, RESPONSE)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from harness.core.prediction import Exactly, Select
-from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.faults import Forget, Kill
-from harness.programs.settings import AT_LEAST_ONCE, PLAIN, Settings, TopicSettings
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.scenarios.cluster import NEXT_REQUEST
 from harness.scenarios.plain import ALO
+from harness.stages.settings import AT_LEAST_ONCE, PLAIN, Settings, TopicSettings
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED
 
 if TYPE_CHECKING:

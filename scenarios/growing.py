@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from harness.controls import InProgram
-from harness.core.prediction import Exactly, Select
-from harness.core.scenario import Predicted, Role, Scenario, Suite
-from harness.faults import Grow
-from harness.programs.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, recipe
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Predicted, Role, Scenario, Suite
 from harness.scenarios.plain import ALO, AMO, EOS
+from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, recipe
+from harness.systems.kafka.faults import Grow
 from harness.systems.kafka.signs import FOUND
 
 if TYPE_CHECKING:
-    from harness.core.pipeline import Pipeline
-    from harness.core.semantics import Semantic
-    from harness.programs.settings import Settings
+    from harness.model.pipeline import Pipeline
+    from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
 
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted
-from harness.core.scenario import NotApplicable, Predicted, Role, Scenario
-from harness.core.signs import (
+from harness.faults import Network, Until
+from harness.judge.signs import (
     ABORTED,
     ABSORBED,
     DELIVERED_AGAIN,
@@ -21,12 +20,13 @@ from harness.core.signs import (
     RESUMED_PAST,
     SENT_ANEW,
 )
-from harness.faults import Network, Until
-from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Members, Settings
+from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
-from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
+from harness.services.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Members, Settings
 
 UP, DOWN = Stream.UPSTREAM, Stream.DOWNSTREAM
 REQUEST_S = 0.8

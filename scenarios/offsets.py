@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import Exactly, Select
-from harness.core.scenario import Predicted, Role, Scenario, Suite
-from harness.core.signs import ABSORBED, RESUMED_PAST
-from harness.faults import Expire
-from harness.programs.settings import (
+from harness.judge.signs import ABSORBED, RESUMED_PAST
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Predicted, Role, Scenario, Suite
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
+from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -21,11 +22,10 @@ from harness.programs.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.protocols.kafka.steps import Api
-from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
+from harness.systems.kafka.faults import Expire
 
 if TYPE_CHECKING:
-    from harness.core.semantics import Semantic
+    from harness.model.semantics import Semantic
 
 T2T = TOPIC_TO_TOPIC
 UP_TO_NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=2)

@@ -9,17 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.core.semantics import Semantic
-from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN
 from harness.faults import Drop, Kill, NoFault
-from harness.programs.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
+from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST, TAKEN_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
+from harness.stages.settings import EXACTLY_ONCE, EXACTLY_ONCE_WITH_RESULT, PLAIN, SaveCursor
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from harness.core.sign import Sign
+    from harness.model.sign import Sign
 
 AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE

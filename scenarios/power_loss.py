@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Deployment, Predicted, Role, Scenario
-from harness.core.signs import TAKEN_AGAIN
 from harness.faults import Forget, Kill
-from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
+from harness.judge.signs import TAKEN_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
 from harness.systems.kafka.signs import FLUSHED
 
 NEXT = OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)

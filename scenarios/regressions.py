@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
 
 
 @dataclass(frozen=True, slots=True)

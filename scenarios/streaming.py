@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
-from harness.core.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.core.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
-from harness.faults import Drop, Forget, Grow, Kill, NoFault, Usurp
-from harness.programs.settings import (
+from harness.faults import Drop, Forget, Kill, NoFault
+from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some, Zero
+from harness.model.scenario import Deployment, Expectation, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, EOS
+from harness.stages.settings import (
     STREAM_EXACTLY_ONCE,
     STREAM_TO_DATABASE,
     STREAM_TO_FILES,
@@ -19,8 +21,7 @@ from harness.programs.settings import (
     Settings,
     recipe,
 )
-from harness.protocols.kafka.steps import Api
-from harness.scenarios.plain import ALO, AMO, EOS
+from harness.systems.kafka.faults import Grow, Usurp
 from harness.systems.kafka.signs import FOUND
 from harness.systems.spark.signs import REPLAYED
 from harness.wire.rules import Direction
@@ -28,8 +29,8 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.core.pipeline import Pipeline
-    from harness.core.semantics import Semantic
+    from harness.model.pipeline import Pipeline
+    from harness.model.semantics import Semantic
 
 DATABASE, FILES, TOPIC = STREAM_TO_DATABASE, STREAM_TO_FILES, STREAM_TO_TOPIC
 STATE = STREAM_TO_STATE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
 
 
 def test_cell(lostack_cell: Cell, lostack_check: Callable[[Cell], object]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import AtLeast, Permitted
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.core.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
 from harness.faults import Drop, Kill, NoFault
-from harness.programs.settings import TOPIC_TO_TOPIC
+from harness.judge.signs import ABORTED, DELIVERED_AGAIN, NOT_RESENT, REPEATED_REQUEST, RESUMED_PAST
+from harness.model.prediction import AtLeast, Permitted
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.settings import TOPIC_TO_TOPIC
 
 T2T = TOPIC_TO_TOPIC
 PROCESSOR = Role.PROCESSOR

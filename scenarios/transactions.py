@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import AtLeast, Exactly, Select
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.core.semantics import Anomaly
-from harness.core.signs import ABORTED, END_REFUSED, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST
-from harness.faults import Drop, Kill, Late, Outlive, Usurp
-from harness.programs.settings import (
+from harness.faults import Drop, Kill, Late
+from harness.judge.signs import ABORTED, END_REFUSED, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST
+from harness.model.prediction import AtLeast, Exactly, Select
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.model.semantics import Anomaly
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
+from harness.stages.settings import (
     EXACTLY_ONCE,
     EXACTLY_ONCE_IN_TRANSACTION,
     EXACTLY_ONCE_WITH_RESULT,
@@ -21,8 +23,7 @@ from harness.programs.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.protocols.kafka.steps import Api
-from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
+from harness.systems.kafka.faults import Outlive, Usurp
 from harness.systems.kafka.signs import ASKED_AGAIN, MARKED_AGAIN
 
 PRODUCER = Role.PRODUCER

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.core.prediction import AtLeast, Exactly, Select
-from harness.core.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario, Suite
-from harness.core.signs import NOT_RESENT, REPEATED_REQUEST
-from harness.programs.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
+from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST
+from harness.model.prediction import AtLeast, Exactly, Select
+from harness.model.scenario import Expectation, NotApplicable, Predicted, RefusedByClient, Scenario, Suite
 from harness.scenarios.plain import (
     ACK_LOST,
     ALO,
@@ -20,6 +19,7 @@ from harness.scenarios.plain import (
     PRODUCER_CRASH_BEFORE_ACK,
     REQUEST_LOST,
 )  # fmt: skip
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, SavePosition, TopicSettings
 
 IDEMPOTENT = replace(AT_LEAST_ONCE, producer=replace(AT_LEAST_ONCE.producer, idempotence=True))
 NO_ACKS = replace(AT_MOST_ONCE, producer=replace(AT_MOST_ONCE.producer, acks=0))

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.controls import InProgram, OnWire
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select
-from harness.core.scenario import Deployment, Predicted, Role, Scenario, Suite
-from harness.core.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
-from harness.faults import Absent, Kill, Overtake, Pause
-from harness.programs.settings import (
+from harness.faults import Kill, Pause
+from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select
+from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
+from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,
@@ -22,11 +24,10 @@ from harness.programs.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.protocols.kafka.steps import Api
-from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
+from harness.systems.kafka.faults import Absent, Overtake
 
 if TYPE_CHECKING:
-    from harness.core.semantics import Semantic
+    from harness.model.semantics import Semantic
 
 
 def pair(settings: Settings) -> Settings:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision.postgres import why_no_postgres
 from harness.runtimes.process.durable import why_no_tracing
-from harness.setup.postgres import why_no_postgres
 from tests.browser.chromium import programs
 from tests.containers import engine
 

@@ -17,7 +17,7 @@ from typing import Final
 import psutil
 import pytest
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.process.scratch import PREFIX, is_owned
 
 VARIABLE: Final = "LOSTACK_TESTS"

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.scenario import Suite
+from harness.model.scenario import Suite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
 
 ROOT = Path(__file__).parents[1]
 SLICES = 10

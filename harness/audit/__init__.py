@@ -1,6 +1,6 @@
 """The audit: what was offered against what arrived, for data that one history cannot hold (10⁸ ids and more).
 
-The account of a cell (:mod:`harness.core.accounting`) knows every hop of a few thousand records. The audit knows two
+The account of a cell (:mod:`harness.judge.accounting`) knows every hop of a few thousand records. The audit knows two
 sides only, each a set of rows with a key and a number: a numbered range, a Kafka topic, Parquet files, a database table.
 It counts copies of every id, page by page (:mod:`~harness.audit.pages`), compares the pages of both sides
 (:mod:`~harness.audit.findings`), and does so in this process (:mod:`~harness.audit.local`) or on Spark

@@ -1,4 +1,4 @@
-"""The account of many cells on Spark: the rules of :mod:`harness.core.accounting`, by ``groupBy(cell).applyInPandas``.
+"""The account of many cells on Spark: the rules of :mod:`harness.judge.accounting`, by ``groupBy(cell).applyInPandas``.
 
 A shard is a cell, for every rule looks at a whole cell and at nothing beyond it. What one process says of a run, cell by
 cell, Spark says of the histories of a whole run or of many, in parallel, with the very same functions.
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 from pyspark.sql import functions as f
 
-from harness.core.accounting import Account, account
-from harness.core.history import parse_history
-from harness.core.plan import PLAN_FILE
+from harness.judge.accounting import Account, account
+from harness.model.history import parse_history
+from harness.model.plan import PLAN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def cells_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
 
 
 def records_on_spark(spark: SparkSession, folders: Sequence[Path]) -> DataFrame:
-    """Account for every cell below ``folders``: one row per offered record, as in :class:`~harness.core.accounting.Account`."""
+    """Account for every cell below ``folders``: one row per offered record, as in :class:`~harness.judge.accounting.Account`."""
     schema = ", ".join(f"`{name}` {kind}" for name, kind in _kinds(_record_rows("", account([]))).items())
 
     def of_cell(files: pd.DataFrame) -> pd.DataFrame:

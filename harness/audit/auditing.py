@@ -57,6 +57,6 @@ def _on_spark(left: Side, right: Rows, master: str, jars: Sequence[Path], say: C
 
 
 def _drivers(sides: Sequence[Rows], say: Callable[[str], None]) -> tuple[Path, ...]:
-    from harness.setup.spark import ensure_driver  # noqa: PLC0415
+    from harness.provision.spark import ensure_driver  # noqa: PLC0415
 
     return tuple(dict.fromkeys(jar for side in sides if side.kind == "jdbc" for jar in ensure_driver(side.at, say)))

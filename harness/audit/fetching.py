@@ -16,7 +16,7 @@ from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 
 from harness.audit.batches import DamagedBatchError, NotOursToReadError, next_offset, read
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from harness.audit.pages import PAGE, PAGE_BITS, Copies, Ints, decode, encode
-from harness.core.semantics import Anomaly, Semantic, forbids
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.semantics import Anomaly, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,8 +17,8 @@ from harness.audit.findings import UNREAD, Example, Findings, Gathering, Unread,
 from harness.audit.pages import PAGE, PAGE_BITS, Keys, Order, Tally, TooManyKeysError, decode, pack, packed
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
 from harness.audit.texts import Columns, as_bytes, numbered, reading_of, unread
-from harness.core.failures import EnvironmentFailure
-from harness.core.semantics import Anomaly
+from harness.model.failures import EnvironmentFailure
+from harness.model.semantics import Anomaly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

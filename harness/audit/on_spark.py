@@ -321,7 +321,7 @@ def _bounded(number: Column) -> Column:
 
 
 def _ours(frame: DataFrame, side: Rows) -> dict[str, Column]:
-    """Read payloads of :mod:`harness.core.record`: the cell is the key, the position the number.
+    """Read payloads of :mod:`harness.model.record`: the cell is the key, the position the number.
 
     What begins with lostack's own word and is not intact is *damaged*: nobody else writes that, so the record is known to have
     been ours, and is a phantom. All else cannot be read as an id: an empty or null value, another format (also one of ours

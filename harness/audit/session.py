@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import harness
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision.gateway import start_gateway
+from harness.provision.spark import ensure_spark
 from harness.runtimes.process import ProcessRuntime
-from harness.setup.gateway import start_gateway
-from harness.setup.spark import ensure_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

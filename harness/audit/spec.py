@@ -42,7 +42,7 @@ from urllib.parse import parse_qsl
 
 from harness.audit.findings import Span
 from harness.audit.pages import NUMBERS
-from harness.core.failures import UsageError
+from harness.model.failures import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class Rows:
     """Something with rows. ``kind`` is kafka, parquet or jdbc; ``at`` is servers, path or URL.
 
     ``id`` and ``key`` say where the number and the key are; ``id`` is ``lostack`` (or ``lostack:COLUMN``) for payloads
-    of :mod:`harness.core.record`. ``unreadable`` is how many rows without a readable id may be there. ``more`` are settings
+    of :mod:`harness.model.record`. ``unreadable`` is how many rows without a readable id may be there. ``more`` are settings
     handed on to Spark's reader.
     """
 

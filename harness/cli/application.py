@@ -18,8 +18,8 @@ from harness.cli.regressions import regressions
 from harness.cli.run import run
 from harness.cli.saved import clients, judge, report
 from harness.cli.telling import complain
-from harness.core.failures import EnvironmentFailure, UsageError
-from harness.core.history import HistoryError
+from harness.model.failures import EnvironmentFailure, UsageError
+from harness.model.history import HistoryError
 from harness.pipelines.declaration import DeclarationError, RepeatedIdError
 from harness.registry import UnknownNameError
 from harness.report import ReportError

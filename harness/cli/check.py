@@ -13,9 +13,9 @@ import typer
 
 from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, finish, warn
-from harness.core.verdict import UNCLEAN, Kind
+from harness.judge.verdict import UNCLEAN, Kind
+from harness.matrix.progress import make_progress
 from harness.pipelines.declaration import EXPECTABLE
-from harness.progress import make_progress
 from harness.report import point_latest
 from harness.report.breaks import append_history, breaks_of
 from harness.report.escaping import visible
@@ -38,7 +38,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
-    from harness.checking import Check, advice, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.matrix.checking import Check, advice, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def check(
 
 def _tell_dry_run(dry: CellResult) -> ExitCode:
     """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
-    from harness.checking import advice, last_words  # noqa: PLC0415 - as above
+    from harness.matrix.checking import advice, last_words  # noqa: PLC0415 - as above
 
     saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):

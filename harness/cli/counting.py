@@ -12,9 +12,9 @@ import typer
 from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain
-from harness.core.history import HistoryError
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.history import HistoryError
+from harness.model.semantics import Semantic
 from harness.report.escaping import visible
 from harness.report.summary import ExitCode
 

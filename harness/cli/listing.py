@@ -9,11 +9,11 @@ import typer
 
 from harness import registry
 from harness.cli.options import AsJson, Clients, Only, Semantics  # noqa: TC001 - typer reads them
-from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
-from harness.selection import choose
+from harness.matrix.selection import choose
+from harness.model.scenario import NotApplicable, Predicted, RefusedByClient
 
 if TYPE_CHECKING:
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
 
 
 def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients = None, as_json: AsJson = False) -> None:

@@ -11,7 +11,7 @@ import typer
 from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain
-from harness.progress import make_progress
+from harness.matrix.progress import make_progress
 from harness.report.summary import ExitCode
 
 
@@ -30,8 +30,8 @@ def fetch(
 
 def images() -> None:
     """Pull the container images that --runtime docker needs, or build stand-ins where they cannot be pulled."""
+    from harness.provision.images import NAMES, ensure_image  # noqa: PLC0415
     from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - the engine's client; nobody else needs it
-    from harness.setup.images import NAMES, ensure_image  # noqa: PLC0415
 
     client = connect()
     for name in NAMES:

@@ -12,15 +12,15 @@ import typer
 from harness import registry
 from harness.cli.options import Reports  # noqa: TC001 - typer reads them
 from harness.cli.telling import warn
-from harness.core.cell import DEFAULT_RECORDS
-from harness.progress import make_progress
+from harness.matrix.progress import make_progress
+from harness.matrix.runner import RunPlan
+from harness.matrix.runner import run as run_cells
+from harness.matrix.selection import MOST_SEEDS, systems_of
+from harness.model.cell import DEFAULT_RECORDS
 from harness.report import write_reports
 from harness.report.breaks import append_history
 from harness.report.escaping import visible
 from harness.report.summary import ExitCode
-from harness.runner import RunPlan
-from harness.runner import run as run_cells
-from harness.selection import MOST_SEEDS, systems_of
 
 
 def regressions(
@@ -32,7 +32,7 @@ def regressions(
     reports: Reports = Path("reports"),
 ) -> None:
     """Try the corpus of published bugs: versions that have one are convicted, versions that have not are acquitted."""
-    from harness.corpus import cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
+    from harness.matrix.regressions import cells_of, disagreements, rulings  # noqa: PLC0415 - nobody else needs it
     from harness.scenarios.regressions import CORPUS  # noqa: PLC0415
 
     names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]

@@ -14,16 +14,16 @@ import typer
 from harness import registry
 from harness.cli.options import AsJson, Baseline, Clients, Only, Reports, Semantics  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, finish, warn
-from harness.core.cell import DEFAULT_RECORDS
-from harness.core.scenario import Suite
-from harness.progress import make_progress
+from harness.matrix.progress import make_progress
+from harness.matrix.runner import RunBrokenError, RunPlan
+from harness.matrix.runner import run as run_cells
+from harness.matrix.selection import MOST_SEEDS, SelectionError, select
+from harness.model.cell import DEFAULT_RECORDS
+from harness.model.scenario import Suite
 from harness.report import ReportError, append_step_summary, point_latest
 from harness.report.breaks import append_history, breaks_of, exit_code, read_baseline
 from harness.report.summary import ExitCode
-from harness.runner import RunBrokenError, RunPlan
-from harness.runner import run as run_cells
 from harness.saved import SavedRunError, load_run
-from harness.selection import MOST_SEEDS, SelectionError, select
 
 
 def run(

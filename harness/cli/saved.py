@@ -11,6 +11,7 @@ import typer
 from harness import registry
 from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, finish
+from harness.matrix.selection import matches
 from harness.report import RENDERERS, publish, run_directory, write_reports
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.clients import client_table
@@ -19,7 +20,6 @@ from harness.report.comparing import compare as compare_runs
 from harness.report.record import record_text
 from harness.report.summary import ExitCode
 from harness.saved import load_run
-from harness.selection import matches
 
 
 def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = False) -> None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import DurableWrites
 from harness.controls import AtWrite, OnWire
-from harness.core.scenario import Evidence, Role
-from harness.faults.firing import await_fault
+from harness.faults.triggers import await_fault
+from harness.model.scenario import Evidence, Role
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.controls import Controls
-    from harness.core.writes import Point
+    from harness.model.writes import Point
 
 
 @dataclass(frozen=True, slots=True)

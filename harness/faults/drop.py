@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
 from harness.wire.rules import Action, After
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Input
-from harness.core.scenario import Evidence
-from harness.faults.firing import arm_stop, stop_at
+from harness.faults.triggers import arm_stop, stop_at
+from harness.model.scenario import Evidence
 from harness.proofs.input import InputEnded
 from harness.wire.rules import How
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Checkpoint, PowerLoss, Replication, Retention, SessionClock
 from harness.controls import InProgram, OnWire, Stop, Trigger
-from harness.core.scenario import PARTS, Evidence, Role
-from harness.faults.firing import await_fault, rule_at
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import PARTS, Evidence, Role
 from harness.proofs.forgotten import Forgot
 from harness.proofs.leadership import PartHad
 from harness.wire.rules import Action, FreezeScope, How

@@ -7,15 +7,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import BadNetwork, Ledger, Membership
-from harness.core.scenario import Evidence
-from harness.faults.firing import rule_at
+from harness.faults.triggers import rule_at
+from harness.model.scenario import Evidence
 from harness.proofs.network import Effect, NetworkBad
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
-    from harness.core.scenario import Role
-    from harness.toxiproxy import Toxic
+    from harness.model.scenario import Role
+    from harness.services.toxiproxy import Toxic
 
 
 class Until(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core.scenario import Evidence
+from harness.model.scenario import Evidence
 
 if TYPE_CHECKING:
     from harness.controls import Controls

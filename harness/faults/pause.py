@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import Membership, Rebalance
 from harness.controls import OnWire, Trigger
-from harness.core.scenario import Evidence
-from harness.faults.firing import arm_stop, rule_at, stop_at
+from harness.faults.triggers import arm_stop, rule_at, stop_at
+from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, How
 

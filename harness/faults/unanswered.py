@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import OnWire
-from harness.core.scenario import Evidence
-from harness.faults.firing import await_fault, rule_at
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
 from harness.wire.rules import Action, Direction, FreezeScope, How, StepName
 
 if TYPE_CHECKING:

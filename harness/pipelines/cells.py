@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.core import pipeline as core
-from harness.core.cell import Cell, Load, make_load
-from harness.core.identity import Identity
-from harness.core.prediction import Permitted, Prediction, Zero
-from harness.core.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
-from harness.core.semantics import Anomaly, forbids
-from harness.core.states import Hop
 from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
+from harness.model import pipeline as core
+from harness.model.cell import Cell, Load, make_load
+from harness.model.identity import Identity
+from harness.model.prediction import Permitted, Prediction, Zero
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.model.semantics import Anomaly, forbids
+from harness.model.states import Hop
 from harness.pipelines.declaration import CONSUMING, PROCESS, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.protocols.kafka.steps import Api
@@ -24,8 +24,8 @@ from harness.wire.rules import Direction, How, StepName
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from harness.core.record import Record
-    from harness.core.scenario import Fault
+    from harness.model.record import Record
+    from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
     from harness.pipelines.writes import Written
 
@@ -37,7 +37,7 @@ REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """The settings of somebody else's programs, which stand in these. Implements :class:`harness.core.pipeline.Settings`."""
+    """The settings of somebody else's programs, which stand in these. Implements :class:`harness.model.pipeline.Settings`."""
 
     unit: int = 1
     patience_s: float = 60.0

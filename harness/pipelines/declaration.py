@@ -11,10 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.cell import LEAST_RECORDS, MOST_RECORDS
-from harness.core.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
-from harness.core.scenario import Role
-from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
+from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
+from harness.model.scenario import Role
+from harness.model.semantics import Anomaly, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Predicted, Role
-from harness.core.semantics import Anomaly, Semantic, forbids
-from harness.core.states import LastHop, State
+from harness.model.scenario import Predicted, Role
+from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.model.states import LastHop, State
 from harness.pipelines.cells import INPUT_ENDS, NO_FAULT
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.writes import AT_WRITE
@@ -14,8 +14,8 @@ from harness.pipelines.writes import AT_WRITE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from harness.core.scenario import Scenario
-    from harness.core.verdict import Judgement
+    from harness.judge.verdict import Judgement
+    from harness.model.scenario import Scenario
 
 _PRODUCER_LOSES = (
     "send with acks=all and retries, save the source's cursor only behind the acknowledgement, and look at what a send "

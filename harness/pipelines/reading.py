@@ -9,9 +9,9 @@ import tomllib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from harness.core.identity import Identity, IdentityError
-from harness.core.scenario import Role
-from harness.core.semantics import Semantic
+from harness.model.identity import Identity, IdentityError
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
 from harness.pipelines.declaration import (
     ROLES,
     DeclarationError,

@@ -1,7 +1,7 @@
 """The failure points at a reading stage's durable writes: their names, and what the dry run makes of them.
 
 Which calls a program makes shows in the dry run alone; a name must be there before, for ``--only`` and for pytest. So there are
-:data:`~harness.core.writes.MOST` names of each stage, and the dry run says at which write each of them is.
+:data:`~harness.model.writes.MOST` names of each stage, and the dry run says at which write each of them is.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.core.writes import MOST, WRITES, Side, chosen
 from harness.faults import CrashAtWrite
+from harness.model.writes import MOST, WRITES, Side, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.core.scenario import Role
-    from harness.core.writes import Point
+    from harness.model.scenario import Role
+    from harness.model.writes import Point
 
 AT_WRITE = "crash-at-write"
 """The failure point that all of them are."""
@@ -81,8 +81,8 @@ def _why_not(role: Role, written: Written, found: int) -> str:
 def _told(role: Role, point: Point) -> str:
     """Say what happens at a point.
 
-    >>> from harness.core.scenario import Role
-    >>> from harness.core.writes import Point
+    >>> from harness.model.scenario import Role
+    >>> from harness.model.writes import Point
     >>> _told(Role.CONSUMER, Point("unlink", 2, Side.AFTER))
     'The consumer is killed right behind its second unlink since it was given the record: that is done, and it does not know.'
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core import events as kinds
-from harness.core.scenario import BROKERS
+from harness.model import events as kinds
+from harness.model.scenario import BROKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.history import Event, History
-    from harness.core.proof import Course
+    from harness.judge.proof import Course
+    from harness.model.history import Event, History
 
 
 @dataclass(frozen=True, slots=True)

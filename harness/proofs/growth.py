@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.core.history import History
-    from harness.core.proof import Course
+    from harness.judge.proof import Course
+    from harness.model.history import History
 
 
 @dataclass(frozen=True, slots=True)

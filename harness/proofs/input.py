@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 
 if TYPE_CHECKING:
-    from harness.core.proof import Course
+    from harness.judge.proof import Course
 
 
 @dataclass(frozen=True, slots=True)

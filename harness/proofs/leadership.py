@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.core import events as kinds
-from harness.core.scenario import PARTS, Role
+from harness.model import events as kinds
+from harness.model.scenario import PARTS, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.history import Event, History
-    from harness.core.proof import Course
+    from harness.judge.proof import Course
+    from harness.model.history import Event, History
 
 TRANSACTION_LOG = ("__transaction_state", 0)
 """Topic and partition: whoever leads it coordinates the transactions (it has one partition here)."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from harness.core.history import Event
-    from harness.core.proof import Course
+    from harness.judge.proof import Course
+    from harness.model.history import Event
 
 
 class Effect(StrEnum):

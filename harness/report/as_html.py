@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.core.semantics import Semantic
+from harness.model.semantics import Semantic
 from harness.report.as_anomalies import FILE as ANOMALIES
 from harness.report.costs import LEGEND, costs
 from harness.report.escaping import visible

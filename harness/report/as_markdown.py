@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.semantics import Semantic
+from harness.model.semantics import Semantic
 from harness.report.costs import LEGEND, costs
 from harness.report.escaping import code, markdown
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables

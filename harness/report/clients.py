@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.semantics import Semantic
+from harness.model.semantics import Semantic
 from harness.report.as_markdown import spot_text
 from harness.report.escaping import markdown
 from harness.report.matrix import Spot, tables

@@ -10,9 +10,9 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness.core import events as kinds
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.semantics import Semantic
 from harness.report.matrix import tables
 from harness.report.page.detail import history_of
 from harness.report.summary import SIMULATED
@@ -20,7 +20,7 @@ from harness.report.summary import SIMULATED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.core.history import History
+    from harness.model.history import History
     from harness.report.matrix import Table
     from harness.saved import CellResult, SavedRun
 

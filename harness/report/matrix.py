@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.semantics import Semantic
 from harness.report.summary import WORST, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.plan import Plan
+    from harness.model.plan import Plan
     from harness.saved import CellResult, NotRun, SavedRun
 
 CONFIDENCE_RUNS = 3

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.core.history import HISTORY
-from harness.core.plan import PLAN_FILE, Plan, PlanError, sealed_anew
+from harness.model.history import HISTORY
+from harness.model.plan import PLAN_FILE, Plan, PlanError, sealed_anew
 from harness.report import as_html, as_markdown
 from harness.report.as_json import report_of
 from harness.report.summary import SIMULATED

@@ -10,8 +10,8 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.core.plan import Plan
-    from harness.core.verdict import Verdict
+    from harness.judge.verdict import Verdict
+    from harness.model.plan import Plan
     from harness.saved import SavedRun
 
 DEFAULT_SYSTEMS = ("kafka", "spark")

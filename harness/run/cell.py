@@ -6,12 +6,12 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import NotFiredError
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.run.parts import When
 
 if TYPE_CHECKING:
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
     from harness.run.parts import Parts
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from harness import failpoint
 from harness.abilities import needs_of
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
-from harness.core import events as kinds
-from harness.core.history import HISTORY, SUFFIX
-from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.faults.firing import rule_at
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.history import HISTORY, SUFFIX
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Idle
 from harness.wire.rules import Action, How
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.controls import AtWrite, Target, Trigger
-    from harness.core.cell import Cell, Load
-    from harness.core.history import Event, HistoryWriter
-    from harness.core.scenario import Role
-    from harness.core.tail import SoFar
+    from harness.model.cell import Cell, Load
+    from harness.model.history import Event, HistoryWriter
+    from harness.model.scenario import Role
+    from harness.model.tail import SoFar
     from harness.wire.control import WireControl
     from harness.wire.rules import Rule
 

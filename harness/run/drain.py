@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.parts import Drained
 
 if TYPE_CHECKING:

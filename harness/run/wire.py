@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import wait_until
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.wire.control import WireControl
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.core.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError
 from harness.runtimes.interface import NodeStateError
 from harness.runtimes.logs import tail
 

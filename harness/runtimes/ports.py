@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

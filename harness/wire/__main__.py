@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from harness.core.history import HistoryError
+from harness.model.history import HistoryError
 from harness.wire.messages import LOOPBACK, WireError
 from harness.wire.server import ControlServer
 from harness.wire.wire import DEFAULT_DECODE_LIMIT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.wire.messages import WireError
 from harness.wire.protocol import Insight
 from harness.wire.rules import ArmedRule, Header
@@ -14,8 +14,8 @@ from harness.wire.traffic import Meter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.core.history import HistoryWriter
-    from harness.core.identity import Identity
+    from harness.model.history import HistoryWriter
+    from harness.model.identity import Identity
     from harness.wire.protocol import Frame, Protocol, Session, Step
     from harness.wire.rules import Direction, Rule
 

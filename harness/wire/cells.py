@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.history import HistoryError, HistoryWriter
+from harness.model.history import HistoryError, HistoryWriter
 from harness.wire.cell import WireCell
 from harness.wire.messages import WireError
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.messages import Route
 
 BY = "wire"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.wire.cell import NOTHING, Carried
 from harness.wire.inlet import Flow
 from harness.wire.messages import Traffic

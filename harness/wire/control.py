@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
 
 REPLY_WITHIN_S = 15.0
 RESOLVE_WITHIN_S = 10.0

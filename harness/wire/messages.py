@@ -3,7 +3,7 @@
 A call is ``{"id": n, "verb": "...", "args": {...}}``, its reply ``{"id": n, "ok": ...}`` or
 ``{"id": n, "error": "one line"}``.
 Unasked, the wire pushes ``{"push": "failed", "because": "..."}``. What it sees, hits of rules among that, it writes into the
-histories of its cells, and nowhere else (see :mod:`harness.core.tail`).
+histories of its cells, and nowhere else (see :mod:`harness.model.tail`).
 """
 
 from __future__ import annotations

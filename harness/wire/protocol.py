@@ -21,7 +21,7 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.rules import Direction
 
 Data: TypeAlias = bytes | bytearray | memoryview

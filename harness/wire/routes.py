@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.core.waiting import POLL_S
+from harness.model.waiting import POLL_S
 from harness.wire.messages import RouteState, WireError
 from harness.wire.sockets import bind
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
 
-    from harness.core.history import HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.wire.connections import Connections
     from harness.wire.messages import Route
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.history import HistoryError
-from harness.core.identity import Identity
+from harness.model.history import HistoryError
+from harness.model.identity import Identity
 from harness.wire.connections import Selection
 from harness.wire.messages import LOOPBACK, Route, WireError
 from harness.wire.rules import Direction, FreezeScope, How, Rule, RuleError

@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
-from harness.core.waiting import POLL_S
+from harness.model.waiting import POLL_S
 from harness.wire.messages import WireError
 from harness.wire.protocol import Need
 from harness.wire.rules import Direction

@@ -11,8 +11,8 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.history import HistoryError, HistoryWriter
+from harness.model import events as kinds
+from harness.model.history import HistoryError, HistoryWriter
 from harness.wire.cells import BY, Cells
 from harness.wire.connection import Connection
 from harness.wire.connections import Connections
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.cell import Carried, WireCell
     from harness.wire.connection import Hold
     from harness.wire.messages import Frozen, Route, RouteState, Traffic

@@ -6,11 +6,11 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
+from harness.provision.spark import ensure_spark
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process import ProcessRuntime
-from harness.setup.spark import ensure_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

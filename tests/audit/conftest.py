@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.audit.session import spark_session
-from harness.setup.spark import ensure_driver
+from harness.provision.spark import ensure_driver
 from tests.audit.cases import here, on_spark
 
 if TYPE_CHECKING:

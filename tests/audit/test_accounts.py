@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records_on_spark
-from harness.core.accounting import account
-from harness.core.history import read_history
-from harness.core.plan import PLAN_FILE
+from harness.judge.accounting import account
+from harness.model.history import read_history
+from harness.model.plan import PLAN_FILE
 from tests.core.histories import story_of
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from harness.audit.findings import Span, as_json, as_text, rule
 from harness.audit.local import AuditError, audit_here
 from harness.audit.session import spark_session
 from harness.audit.spec import NumberedRange, SpecError, parse, shown
-from harness.core.failures import EnvironmentFailure
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.failures import EnvironmentFailure
+from harness.model.semantics import Semantic
 from tests.audit.cases import Case, findings, here, ids, on_spark, random_case, told
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from tests.audit.cluster import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]

@@ -9,7 +9,7 @@ from kafka import KafkaProducer
 
 from harness import registry
 from harness.audit.fetching import Stretch, fetched
-from harness.core.scenario import Deployment
+from harness.model.scenario import Deployment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,10 +19,10 @@ from harness.audit.local import AuditError
 from harness.audit.on_spark import audit_on_spark
 from harness.audit.spec import Rows, parse
 from harness.audit.texts import reader_of
-from harness.core.record import Record
-from harness.core.scenario import Deployment
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.record import Record
+from harness.model.scenario import Deployment
+from harness.model.semantics import Semantic
 from harness.runtimes.ports import PortLease
 from tests.audit.test_unreadable import TEXTS, random_texts
 

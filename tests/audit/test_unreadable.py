@@ -22,9 +22,9 @@ from harness.audit.partials import ARRIVED, OFFERED, count_rows
 from harness.audit.spec import Rows, SpecError, parse
 from harness.audit.texts import as_bytes, reader_of, reading_of, unread
 from harness.cli import main
-from harness.core.record import Record
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.record import Record
+from harness.model.semantics import Semantic
 from tests.audit.cases import findings, here, ids, on_spark
 from tests.audit.test_record_batches import batch
 

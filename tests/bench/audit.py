@@ -221,7 +221,7 @@ def workers(counts: list[int], numbers: list[int]) -> dict[str, Any]:
 def topic(count: int) -> dict[str, Any]:
     """Fill a topic by Spark, with PLANTED ids missing and as many twice, and audit it."""
     from harness import registry  # noqa: PLC0415
-    from harness.core.scenario import Deployment  # noqa: PLC0415
+    from harness.model.scenario import Deployment  # noqa: PLC0415
 
     system = registry.system("kafka")
     system.prepare(print)

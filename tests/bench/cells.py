@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
-from harness.core.scenario import Deployment
-from harness.runner import RunPlan, run
-from harness.selection import select
+from harness.matrix.runner import RunPlan, run
+from harness.matrix.selection import select
+from harness.model.scenario import Deployment
 from harness.systems.kafka.system import KafkaSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from harness.saved import CellResult, SavedRun
 
 CELL = "plain/ack-lost/at-least-once"

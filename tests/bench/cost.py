@@ -15,13 +15,13 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.cell import Cell
-from harness.core.history import HISTORY, read_history
-from harness.core.scenario import Predicted, Scenario
-from harness.programs.clients import ADAPTERS
-from harness.programs.settings import Settings, recipe
-from harness.runner import RunPlan, run
+from harness.matrix.runner import RunPlan, run
+from harness.model import events as kinds
+from harness.model.cell import Cell
+from harness.model.history import HISTORY, read_history
+from harness.model.scenario import Predicted, Scenario
+from harness.stages.clients import ADAPTERS
+from harness.stages.settings import Settings, recipe
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import NONE
 from tests.bench.cells import _Silent

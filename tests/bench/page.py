@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.states import State
+from harness.model.states import State
 from harness.report import RENDERERS
 from tests.browser.chromium import chromium, programs
 from tests.report.hostile import run_of

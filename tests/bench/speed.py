@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from confluent_kafka import Consumer, Producer
 
-from harness.core.scenario import Deployment, Role
-from harness.core.waiting import wait_until
+from harness.model.scenario import Deployment, Role
+from harness.model.waiting import wait_until
+from harness.provision.cache import cache_root
+from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.setup.cache import cache_root
-from harness.setup.toxiproxy import ensure_toxiproxy
+from harness.services.toxiproxy.server import ToxiproxyServer
 from harness.systems.kafka.system import KafkaSystem
-from harness.toxiproxy.server import ToxiproxyServer
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
 

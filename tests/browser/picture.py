@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.report import run_directory
 from tests.browser.chromium import chromium
 

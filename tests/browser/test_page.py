@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.report import RENDERERS
 from harness.report.matrix import tables
 from harness.report.summary import SIGNS, outcome

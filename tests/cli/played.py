@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.scenario import Predicted
-from harness.core.semantics import Semantic
+from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
 from harness.systems.memory.about import SYSTEM
+from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemoryDeployed, MemorySystem
-from harness.systems.planting import Plant
 from scenarios import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment, Scenario
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment, Scenario
     from harness.systems.memory.system import MemoryCellRun
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE

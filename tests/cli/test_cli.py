@@ -15,14 +15,14 @@ import pytest
 
 import harness.report.writing
 from harness import cli, registry
-from harness.progress import make_progress
+from harness.matrix.progress import make_progress
 from harness.saved import RunInfo
 from tests.cli import played
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
 
 
 @pytest.fixture(autouse=True)

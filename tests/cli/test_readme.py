@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.core.scenario import NotApplicable
-from harness.selection import choose
+from harness.matrix.selection import choose
+from harness.model.scenario import NotApplicable
 
 README = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
 

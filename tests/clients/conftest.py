@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.scenario import Deployment
+from harness.model.scenario import Deployment
 from harness.systems.kafka.system import KafkaSystem
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from harness.programs.clients.interface import ClientError, Meaning
-from harness.programs.clients.librdkafka import Pending
+from harness.stages.clients.interface import ClientError, Meaning
+from harness.stages.clients.librdkafka import Pending
 
 
 class GivenUp:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.semantics import Semantic
-from harness.core.waiting import wait_until
-from harness.programs.settings import AT_LEAST_ONCE, PLAIN, ProducerSettings, SaveCursor, Settings, recipe
-from harness.programs.stage import Stage
-from harness.setup.clients import java_versions, prepare_client
+from harness.model.failures import EnvironmentFailure
+from harness.model.semantics import Semantic
+from harness.model.waiting import wait_until
+from harness.provision.clients import java_versions, prepare_client
+from harness.stages.settings import AT_LEAST_ONCE, PLAIN, ProducerSettings, SaveCursor, Settings, recipe
+from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CALL = """
 import sys, time
-from harness.programs.clients import java
-from harness.programs.stage import Stage
+from harness.stages.clients import java
+from harness.stages.stage import Stage
 producer = java.make_producer(Stage.from_environment(), transactional_id="t")
 print("made", flush=True)
 sys.stdin.read()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaConsumer
 
-from harness.core.waiting import wait_until
-from harness.programs.clients.kafka_python import Consumer
-from harness.programs.consuming import POLL_S
+from harness.model.waiting import wait_until
+from harness.stages.clients.kafka_python import Consumer
+from harness.stages.consuming import POLL_S
 
 if TYPE_CHECKING:
     from harness.systems.kafka.transport import KafkaTransport

@@ -15,8 +15,8 @@ from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import registry
-from harness.runner import RunPlan, run
-from harness.selection import select
+from harness.matrix.runner import RunPlan, run
+from harness.matrix.selection import select
 from tests.trust.test_trust import Silent
 
 if TYPE_CHECKING:

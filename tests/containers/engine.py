@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 from harness.runtimes.docker.engine import connect, same_kernel
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import registry
-from harness.runner import RunPlan, run
-from harness.selection import choose, select
+from harness.matrix.runner import RunPlan, run
+from harness.matrix.selection import choose, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from harness.saved import CellResult, SavedRun
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]

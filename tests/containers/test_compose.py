@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
+from harness.provision.images import OFFICIAL, OWN, ensure_image
 from harness.runtimes.docker.engine import connect
-from harness.setup.images import OFFICIAL, OWN, ensure_image
 
 FILE = Path(__file__).parents[2] / "docker-compose.yml"
 TEXT = FILE.read_text()

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 import docker
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import wait_until
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
+from harness.provision.rootfs import Rootfs
 from harness.runtimes.docker.engine import HARNESS, Image
 from harness.runtimes.docker.runtime import DockerRuntime
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.setup.rootfs import Rootfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

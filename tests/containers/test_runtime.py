@@ -13,12 +13,12 @@ import docker
 import psutil
 import pytest
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.provision.images import ensure_image
 from harness.runtimes.docker.engine import RUN, connect
 from harness.runtimes.docker.runtime import DockerRuntime
 from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, SmallDisk, StartError
 from harness.runtimes.ports import PortLease
-from harness.setup.images import ensure_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.checking import Check, seen_in
-from harness.core.failures import EnvironmentFailure
-from harness.core.history import HISTORY, read_history
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, seen_in
+from harness.matrix.progress import make_progress
+from harness.model.failures import EnvironmentFailure
+from harness.model.history import HISTORY, read_history
 from harness.pipelines import read_pipeline
-from harness.progress import make_progress
-from harness.setup.images import OWN
+from harness.provision.images import OWN
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:

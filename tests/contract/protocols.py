@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.record import Record
+from harness.model.record import Record
 from harness.protocols.kafka.steps import Api
 from harness.protocols.stomp.frames import made
 from harness.wire.protocol import Between, Frame, Need

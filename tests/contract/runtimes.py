@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.runtime import ProcessRuntime
 
@@ -102,9 +102,9 @@ def processes(directory: Path) -> Iterator[Runtime]:
 @contextmanager
 def containers(directory: Path) -> Iterator[Runtime]:
     """Containers of an engine."""
+    from harness.provision.images import ensure_image  # noqa: PLC0415
     from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - brings the engine's client; processes need none
     from harness.runtimes.docker.runtime import DockerRuntime  # noqa: PLC0415
-    from harness.setup.images import ensure_image  # noqa: PLC0415
 
     client = connect()
     images = {"lostack": ensure_image(client, "lostack", print)}

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.sinks.database import DatabaseSink
-from harness.sinks.opening import create_sink
-from harness.sinks.postgres import PostgresSink
+from harness.stages.sinks.database import DatabaseSink
+from harness.stages.sinks.opening import create_sink
+from harness.stages.sinks.postgres import PostgresSink
 from tests.contract.writer import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.postgres.server import PostgresServer
-    from harness.sinks.interface import Sink
+    from harness.services.postgres.server import PostgresServer
+    from harness.stages.sinks.interface import Sink
 
-OPENER = "harness.sinks.opening:open_sink"
+OPENER = "harness.stages.sinks.opening:open_sink"
 _NUMBERS = itertools.count(1)
 
 

@@ -15,14 +15,14 @@ import psutil
 import pytest
 
 from harness import registry
-from harness.core import events as kinds
-from harness.core.cell import expand
-from harness.core.history import SUFFIX, HistoryError, HistoryWriter
-from harness.core.plan import PLAN_FILE, plan_of
-from harness.core.scenario import Deployment, Predicted
-from harness.core.semantics import Semantic
-from harness.core.waiting import WaitTimeoutError, wait_until
 from harness.interfaces import PreparesForCells
+from harness.model import events as kinds
+from harness.model.cell import expand
+from harness.model.history import SUFFIX, HistoryError, HistoryWriter
+from harness.model.plan import PLAN_FILE, plan_of
+from harness.model.scenario import Deployment, Predicted
+from harness.model.semantics import Semantic
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.saved import CELLS, HISTORY, judge_cell, write_whole
@@ -31,8 +31,8 @@ from harness.systems.declared.system import DeclaredSystem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.core.cell import Cell
     from harness.interfaces import CellRun, Deployed, Launcher
+    from harness.model.cell import Cell
     from harness.saved import CellResult
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,10 +10,10 @@ import pytest
 
 from harness import cli, registry
 from harness.abilities import ABILITIES, needs_of
-from harness.core.cell import expand
-from harness.core.semantics import Semantic
+from harness.model.cell import expand
+from harness.model.semantics import Semantic
 from harness.systems.kafka.parts import parts_of as kafka_parts
-from harness.systems.kafka.volley import Volley
+from harness.systems.kafka.shared_crash import Volley
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.contract import toy
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
 
 LINE = {"toy": "tests.contract.toy:SYSTEM"}
 

@@ -7,16 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness import registry
-from harness.core.plan import PLAN_FILE, Plan, plan_of
-from harness.core.scenario import NotApplicable
-from harness.core.semantics import Semantic
-from harness.selection import not_run
+from harness.matrix.selection import not_run
+from harness.model.plan import PLAN_FILE, Plan, plan_of
+from harness.model.scenario import NotApplicable
+from harness.model.semantics import Semantic
 from tests.contract.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from tests.contract.systems import Subject
 
 LONGEST_NAME = 200

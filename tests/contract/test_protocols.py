@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
 from harness.wire.rules import CONTENT, Direction, is_prefix
 from tests.contract.protocols import FROM, LIMIT, RECORD, TO, Ear

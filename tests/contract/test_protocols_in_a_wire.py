@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core import events as kinds
-from harness.core.history import read_history
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.history import read_history
+from harness.model.waiting import wait_until
 from harness.wire.messages import Route, WireError
 from harness.wire.protocol import UNKNOWN, Frame
 from harness.wire.rules import Action, Direction, How
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from tests.contract.protocols import Said, Speaker
     from tests.wire.conftest import WireProcess
 

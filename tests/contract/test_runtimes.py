@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from harness import registry
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import wait_until
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec, NodeStateError, StartError
 from harness.runtimes.ports import PortLease
 from tests.contract.runtimes import RUNTIMES, STILL_S, WITHIN_S, Place, moves

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import sinks
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import wait_until
-from harness.sinks.interface import Copy, Sink
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
+from harness.stages import sinks
+from harness.stages.sinks.interface import Copy, Sink
 from tests.contract.sinks import SINKS
 from tests.contract.writer import ROWS
 from tests.tiers import ROOT

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.history import HistoryError, read_history
-from harness.core.scenario import Deployment
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
-from harness.core.waiting import WaitCancelledError, cancellable
+from harness.judge.verdict import Kind
+from harness.model.failures import EnvironmentFailure
+from harness.model.history import HistoryError, read_history
+from harness.model.scenario import Deployment
+from harness.model.semantics import Semantic
+from harness.model.waiting import WaitCancelledError, cancellable
 from harness.saved import HISTORY
 from tests.contract.systems import STEPS, left, processes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from harness.saved import CellResult
     from tests.contract.systems import Ground
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.semantics import Semantic
+from harness.model.semantics import Semantic
 from harness.wire.rules import Direction
 from tests.contract import systems, wrong_plans, wrong_protocols, wrong_runtimes, wrong_sinks, wrong_systems
 from tests.contract import test_plans as of_plans

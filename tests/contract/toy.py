@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from harness.abilities import PowerLoss
 from harness.controls import OnWire
-from harness.core.pipeline import Pipeline
-from harness.core.prediction import AtLeast, Exactly
-from harness.core.scenario import Predicted, Role, Scenario
-from harness.core.semantics import Semantic
-from harness.core.signs import DELIVERED_AGAIN
 from harness.faults import Drop, Forget, Kill, NoFault
 from harness.interfaces import System
+from harness.judge.signs import DELIVERED_AGAIN
+from harness.model.pipeline import Pipeline
+from harness.model.prediction import AtLeast, Exactly
+from harness.model.scenario import Predicted, Role, Scenario
+from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
 from harness.systems.memory.queue import QueueRun
 from harness.systems.memory.system import MemoryDeployed, MemorySystem
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
 
 ALO, EOS = Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE
 
 
 @dataclass(frozen=True, slots=True)
 class ToySettings:
-    """What makes up a semantic of the toy. Implements :class:`harness.core.pipeline.Settings`."""
+    """What makes up a semantic of the toy. Implements :class:`harness.model.pipeline.Settings`."""
 
     acknowledges: str
     unit: int = 1

@@ -10,10 +10,10 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from harness.sinks.interface import Copy
+from harness.stages.sinks.interface import Copy
 
 if TYPE_CHECKING:
-    from harness.sinks.interface import Sink
+    from harness.stages.sinks.interface import Sink
 
 ROWS = 3
 """Results of one transaction."""

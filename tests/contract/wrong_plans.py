@@ -6,16 +6,16 @@ import itertools
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.core.cell import Cell
-from harness.core.scenario import NotApplicable
-from harness.core.semantics import Semantic
+from harness.model.cell import Cell
+from harness.model.scenario import NotApplicable
+from harness.model.semantics import Semantic
 from tests.contract.systems import Subject, of_registry
 from tests.contract.wrong_systems import HasVersionsLater
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.core.cell import Load
+    from harness.model.cell import Load
 
 _NUMBERS = itertools.count(1)
 

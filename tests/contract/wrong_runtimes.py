@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import Exit, NodeSpec, NodeStateError, StartError
 from harness.runtimes.process.runtime import ProcessNode, ProcessRuntime
 

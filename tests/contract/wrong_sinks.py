@@ -7,9 +7,9 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.failures import EnvironmentFailure
-from harness.sinks.database import DatabaseSink
-from harness.sinks.interface import Copy
+from harness.model.failures import EnvironmentFailure
+from harness.stages.sinks.database import DatabaseSink
+from harness.stages.sinks.interface import Copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

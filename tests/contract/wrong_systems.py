@@ -8,18 +8,18 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 from harness.systems.memory.log import LogRun
+from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemoryDeployed, MemorySystem
-from harness.systems.planting import Plant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
 
 _NUMBERS = itertools.count(1)
 _LEFT: list[Callable[[], object]] = []

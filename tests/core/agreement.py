@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.core.accounting import account
+from harness.judge.accounting import account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.accounting import Account
+    from harness.judge.accounting import Account
 
 Row = dict[str, Any]
 

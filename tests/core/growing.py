@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.core.tail import SoFar
+from harness.model.tail import SoFar
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 
 def tell(folder: Path, *events: Event, by: str = "wire") -> None:

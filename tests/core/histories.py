@@ -1,6 +1,6 @@
 """Making histories by hand: one clean story to plant anomalies in, and random ones to hold two accounts against.
 
-Every maker returns plain event dictionaries as :mod:`harness.core.events` describes them.
+Every maker returns plain event dictionaries as :mod:`harness.model.events` describes them.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.signs import ABORTED, ABSORBED
+from harness.judge.signs import ABORTED, ABSORBED
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from tests.core.histories import RESULTS, Story
 from tests.core.runs import (
     COUNT,

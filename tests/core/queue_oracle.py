@@ -1,7 +1,7 @@
 """A second, brute-force account of one cell whose broker is a queue, to hold the real one against.
 
-Written from the definitions alone (design, section 3; target, section 1; :mod:`harness.core.events`,
-:mod:`harness.core.places`) and without looking at :mod:`harness.core.accounting`: plain loops over plain dictionaries. What
+Written from the definitions alone (design, section 3; target, section 1; :mod:`harness.model.events`,
+:mod:`harness.model.places`) and without looking at :mod:`harness.judge.accounting`: plain loops over plain dictionaries. What
 means the same of a log and of a queue is taken from the older oracle, :mod:`tests.core.oracle`. There are no offsets here.
 
 Readings the definitions leave open, decided here:

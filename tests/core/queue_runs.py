@@ -12,7 +12,7 @@ from tests.core.queues import QUEUE, QueueStory
 from tests.core.runs import COUNT, RECORDS, TARGET, attempt_of, crash, drain, exit_of, first, start
 
 if TYPE_CHECKING:
-    from harness.core.verdict import Judgement
+    from harness.judge.verdict import Judgement
     from tests.core.histories import Row
 
 AFTER = len(RECORDS) + 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from harness.controls import AtWrite, Trigger
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.wire.rules import How, Rule
 
 NODE = "node"

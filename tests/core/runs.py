@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.core.history import History
-from harness.core.places import placed
-from harness.core.plan import Plan
-from harness.core.prediction import Select, Zero
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.signs import TAKEN_AGAIN
-from harness.core.states import Hop
-from harness.core.verdict import Judgement, judge
+from harness.judge.signs import TAKEN_AGAIN
+from harness.judge.verdict import Judgement, judge
 from harness.knowledge import KNOWLEDGE
+from harness.model.history import History
+from harness.model.places import placed
+from harness.model.plan import Plan
+from harness.model.prediction import Select, Zero
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
+from harness.model.states import Hop
 from tests.core.histories import Row, Story
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from harness.core.cell import Cell
-from harness.core.semantics import Semantic
+from harness.model.cell import Cell
+from harness.model.semantics import Semantic
 from harness.scenarios.plain import NONE
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.stages import StageMaker
@@ -15,14 +15,14 @@ from harness.systems.kafka.stages import StageMaker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.systems.kafka.nodes import StageNode
 
 CELL = Cell(NONE, Semantic.AT_LEAST_ONCE, "kafka", "kafka-python", "process", 1, 24)
 
 
 class Kept:
-    """A history in memory. Stands in for :class:`harness.core.history.HistoryWriter`."""
+    """A history in memory. Stands in for :class:`harness.model.history.HistoryWriter`."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []

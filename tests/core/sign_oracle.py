@@ -1,6 +1,6 @@
 """A second, brute-force look at the signs of one cell, to hold the real one against; and random lines that make them.
 
-Written from what each sign says and from :mod:`harness.core.events` alone: one question for each sign and record, answered by
+Written from what each sign says and from :mod:`harness.model.events` alone: one question for each sign and record, answered by
 walking through all lines. Lines are of today: every copy has a place, and says what it waits for.
 
 Readings the definitions leave open, decided here:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from harness.controls import OnWire
-from harness.core.scenario import Role
-from harness.faults import Absent
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.systems.kafka.faults import Absent
 from harness.wire.rules import Direction
 from tests.core.recording import steps
 

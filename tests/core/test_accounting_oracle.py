@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.core.accounting import account
-from harness.core.states import LastHop, State
+from harness.judge.accounting import account
+from harness.model.states import LastHop, State
 from tests.core.agreement import differences, disagreement, figures_of_oracle
 from tests.core.histories import story_of
 from tests.core.oracle import oracle

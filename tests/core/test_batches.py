@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.core.history import History
-from harness.core.prediction import Select
+from harness.model.history import History
+from harness.model.prediction import Select
 from harness.systems.spark.batches import batch_selections
 from tests.core.histories import Story
 

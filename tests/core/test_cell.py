@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.cell import LEAST_RECORDS, Cell, expand, make_load
-from harness.core.pipeline import SettingsError
-from harness.core.plan import Plan, plan_of
-from harness.core.prediction import Exactly
-from harness.core.record import Record, decode, decode_id, make_records
-from harness.core.scenario import NotApplicable, Predicted, RefusedByClient
-from harness.core.semantics import Semantic
-from harness.programs.settings import AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, TopicSettings
+from harness.model.cell import LEAST_RECORDS, Cell, expand, make_load
+from harness.model.pipeline import SettingsError
+from harness.model.plan import Plan, plan_of
+from harness.model.prediction import Exactly
+from harness.model.record import Record, decode, decode_id, make_records
+from harness.model.scenario import NotApplicable, Predicted, RefusedByClient
+from harness.model.semantics import Semantic
+from harness.stages.settings import AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, TopicSettings
 from tests.core.test_settings import scenario
 
 SEEDS = range(60)

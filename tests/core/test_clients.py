@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from harness import registry
-from harness.core.cell import Cell
-from harness.core.pipeline import SettingsError
-from harness.core.scenario import NotApplicable
-from harness.programs.clients import ADAPTERS
-from harness.selection import SelectionError, choose
+from harness.matrix.selection import SelectionError, choose
+from harness.model.cell import Cell
+from harness.model.pipeline import SettingsError
+from harness.model.scenario import NotApplicable
+from harness.stages.clients import ADAPTERS
 from scenarios.plain import ACK_LOST, ALO, AMO, EOS, LOSES, NO_TRANSACTION, NONE, PRODUCER_CRASH_BEFORE_COMMIT
 
 ONE = replace(ACK_LOST, by_client={"confluent-kafka": {AMO: LOSES, EOS: NotApplicable("for the sake of it")}})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import events as kinds
-from harness.core.scenario import Deployment, Role
-from harness.core.waiting import WaitTimeoutError
+from harness.model import events as kinds
+from harness.model.scenario import Deployment, Role
+from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
 from harness.systems.kafka import cluster, system
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers

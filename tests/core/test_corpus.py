@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.core.scenario import Predicted
-from harness.core.verdict import Kind, Verdict
-from harness.corpus import cells_of, disagreements, rulings
+from harness.judge.verdict import Kind, Verdict
+from harness.matrix.regressions import cells_of, disagreements, rulings
+from harness.model.scenario import Predicted
 from scenarios.regressions import CORPUS, PublishedBug
 
 BUG = CORPUS[0]

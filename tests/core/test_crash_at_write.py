@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.controls import AtWrite, OnWire
-from harness.core.scenario import Evidence, Role
-from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
+from harness.model.scenario import Evidence, Role
+from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.core.recording import played

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import crosschecks
-from harness.core.events import KINDS
-from harness.core.history import Event, History, read_history
-from harness.core.plan import Plan
-from harness.core.prediction import AtLeast, Permitted
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.signs import ABORTED, ABSORBED
-from harness.core.verdict import Kind, judge
+from harness.judge import crosschecks
+from harness.judge.signs import ABORTED, ABSORBED
+from harness.judge.verdict import Kind, judge
 from harness.knowledge import KNOWLEDGE
+from harness.model.events import KINDS
+from harness.model.history import Event, History, read_history
+from harness.model.plan import Plan
+from harness.model.prediction import AtLeast, Permitted
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from tests.core.histories import RESULTS, TOPIC, Story
 from tests.core.make_golden import FAULTLESS, foreign, no_fault, powerless, topic_to_topic
 from tests.core.runs import (

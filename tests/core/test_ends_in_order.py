@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.controls import OnWire
-from harness.core.scenario import Evidence, Role
 from harness.faults import EndInput, Terminate
+from harness.model.scenario import Evidence, Role
 from harness.proofs.input import InputEnded
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction

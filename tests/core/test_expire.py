@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.controls import InProgram, OnWire
-from harness.core.scenario import Role
-from harness.faults import Expire
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.systems.kafka.faults import Expire
 from harness.wire.rules import Direction
 from tests.core.recording import steps
 

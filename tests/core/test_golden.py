@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.core.history import read_history
-from harness.core.plan import Plan
-from harness.core.states import State
-from harness.core.verdict import Judgement, Kind, judge
+from harness.judge.verdict import Judgement, Kind, judge
 from harness.knowledge import KNOWLEDGE
+from harness.model.history import read_history
+from harness.model.plan import Plan
+from harness.model.states import State
 from tests.core.test_accounting_oracle import OF_LOGS
 
 FOLDERS = sorted(file.parent for file in (Path(__file__).parent / "golden").glob("*/expected.json"))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import Fired, NotFiredError, OnWire
-from harness.core import events as kinds
-from harness.core.history import HistoryWriter
-from harness.core.scenario import Role
-from harness.core.waiting import WaitTimeoutError
-from harness.faults.firing import rule_at
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.history import HistoryWriter
+from harness.model.scenario import Role
+from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.systems.kafka import abilities

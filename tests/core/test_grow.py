@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from harness.controls import InProgram
-from harness.core.prediction import Exactly, Select
-from harness.core.scenario import Evidence, Predicted, Role
-from harness.core.verdict import Kind
-from harness.faults import Grow
+from harness.judge.verdict import Kind
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Evidence, Predicted, Role
 from harness.systems.kafka.abilities import partition_of, sized
+from harness.systems.kafka.faults import Grow
 from harness.systems.kafka.signs import FOUND
 from tests.core.recording import steps
 from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.history import HistoryError, HistoryWriter, read_history
-from harness.core.waiting import wait_until
+from harness.model.history import HistoryError, HistoryWriter, read_history
+from harness.model.waiting import wait_until
 
 FULL = Path("/dev/full")
 KILLS = 12
@@ -25,7 +25,7 @@ WITHIN_S = 10
 WRITE_FOREVER = """
 import sys
 from pathlib import Path
-from harness.core.history import HistoryWriter
+from harness.model.history import HistoryWriter
 with HistoryWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
     number = 0
     while True:
@@ -36,7 +36,7 @@ with HistoryWriter(Path(sys.argv[1]), cell="c", by="victim") as history:
 WRITE_UNTIL_FULL = """
 import resource, sys
 from pathlib import Path
-from harness.core.history import HistoryError, HistoryWriter
+from harness.model.history import HistoryError, HistoryWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 history = HistoryWriter(Path(sys.argv[1]), cell="c", by="full")
 try:

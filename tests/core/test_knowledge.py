@@ -12,30 +12,31 @@ from typing import Any
 
 import pytest
 
-import harness.core
+import harness.judge
+import harness.model
 import harness.proofs
 from harness import knowledge
-from harness.core import older
-from harness.core.plan import proofs_to_json
-from harness.core.prediction import Exactly, Select
-from harness.core.proof import Knowledge
-from harness.core.scenario import Predicted
-from harness.core.sign import Sign
-from harness.core.signs import ABSORBED, RESUMED_PAST
-from harness.core.verdict import Kind, judge
+from harness.judge.proof import Knowledge
+from harness.judge.signs import ABSORBED, RESUMED_PAST
+from harness.judge.verdict import Kind, judge
 from harness.knowledge import KNOWLEDGE, PROOFS
+from harness.model import older
+from harness.model.plan import proofs_to_json
+from harness.model.prediction import Exactly, Select
+from harness.model.scenario import Predicted
+from harness.model.sign import Sign
 from harness.proofs.engine import EngineSaid
 from harness.proofs.leadership import LeaderMoved, Rolled
 from harness.proofs.network import Effect, NetworkBad
 from scenarios import ALL
 from tests.core.runs import TARGET, duplicate, history_of, judged, plan, run
 
-CORE = Path(harness.core.__path__[0])
+JUDGE, MODEL = Path(harness.judge.__path__[0]), Path(harness.model.__path__[0])
 ENGINES = re.compile(
     "kafka|spark|flink|storm|pulsar|artemis|activemq|openwire|stomp|postgres|rdkafka|docker|toxiproxy", re.IGNORECASE
 )
-PLANNING = {"cell", "scenario", "settings"}
-"""The modules of the core that say what is to be run, and with what."""
+PLANNING = {"cell", "scenario"}
+"""The modules of the model that say what is to be run."""
 COUNTING = ("accounting", "copies", "rows", "signs", "states", "transactions")
 """Those that say what was counted, and what was seen of protections."""
 OF_ONE_KIND = re.compile(
@@ -46,16 +47,19 @@ OF_ONE_KIND = re.compile(
 """What only a log has, or only a cluster, an engine with batches, a power cut, one protocol."""
 
 
-@pytest.mark.parametrize("module", sorted({file.stem for file in CORE.glob("*.py")} - PLANNING))
-def test_the_judge_names_no_engine(module: str) -> None:
+FILES = sorted((*JUDGE.glob("*.py"), *(file for file in MODEL.glob("*.py") if file.stem not in PLANNING)))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_the_judge_names_no_engine(file: Path) -> None:
     """Neither in its code nor in its words: what is true of one of them only is told it by that one."""
-    assert ENGINES.findall((CORE / f"{module}.py").read_text(encoding="utf-8")) == []
+    assert ENGINES.findall(file.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("module", COUNTING)
 def test_what_is_counted_is_counted_of_queues_and_logs_alike(module: str) -> None:
     """It goes by places, attempts and transactions; by what only a log has, or a cluster, go the signs of who has one."""
-    found = OF_ONE_KIND.finditer((CORE / f"{module}.py").read_text(encoding="utf-8"))
+    found = OF_ONE_KIND.finditer((MODEL if module == "states" else JUDGE).joinpath(f"{module}.py").read_text(encoding="utf-8"))
     assert [match.group() for match in found] == []
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import Fired, InProgram
-from harness.core import events as kinds
-from harness.core.scenario import Role
-from harness.core.tail import SoFar
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.tail import SoFar
 from harness.systems.kafka.nodes import StageNode
 from harness.systems.kafka.who import KafkaNodes
 from harness.systems.spark.driver import DriverNode

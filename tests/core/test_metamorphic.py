@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.accounting import account
-from harness.core.states import LastHop, State
+from harness.judge.accounting import account
+from harness.model.states import LastHop, State
 from tests.core.histories import Story, clean, story_of
 
 if TYPE_CHECKING:

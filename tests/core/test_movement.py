@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.history import History
-from harness.core.movement import Movement, movement_of
+from harness.judge.movement import Movement, movement_of
+from harness.model import events as kinds
+from harness.model.history import History
 
 if TYPE_CHECKING:
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 
 def stored(offset: int, record: str, *, visible: bool = True) -> Event:

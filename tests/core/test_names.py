@@ -8,9 +8,9 @@ import pickle
 
 import pytest
 
-from harness.core.names import Name
-from harness.core.prediction import Select
-from harness.core.scenario import Role
+from harness.model.names import Name
+from harness.model.prediction import Select
+from harness.model.scenario import Role
 
 
 class Colour(Name):

@@ -10,35 +10,29 @@ import pytest
 from harness import registry
 from harness.abilities import ABILITIES, Blow, needs_of
 from harness.controls import InProgram, OnWire, Role
-from harness.core.writes import Point, Side
 from harness.faults import (
     FAULTS,
-    Absent,
     CrashAtWrite,
     Drop,
     EndInput,
-    Expire,
     Forget,
-    Grow,
     Kill,
     Late,
-    Move,
     Network,
     NoFault,
-    Outlive,
-    Overtake,
     Pause,
-    Roll,
     Strike,
     Terminate,
     Unanswered,
     Until,
-    Usurp,
 )
-from harness.faults.firing import stop_at
+from harness.faults.triggers import stop_at
+from harness.model.writes import Point, Side
 from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
-from harness.toxiproxy import Latency, Stream
+from harness.services.toxiproxy import Latency, Stream
+from harness.systems.kafka.faults import FAULTS as KAFKA_FAULTS
+from harness.systems.kafka.faults import Absent, Expire, Grow, Move, Outlive, Overtake, Roll, Usurp
 from harness.wire.rules import Direction
 from tests.core.recording import played
 
@@ -95,7 +89,7 @@ def test_a_fault_asks_for_the_abilities_that_it_names_and_for_no_other(fault: An
 
 def test_every_fault_is_tried_and_every_ability_asked_for() -> None:
     """Who adds one adds it here."""
-    assert {fault.id for fault in VARIANTS} == {*FAULTS}
+    assert {fault.id for fault in VARIANTS} == {*FAULTS, *KAFKA_FAULTS}
     assert set(chain.from_iterable(needs_of(fault) for fault in VARIANTS)) == set(ABILITIES)
 
 

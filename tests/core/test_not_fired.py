@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from kafka.errors import KafkaTimeoutError
 
 from harness.controls import Fired, InProgram, NotFiredError
-from harness.core.scenario import Role
-from harness.core.waiting import WaitTimeoutError
+from harness.model.scenario import Role
+from harness.model.waiting import WaitTimeoutError
 from harness.run import controls, drain
 from harness.run.controls import FIRE_S, IDLE_S, UNSETTLED_S, Watching, WireControls
 from harness.systems.kafka.parts import UNANSWERED
@@ -37,7 +37,7 @@ class Clock:
         return self.now
 
     def wait_until(self, question: Callable[[], Any], *, within_s: float, because: str) -> Any:
-        """Wait as :func:`harness.core.waiting.wait_until` does."""
+        """Wait as :func:`harness.model.waiting.wait_until` does."""
         while not (found := question()):
             if self.now > within_s:
                 raise WaitTimeoutError(because, within_s)

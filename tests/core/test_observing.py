@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from kafka import TopicPartition
 
-from harness.core.record import Record
-from harness.core.semantics import Semantic
-from harness.core.states import Hop
+from harness.model.record import Record
+from harness.model.semantics import Semantic
+from harness.model.states import Hop
 from harness.pipelines.declaration import OutputKind
-from harness.programs.settings import SaveCursor
+from harness.stages.settings import SaveCursor
 from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.found import Found
 from harness.systems.kafka.authorities import observe_reading, observe_source

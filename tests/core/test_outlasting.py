@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import OnWire
-from harness.core.scenario import Role
 from harness.faults import Kill
-from harness.programs.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.stages.settings import AT_LEAST_ONCE, OUTLIVES_MS, SESSION_MS, Members
 from harness.wire.rules import Direction
 from tests.core.recording import steps
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.places import Removal, placed
+from harness.model.places import Removal, placed
 from tests.core.runs import TARGET, history_of, run
 
 if TYPE_CHECKING:

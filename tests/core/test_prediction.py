@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.cell import Load
-from harness.core.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero, examples
-from harness.core.record import Record
+from harness.model.cell import Load
+from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero, examples
+from harness.model.record import Record
 
 RESOLVE = {Select.TARGET: frozenset({"b"}), Select.UNIT: frozenset({"b", "c"})}
 NONE, TARGET, UNIT, OTHER, MORE = set[str](), {"b"}, {"b", "c"}, {"d"}, {"a", "b", "c"}

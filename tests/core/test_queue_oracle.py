@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from harness.core.places import Removal, Waiting
-from harness.core.states import LastHop, State
+from harness.model.places import Removal, Waiting
+from harness.model.states import LastHop, State
 from tests.core.agreement import differences, disagreement, figures_of_oracle
 from tests.core.queue_oracle import queue_oracle
 from tests.core.queues import histories, plausible, soup, story_of

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.accounting import account
-from harness.core.states import LastHop, State
+from harness.judge.accounting import account
+from harness.model.states import LastHop, State
 from tests.core.agreement import differences
 from tests.core.histories import Story
 from tests.core.queue_oracle import queue_oracle

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.prediction import Permitted
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.signs import DELIVERED_AGAIN
-from harness.core.verdict import Kind
+from harness.judge.signs import DELIVERED_AGAIN
+from harness.judge.verdict import Kind
+from harness.model.prediction import Permitted
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from harness.systems.kafka.signs import FLUSHED
 from tests.core.queue_runs import deliver, judged, place, queue_run, stays
 from tests.core.queues import QUEUE

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import crosschecks, queuechecks
-from harness.core.scenario import Evidence, Role
-from harness.core.semantics import Semantic
-from harness.core.signs import ABSORBED
-from harness.core.verdict import Kind
+from harness.judge import crosschecks, queuechecks
+from harness.judge.signs import ABSORBED
+from harness.judge.verdict import Kind
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
 from tests.core.queue_runs import judged, place, queue_run, stays
 from tests.core.queues import QUEUE
 from tests.core.runs import RECORDS, TARGET, first, without

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import events as kinds
-from harness.core.history import History
-from harness.core.prediction import Select
-from harness.core.scenario import Role
+from harness.model import events as kinds
+from harness.model.history import History
+from harness.model.prediction import Select
+from harness.model.scenario import Role
 from harness.proofs.leadership import TRANSACTION_LOG, not_elected, not_rolled, unmoved, wrong_part
 from harness.systems.kafka.selections import replication_selections
 
 if TYPE_CHECKING:
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 
 def event(t: int, kind: str, **fields: Any) -> Event:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import History, read_history
+from harness.model.history import History, read_history
 from harness.systems.spark.rollback import Moment, Rollback, rollback_of
 
 if TYPE_CHECKING:
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 GOLDEN = Path(__file__).parent / "golden" / "kept-by-rolling-back" / "history"
 """A real run: the batch of k1-14 and k2-16, the eighth, was written and not committed."""

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from harness.controls import InProgram, OnWire, Stop
-from harness.core.scenario import Role
-from harness.faults import Kill, Outlive, Overtake, Pause, Usurp
-from harness.faults.firing import rule_at
+from harness.faults import Kill, Pause
+from harness.faults.triggers import rule_at
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.systems.kafka.faults import Outlive, Overtake, Usurp
 from harness.wire.rules import Action, Direction, FreezeScope
 from tests.core.recording import played
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.pipeline import Pipeline, SettingsError
-from harness.core.scenario import Evidence, NotApplicable, Predicted, RefusedByClient, Scenario
-from harness.core.semantics import PROMISES, Anomaly, Semantic, forbids
-from harness.programs.settings import (
+from harness.model.pipeline import Pipeline, SettingsError
+from harness.model.scenario import Evidence, NotApplicable, Predicted, RefusedByClient, Scenario
+from harness.model.semantics import PROMISES, Anomaly, Semantic, forbids
+from harness.stages.settings import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
     EXACTLY_ONCE,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.core.history import History
-from harness.core.places import placed
-from harness.core.rows import Rows
-from harness.core.verdict import signs_of
+from harness.judge.rows import Rows
+from harness.judge.verdict import signs_of
 from harness.knowledge import KNOWLEDGE
+from harness.model.history import History
+from harness.model.places import placed
 from tests.core import histories, queues
 from tests.core.sign_oracle import SHOWS, protect, sign_oracle
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.signs import (
+from harness.judge.signs import (
     ABORTED,
     ABSORBED,
     DELIVERED_AGAIN,
@@ -18,7 +18,7 @@ from harness.core.signs import (
     SENT_ANEW,
     TAKEN_AGAIN,
 )
-from harness.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
+from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.systems.kafka.signs import ALONE, ASKED_AGAIN, FLUSHED, FOUND, MARKED_AGAIN, REPLICATED, UNGOVERNED
 from harness.systems.spark.signs import REPLAYED
 from tests.core.histories import RESULTS, Story
@@ -27,7 +27,7 @@ from tests.core.runs import RECORDS, TARGET, about, judged, place, run, without
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.sign import Sign
+    from harness.model.sign import Sign
 
 
 def resumed(story: Story, where: str, partition: int | None, *positions: int) -> None:

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.history import HistoryWriter, read_history
-from harness.core.tail import HistoryChangedError, SoFar, Tail
-from harness.core.waiting import wait_until
+from harness.model.history import HistoryWriter, read_history
+from harness.model.tail import HistoryChangedError, SoFar, Tail
+from harness.model.waiting import wait_until
 from tests.core.test_history import WITHIN_S, WRITE_FOREVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 NAMES = ("runner", "wire", "producer-1")
 

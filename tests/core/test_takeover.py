@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from harness.controls import InProgram, OnWire
-from harness.core.scenario import Role
-from harness.faults import Outlive, Overtake, Pause, Usurp
+from harness.faults import Pause
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.systems.kafka.faults import Outlive, Overtake, Usurp
 from harness.wire.rules import Direction
 from tests.core.recording import steps
 

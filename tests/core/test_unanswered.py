@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.controls import OnWire
-from harness.core.scenario import Role
 from harness.faults import Unanswered
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 from tests.core.recording import steps

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.accounting import account
-from harness.core.events import WAVES
-from harness.core.plan import Plan
-from harness.core.prediction import AtLeast, Exactly, Permitted, Select, Some
-from harness.core.scenario import Evidence, Predicted, Role
-from harness.core.semantics import PROMISES, Anomaly, Semantic
-from harness.core.signs import (
+from harness.judge.accounting import account
+from harness.judge.signs import (
     ABSORBED,
 )
-from harness.core.verdict import Kind, Verdict, merge, unjudged
+from harness.judge.verdict import Kind, Verdict, merge, unjudged
 from harness.knowledge import KNOWLEDGE
+from harness.model.events import WAVES
+from harness.model.plan import Plan
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
+from harness.model.scenario import Evidence, Predicted, Role
+from harness.model.semantics import PROMISES, Anomaly, Semantic
 from harness.report.summary import outcome
 from tests.core.histories import Row, Story
 from tests.core.runs import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from harness import registry
-from harness.core.pipeline import SettingsError
+from harness.matrix.selection import choose
+from harness.model.pipeline import SettingsError
+from harness.provision.kafka import VERSION, kafka_versions
 from harness.report.summary import rerun_line
-from harness.selection import choose
-from harness.setup.kafka import VERSION, kafka_versions
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import ACK_LOST, ALO, AMO, EOS, LOSES, NONE
 from tests.core.runs import PLAN

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from harness.core.writes import CALLS, CHANGES, FLUSHES, MOST, Point, Side, chosen
+from harness.model.writes import CALLS, CHANGES, FLUSHES, MOST, Point, Side, chosen
 
 
 def told(made: dict[str, list[int]], records: int = 20) -> list[str]:

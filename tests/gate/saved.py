@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.core import events as kinds
-from harness.core.history import HISTORY
+from harness.model import events as kinds
+from harness.model.history import HISTORY
 from harness.report.publishing import without_folders
 from harness.saved import CELLS, judge_cell, load_run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.history import HISTORY
+from harness.model.history import HISTORY
 from harness.saved import judge_cell
 from tests.gate.saved import EXPECTED, archives, said_of, unpack
 

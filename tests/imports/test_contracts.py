@@ -46,15 +46,15 @@ RANK = {unit: rank for rank, layer in enumerate(reversed(LAYERS)) for unit in la
 """How high a unit lies."""
 NAMED = re.compile(r"harness\.(\w+)[\w.]*(?::\w+)?")
 PLANTED = [
-    ("layers", "harness.core.cell", "harness.systems.kafka.system"),
+    ("layers", "harness.model.cell", "harness.systems.kafka.system"),
     ("layers", "harness.saved", "harness.report.summary"),
     ("layers", "harness.wire.rules", "harness.runtimes.interface"),  # side by side
-    ("core", "harness.core.cell", "kafka"),
-    ("core", "harness.core.cell", "harness.shapes"),
-    ("failpoint", "harness.core.waiting", "psutil"),  # on the way
+    ("core", "harness.model.cell", "kafka"),
+    ("core", "harness.model.cell", "harness.interfaces"),
+    ("failpoint", "harness.model.waiting", "psutil"),  # on the way
     ("failpoint", "harness", "rich"),  # in the package that it lies in
-    ("programs", "harness.programs.stage", "harness.interfaces"),
-    ("programs", "harness.sinks.interface", "pandas"),
+    ("programs", "harness.stages.stage", "harness.interfaces"),
+    ("programs", "harness.stages.sinks.interface", "pandas"),
     ("wire", "harness.wire.rules", "harness.interfaces"),
     ("wire", "harness.wire.wire", "harness.protocols.kafka.session"),
     ("protocols", "harness.protocols.kafka.codec", "harness.wire.lane"),
@@ -62,14 +62,14 @@ PLANTED = [
     ("faults", "harness.faults.kill", "harness.systems.kafka.abilities"),
     ("faults", "harness.faults.kill", "harness.protocols.kafka.codec"),
     ("declared", "harness.scenarios.plain", "harness.systems.kafka.system"),
-    ("words", "harness.core.history", "socket"),
+    ("words", "harness.model.history", "socket"),
     ("scenarios", "harness.registry", "harness.scenarios.plain"),
     ("saved", "harness.report.matrix", "harness.runtimes.interface"),
-    ("runner", "harness.runner", "harness.systems.kafka.system"),
-    ("audit", "harness.audit.pages", "harness.selection"),
+    ("runner", "harness.matrix.runner", "harness.systems.kafka.system"),
+    ("audit", "harness.audit.pages", "harness.matrix.selection"),
     ("kafka", "harness.systems.kafka.parts", "harness.systems.memory"),
     ("runtimes", "harness.runtimes.process.runtime", "harness.runtimes.docker.engine"),
-    ("cycles", "harness.core.record", "harness.core.verdict"),
+    ("cycles", "harness.model.record", "harness.judge.verdict"),
 ]
 """An import that is not there, and the contract that it would break."""
 
@@ -105,7 +105,7 @@ def test_every_contract_is_seen_to_break() -> None:
 def test_what_is_allowed_is_needed(imports: grimp.ImportGraph) -> None:
     """A list of what may be reached holds no more than that."""
     assert not keeps(deepcopy(imports), "core", allowed_libraries=[*CONTRACTS["core"]["allowed_libraries"], "rich"])
-    assert not keeps(deepcopy(imports), "wire", allowed_modules=[*CONTRACTS["wire"]["allowed_modules"], "harness.room"])
+    assert not keeps(deepcopy(imports), "wire", allowed_modules=[*CONTRACTS["wire"]["allowed_modules"], "harness.matrix.room"])
 
 
 def test_no_import_is_ignored_and_no_circle_left_out() -> None:
@@ -121,13 +121,13 @@ def test_the_linter_refuses_an_import_of_a_type_and_a_unit_without_a_layer(tmp_p
         ])  # fmt: skip
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert lint(tmp_path).returncode == 0, lint(tmp_path).stdout
-    cell = tmp_path / "harness" / "core" / "cell.py"
+    cell = tmp_path / "harness" / "model" / "cell.py"
     cell.write_text(cell.read_text() + "\nif TYPE_CHECKING:\n    from harness.systems.memory.system import MemorySystem\n")
     (tmp_path / "harness" / "novel.py").write_text('"""A unit that nobody has given a layer."""\n')
     refused = lint(tmp_path)
     assert refused.returncode == 1
-    assert "harness.core is not allowed to import harness.systems" in refused.stdout
-    assert "- harness.core.cell -> harness.systems.memory.system (l." in refused.stdout
+    assert "harness.model is not allowed to import harness.systems" in refused.stdout
+    assert "- harness.model.cell -> harness.systems.memory.system (l." in refused.stdout
     assert "- harness.novel" in refused.stdout
 
 
@@ -148,5 +148,5 @@ def names() -> Iterator[tuple[str, str]]:
 def test_a_module_that_is_named_by_a_string_lies_no_higher_than_who_names_it() -> None:
     """What is imported by its name, or started as a program, no linter of imports sees."""
     found = {pair for pair in names() if pair[1] in RANK}
-    assert {("registry", "systems"), ("systems", "programs"), ("wire", "wire"), ("wire", "protocols")} <= found
+    assert {("registry", "systems"), ("systems", "stages"), ("wire", "wire"), ("wire", "protocols")} <= found
     assert not [f"{unit} names {named}, which lies above it" for unit, named in found if RANK[named] > RANK[unit]]

@@ -1,15 +1,16 @@
-"""What counts, broken: :mod:`harness.core.accounting`, and the rows that it counts."""
+"""What counts, broken: :mod:`harness.judge.accounting`, and the rows that it counts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from harness.core import accounting, places
-from harness.core import events as kinds
-from harness.core.copies import Copies
-from harness.core.rows import Rows, counted
-from harness.core.states import LastHop, State
+from harness.judge import accounting
+from harness.judge.copies import Copies
+from harness.judge.rows import Rows, counted
+from harness.model import events as kinds
+from harness.model import places
+from harness.model.states import LastHop, State
 from tests.mutations.registry import golden, mutation, story
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 
 def records(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:

@@ -1,11 +1,11 @@
-"""What reads the results, broken: :class:`harness.sinks.database.DatabaseSink`, and the outputs of declared pipelines."""
+"""What reads the results, broken: :class:`harness.stages.sinks.database.DatabaseSink`, and the outputs of declared pipelines."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.sinks.database import DatabaseSink
+from harness.stages.sinks.database import DatabaseSink
 from harness.systems.declared.outputs import Sqlite
 from tests.mutations.registry import cell, mutation
 

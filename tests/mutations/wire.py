@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.tail import SoFar
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.tail import SoFar
+from harness.model.waiting import wait_until
 from harness.wire.cell import WireCell
 from harness.wire.delivery import deliver
 from harness.wire.holds import Holds

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import OnWire
-from harness.core.scenario import Role
 from harness.faults import Kill
+from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
@@ -28,7 +28,7 @@ from tests.core.growing import tell
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.systems.declared.nodes import CommandNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

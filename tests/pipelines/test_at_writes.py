@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.checking import Check, advice, seen_in
-from harness.core import events as kinds
-from harness.core.history import HISTORY, read_history
-from harness.core.scenario import Role
-from harness.core.verdict import Kind
-from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, advice, seen_in
+from harness.matrix.progress import make_progress
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.model.scenario import Role
+from harness.model.writes import Point, Side
 from harness.pipelines import read_pipeline
-from harness.progress import make_progress
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.saved import CellResult
 
 FOLDER = EXAMPLES / "mistakes" / "two-transactions"

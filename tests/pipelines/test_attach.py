@@ -13,19 +13,19 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from typer.testing import CliRunner
 
-from harness.checking import Check, seen_in
 from harness.cli import app
-from harness.core.failures import EnvironmentFailure
-from harness.core.history import HISTORY, read_history
-from harness.core.verdict import Kind
-from harness.core.waiting import wait_until
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, seen_in
+from harness.matrix.progress import make_progress
+from harness.model.failures import EnvironmentFailure
+from harness.model.history import HISTORY, read_history
+from harness.model.waiting import wait_until
 from harness.pipelines import read_pipeline
-from harness.progress import make_progress
+from harness.provision.kafka import ensure_kafka
 from harness.runtimes.ports import PortLease
-from harness.setup.kafka import ensure_kafka
 from harness.systems.declared.attached import AttachedKafka, Attachment, addresses, listeners_of
 from harness.systems.declared.system import DeclaredSystem
-from harness.systems.kafka.ground import new_cluster_id
+from harness.systems.kafka.launcher import new_cluster_id
 from tests.pipelines.test_check import EXAMPLES, Silent
 from tests.pipelines.test_pytest import TEST, session
 

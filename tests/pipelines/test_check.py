@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.checking import Check, advice, seen_in
-from harness.core.history import HISTORY, read_history
-from harness.core.prediction import Select
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, advice, seen_in
+from harness.matrix.progress import make_progress
+from harness.model.history import HISTORY, read_history
+from harness.model.prediction import Select
 from harness.pipelines import read_pipeline
-from harness.progress import make_progress
 from harness.systems.declared.standing import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from harness import checking, cli, room
-from harness.core.failures import CellFailure, EnvironmentFailure
-from harness.core.waiting import wait_until
+from harness import cli
+from harness.matrix import checking, room
+from harness.matrix.room import full_disk
+from harness.model.failures import CellFailure, EnvironmentFailure
+from harness.model.waiting import wait_until
 from harness.pipelines.cells import NO_FAULT
-from harness.room import full_disk
 from harness.saved import load_run
 from harness.systems.declared.silence import Silences
 from tests.gate.saved import HERE, SUFFIX, unpack
@@ -22,8 +23,8 @@ from tests.gate.saved import HERE, SUFFIX, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.core.cell import Cell
-    from harness.core.scenario import Scenario
+    from harness.model.cell import Cell
+    from harness.model.scenario import Scenario
     from harness.saved import SavedRun
 
 REQUESTS = {
@@ -139,7 +140,7 @@ def test_a_disk_is_full_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, t
     for left, files, full in ((1 << 20, 1, False), ((1 << 20) - 4096, 1, True), (1 << 30, 0, True)):
         blocks = left // 4096
         said = SimpleNamespace(f_frsize=4096, f_bavail=blocks, f_bfree=blocks, f_files=10, f_favail=files)
-        monkeypatch.setattr("harness.room.os.statvfs", lambda _, said=said: said)
+        monkeypatch.setattr("harness.matrix.room.os.statvfs", lambda _, said=said: said)
         assert (full_disk(tmp_path) is not None) is full
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.checking import untried
 from harness.cli import main
-from harness.core.prediction import Permitted, Zero
-from harness.core.scenario import NotApplicable, Predicted, Scenario
-from harness.core.semantics import Anomaly, forbids
+from harness.matrix.checking import untried
+from harness.model.prediction import Permitted, Zero
+from harness.model.scenario import NotApplicable, Predicted, Scenario
+from harness.model.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.declaration import fill

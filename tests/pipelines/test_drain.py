@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.scenario import Role
-from harness.core.semantics import Semantic
 from harness.faults import CrashAtWrite
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
 from harness.systems.declared import draining, silence

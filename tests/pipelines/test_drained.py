@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError
 from harness.run.parts import Drained
 from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import PatientDrain
@@ -37,7 +37,7 @@ class Drains(Pipe):
         self.waited = 0.0
 
     def wait_until(self, question: Callable[[], Any], *, within_s: float, because: str, poll_s: float) -> Any:
-        """Wait as :func:`harness.core.waiting.wait_until` does."""
+        """Wait as :func:`harness.model.waiting.wait_until` does."""
         began = self.clock.now
         while not (found := question()):
             if self.clock.now - began > within_s:

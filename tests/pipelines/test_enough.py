@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.checking import Check, Seen, enough, explanation, unit_of
+from harness.matrix.checking import Check, Seen, enough, explanation, unit_of
 from harness.pipelines import read_pipeline
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.pipelines.declaration import Pipeline
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.history import HistoryWriter, read_history
+from harness.model.history import HistoryWriter, read_history
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
 from harness.systems.declared.feeding import StdinFeeder

@@ -10,10 +10,10 @@ import pytest
 
 from harness import registry
 from harness.cli import main
-from harness.core.scenario import Role
-from harness.core.semantics import Semantic
-from harness.core.states import LastHop, State
-from harness.core.verdict import Kind, Verdict
+from harness.judge.verdict import Kind, Verdict
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
+from harness.model.states import LastHop, State
 from harness.pipelines.declaration import OutputKind
 from harness.pipelines.fixes import fix_of
 

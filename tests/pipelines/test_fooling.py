@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import read_history
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.model.history import read_history
 from harness.pipelines import read_pipeline
 from harness.saved import HISTORY
 from harness.systems.declared.system import DeclaredSystem

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.identity import Identity, IdentityError
+from harness.model.identity import Identity, IdentityError
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.tracker import Tracker
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.checking import Check, seen_in
-from harness.core.history import HISTORY, read_history
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
+from harness.matrix.checking import Check, seen_in
+from harness.matrix.progress import make_progress
+from harness.model.history import HISTORY, read_history
+from harness.model.semantics import Semantic
 from harness.pipelines import read_pipeline
-from harness.progress import make_progress
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import Silent
 

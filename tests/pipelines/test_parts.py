@@ -10,9 +10,9 @@ import pytest
 
 from harness.abilities import needs_of
 from harness.controls import AtWrite, Fired, OnWire
-from harness.core.scenario import Deployment, Role
-from harness.core.writes import Point, Side
 from harness.faults import CrashAtWrite
+from harness.model.scenario import Deployment, Role
+from harness.model.writes import Point, Side
 from harness.pipelines import failure_points, read_pipeline
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun

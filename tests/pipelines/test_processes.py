@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core import events as kinds
-from harness.core.history import HistoryWriter, read_history
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.history import HistoryWriter, read_history
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.pipelines.declaration import Stage
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessNode, ProcessRuntime

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import NotFiredError, OnWire
-from harness.core.identity import Identity
-from harness.core.scenario import Role
-from harness.core.states import Hop
-from harness.core.waiting import WaitTimeoutError
 from harness.faults import CrashAtWrite, Kill, Unanswered
+from harness.model.identity import Identity
+from harness.model.scenario import Role
+from harness.model.states import Hop
+from harness.model.waiting import WaitTimeoutError
 from harness.pipelines.declaration import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.cell import make_load
-from harness.core.waiting import wait_until
+from harness.model.cell import make_load
+from harness.model.waiting import wait_until
 from harness.pipelines.declaration import Resend
 from harness.systems.declared import feeding, waves
 from harness.systems.declared.feeding import HttpFeeder, StdinFeeder

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.checking import Check, Seen, explanation
-from harness.core import events as kinds
-from harness.core.cell import make_load
-from harness.core.history import HistoryWriter, read_history
-from harness.core.scenario import NotApplicable, Role, Scenario
+from harness.matrix.checking import Check, Seen, explanation
+from harness.model import events as kinds
+from harness.model.cell import make_load
+from harness.model.history import HistoryWriter, read_history
+from harness.model.scenario import NotApplicable, Role, Scenario
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import left_over
 from harness.pipelines.writes import AT_WRITE, Written

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.core.cell import Cell
-from harness.core.prediction import Permitted
-from harness.core.scenario import Predicted
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
-from harness.programs.settings import TopicSettings
-from harness.runner import RunPlan, run
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.model.cell import Cell
+from harness.model.prediction import Permitted
+from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
+from harness.stages.settings import TopicSettings
+from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem
-from harness.systems.planting import Plant
 from scenarios.plain import DELIVERY_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
 ANOMALIES = (

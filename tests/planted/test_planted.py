@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.scenario import Predicted
-from harness.core.semantics import Semantic
-from harness.core.states import LastHop
-from harness.core.verdict import Kind
-from harness.systems.planting import Plant, PlantError
+from harness.judge.verdict import Kind
+from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
+from harness.model.states import LastHop
+from harness.systems.memory.plants import Plant, PlantError
 from scenarios.network import NETWORK
 from scenarios.plain import ACK_LOST, COMMIT_LOST, NONE
 from tests.planted.lies import FORGIVING, Case, hold, run_planted

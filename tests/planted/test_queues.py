@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.core import events as kinds
-from harness.core.history import read_history
-from harness.core.places import MOVABLE, Waiting
-from harness.core.semantics import Semantic
-from harness.core.states import LastHop
-from harness.core.verdict import Kind
-from harness.systems.planting import Plant
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.history import read_history
+from harness.model.places import MOVABLE, Waiting
+from harness.model.semantics import Semantic
+from harness.model.states import LastHop
+from harness.systems.memory.plants import Plant
 from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
 from tests.core.agreement import differences
 from tests.core.queue_oracle import queue_oracle

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.postgres.program import InstalledPostgres
-from harness.postgres.server import PostgresServer
+from harness.provision.postgres import ensure_postgres
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.setup.postgres import ensure_postgres
+from harness.services.postgres.program import InstalledPostgres
+from harness.services.postgres.server import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

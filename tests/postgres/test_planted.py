@@ -9,14 +9,14 @@ import psycopg
 import pytest
 
 from harness.controls import OnWire
-from harness.core.cell import Cell
-from harness.core.scenario import Deployment, Role
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
 from harness.faults import Drop
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.model.cell import Cell
+from harness.model.scenario import Deployment, Role
+from harness.model.semantics import Semantic
 from harness.protocols.postgres.steps import Database
-from harness.runner import RunPlan, run
-from harness.sinks.opening import create_sink
+from harness.stages.sinks.opening import create_sink
 from harness.systems.kafka import sinks
 from harness.systems.kafka.system import KafkaSystem
 from harness.systems.kafka.who import KafkaNodes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.controls import Target
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.postgres, pytest.mark.timeout(300)]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.sinks.interface import Copy, Sink, SinkLostError
-from harness.sinks.opening import create_sink, open_sink
+from harness.model.failures import EnvironmentFailure
+from harness.stages.sinks.interface import Copy, Sink, SinkLostError
+from harness.stages.sinks.opening import create_sink, open_sink
 
 if TYPE_CHECKING:
-    from harness.postgres.server import PostgresServer
+    from harness.services.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.postgres
 DATABASES = (f"db{number}" for number in itertools.count(1))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.core.history import HistoryWriter, read_history
-from harness.core.record import decode_id, make_records
-from harness.core.semantics import Semantic
-from harness.programs.settings import STREAM_TO_STATE, recipe
-from harness.programs.stage import Stage
-from harness.programs.streaming import Query
-from harness.sinks.database import DatabaseSink
+from harness.model.history import HistoryWriter, read_history
+from harness.model.record import decode_id, make_records
+from harness.model.semantics import Semantic
+from harness.stages.settings import STREAM_TO_STATE, recipe
+from harness.stages.sinks.database import DatabaseSink
+from harness.stages.stage import Stage
+from harness.stages.streaming import Query
 
 if TYPE_CHECKING:
     from pathlib import Path

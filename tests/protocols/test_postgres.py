@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.core.record import Record
+from harness.model.record import Record
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.session import Postgres
 from harness.protocols.postgres.statements import Does, read

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.core.identity import Identity
-from harness.core.record import Record
+from harness.model.identity import Identity
+from harness.model.record import Record
 from harness.protocols.stomp.frames import MOST_HEADER_BYTES, NotAFrameError, head, made
 from harness.protocols.stomp.session import Stomp, StompFrame
 from harness.protocols.stomp.steps import Command

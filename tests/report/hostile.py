@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.core.cell import Cell
-from harness.core.plan import plan_of
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind, Verdict, unjudged
+from harness.judge.verdict import Kind, Verdict, unjudged
 from harness.knowledge import KNOWLEDGE
+from harness.model.cell import Cell
+from harness.model.plan import plan_of
+from harness.model.semantics import Semantic
 from harness.saved import CellResult, NotRun, RunInfo, SavedRun
 from scenarios import plain
 
 if TYPE_CHECKING:
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
 
 BECAUSE = "The reason that theory gives."
 ACK_LOST = replace(plain.ACK_LOST, because=BECAUSE)

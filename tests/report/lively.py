@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.core.cell import Cell
-from harness.core.history import read_history
-from harness.core.plan import Plan, plan_of
-from harness.core.verdict import judge
+from harness.judge.verdict import judge
 from harness.knowledge import KNOWLEDGE
+from harness.model.cell import Cell
+from harness.model.history import read_history
+from harness.model.plan import Plan, plan_of
 from harness.saved import CellResult, judge_cell
 from tests.report.hostile import ACK_LOST, ALO
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import registry
-from harness.core.verdict import Kind, Verdict
+from harness.judge.verdict import Kind, Verdict
 from harness.report.breaks import BaselineError, Known, append_history, breaks_of, exit_code, read_baseline, seedless
 from harness.report.summary import ExitCode, Outcome
 from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of

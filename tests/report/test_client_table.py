@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.core.verdict import Kind, Verdict
+from harness.judge.verdict import Kind, Verdict
 from harness.report.clients import client_table
 from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from harness.core.movement import Movement
-from harness.core.verdict import Kind, Verdict
+from harness.judge.movement import Movement
+from harness.judge.verdict import Kind, Verdict
 from harness.report import RENDERERS
 from harness.report.costs import LATENCY, MOVED, TEXTS, THROUGHPUT, costs
 from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hostile_run, result, run_of
@@ -19,8 +19,8 @@ from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hosti
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.scenario import Scenario
-    from harness.core.semantics import Semantic
+    from harness.model.scenario import Scenario
+    from harness.model.semantics import Semantic
     from harness.saved import CellResult, SavedRun
 
 KEPT = Verdict(Kind.KEPT, "kept", fired=1)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.core.accounting import account
-from harness.core.history import read_history
-from harness.core.verdict import Kind, Verdict
+from harness.judge.accounting import account
+from harness.judge.verdict import Kind, Verdict
+from harness.model.history import read_history
 from harness.report.page.detail import Shared, detail_of, path_rows
 from harness.report.page.evidence import next_step, proof_of, settings_of
 from harness.report.page.model import CHUNK, fold, page_of, unfold

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import harness.report.publishing
-from harness.core.verdict import Kind
+from harness.judge.verdict import Kind
 from harness.report import ReportError, publish
 from harness.report.page.model import unfold
 from harness.report.publishing import FILES, MOST_BYTES, without_folders

@@ -18,7 +18,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import harness.report
-from harness.core.verdict import Kind, Verdict
+from harness.judge.verdict import Kind, Verdict
 from harness.report import RENDERERS
 from harness.report.escaping import code, markdown, visible
 from harness.report.matrix import tables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.cli import main
-from harness.core.verdict import Kind, Verdict
+from harness.judge.verdict import Kind, Verdict
 from harness.report import write_reports
 from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index

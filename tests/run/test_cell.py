@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import NotFiredError, OnWire
-from harness.core.scenario import Role
+from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Drained, Opened, Parts, When

@@ -11,16 +11,17 @@ import pytest
 
 from harness.abilities import Checkpoint, Membership, PowerLoss
 from harness.controls import AtWrite, Fired, InProgram, NotFiredError, OnWire, Stop
-from harness.core import events as kinds
-from harness.core.scenario import Role
-from harness.core.tail import SoFar
-from harness.core.waiting import WaitTimeoutError
-from harness.core.writes import Point, Side
-from harness.faults import Expire, Kill, NoFault, Outlive, Pause
-from harness.faults.firing import rule_at
+from harness.faults import Kill, NoFault, Pause
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.tail import SoFar
+from harness.model.waiting import WaitTimeoutError
+from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
+from harness.systems.kafka.faults import Expire, Outlive
 from harness.wire.messages import Held, Resolved
 from harness.wire.rules import Action, Direction, How
 from tests.core.growing import tell
@@ -29,7 +30,7 @@ from tests.core.scenes import CELL, Kept
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.wire.rules import Rule
 
 LOAD = CELL.load()

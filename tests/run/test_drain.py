@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError
 from harness.run import drain
 from harness.run.drain import SINK, Check, Checks, Idle, QuietSink, StageEndedError
 from harness.run.parts import Drained

@@ -10,19 +10,19 @@ import pytest
 
 from harness import registry
 from harness.controls import NotFiredError
-from harness.core import events as kinds
-from harness.core.cell import Cell, expand
-from harness.core.scenario import NotApplicable, RefusedByClient
-from harness.core.semantics import Semantic
-from harness.core.states import Hop
-from harness.programs.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC
+from harness.model import events as kinds
+from harness.model.cell import Cell, expand
+from harness.model.scenario import NotApplicable, RefusedByClient
+from harness.model.semantics import Semantic
+from harness.model.states import Hop
 from harness.run.cell import CellRun
 from harness.run.parts import When
-from harness.sources.outbox import Outbox
+from harness.stages.outbox import Outbox
+from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC
 from harness.systems.kafka.observer import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
+from harness.systems.kafka.shared_crash import Volley
 from harness.systems.kafka.sinks import Database
-from harness.systems.kafka.volley import Volley
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.core.scenes import CELL, Kept
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from harness.core.pipeline import Pipeline
+    from harness.model.pipeline import Pipeline
     from harness.run.parts import Parts
 
 KAFKA, SPARK = registry.described("kafka"), registry.described("spark")
@@ -80,7 +80,7 @@ class Observer:
 
 
 class Ground:
-    """Starts no Spark. Stands in for :class:`harness.systems.spark.ground.SparkGround`."""
+    """Starts no Spark. Stands in for :class:`harness.systems.spark.launcher.SparkGround`."""
 
     at_hand = True
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.verdict import Kind
-from harness.runner import ASIDE_NICE, RunBrokenError, RunPlan, run
+from harness.judge.verdict import Kind
+from harness.matrix.runner import ASIDE_NICE, RunBrokenError, RunPlan, run
+from harness.model.failures import EnvironmentFailure
 from harness.saved import load_run
 from tests.runner.troubled import Trouble, TroubledSystem, Watched, named, only_run
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import runner
-from harness.core.failures import EnvironmentFailure
-from harness.core.scenario import Deployment
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
-from harness.core.waiting import wait_until
+from harness.judge.verdict import Kind
 from harness.latest import LATEST
-from harness.runner import RunBrokenError, run
+from harness.matrix import runner
+from harness.matrix.runner import RunBrokenError, run
+from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Deployment
+from harness.model.semantics import Semantic
+from harness.model.waiting import wait_until
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
 from tests.runner.troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run, plan_for, run_troubled
@@ -30,7 +30,7 @@ from tests.runner.troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.core.cell import Cell
+    from harness.model.cell import Cell
     from harness.saved import CellResult, SavedRun
 
 WITHIN_S = 30.0
@@ -110,7 +110,7 @@ SECOND_CTRL_C = """
 import os, signal, sys, threading
 from pathlib import Path
 from tests.runner.troubled import named, run_troubled
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 
 def interrupt(at, scenario):
     if at in ("inject", "close"):
@@ -360,8 +360,8 @@ def test_a_cell_planned_twice_is_refused(tmp_path: Path) -> None:
 RUN_WITH_LITTLE_ROOM = """
 import json, resource, sys
 from pathlib import Path
-from harness.core.history import HistoryError
-from harness.core.failures import EnvironmentFailure
+from harness.model.history import HistoryError
+from harness.model.failures import EnvironmentFailure
 from tests.runner.troubled import named, run_troubled
 
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

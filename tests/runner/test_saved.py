@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.history import HISTORY, read_history
-from harness.core.plan import PLAN_FILE, Plan
-from harness.core.prediction import Permitted
-from harness.core.scenario import Predicted
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
-from harness.runner import RunPlan, run
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.model.history import HISTORY, read_history
+from harness.model.plan import PLAN_FILE, Plan
+from harness.model.prediction import Permitted
+from harness.model.scenario import Predicted
+from harness.model.semantics import Semantic
 from harness.saved import CELLS, RUN_FILE, SavedRunError, judge_cell, load_run
+from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem
-from harness.systems.planting import Plant
 from scenarios.plain import ACK_LOST, DELIVERY_LOST, NONE
 from tests.runner.troubled import Watched, named
 

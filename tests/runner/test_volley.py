@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.cell import Cell, expand
-from harness.core.failures import CellFailure
-from harness.core.semantics import Semantic
-from harness.core.waiting import WaitCancelledError, WaitTimeoutError, cancellable
-from harness.systems.kafka import volley as volleys
-from harness.systems.kafka.volley import Volley
+from harness.model.cell import Cell, expand
+from harness.model.failures import CellFailure
+from harness.model.semantics import Semantic
+from harness.model.waiting import WaitCancelledError, WaitTimeoutError, cancellable
+from harness.systems.kafka import shared_crash as volleys
+from harness.systems.kafka.shared_crash import Volley
 from harness.systems.memory.system import MemoryDeployed
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND
 from tests.runner.troubled import named, run_troubled
@@ -157,7 +157,7 @@ def together(cells: Sequence[Cell], reports: Path, monkeypatch: pytest.MonkeyPat
     """Run cells; return which were announced together, in order."""
     groups: list[tuple[str, ...]] = []
     monkeypatch.setattr(MemoryDeployed, "together", lambda _, group: groups.append(tuple(each.id for each in group)))
-    monkeypatch.setattr("harness.runner.OWN_LANES", 1)
+    monkeypatch.setattr("harness.matrix.runner.OWN_LANES", 1)
     assert run_troubled(tuple(cells), reports, jobs=jobs).whole
     return groups
 
@@ -191,7 +191,7 @@ def test_all_of_a_volley_are_over_before_the_next_begins(tmp_path: Path, monkeyp
         if step == "close":
             running.remove(scenario)
 
-    monkeypatch.setattr("harness.runner.OWN_LANES", 1)
+    monkeypatch.setattr("harness.matrix.runner.OWN_LANES", 1)
     scenarios = [replace(BROKER_CRASH_BEFORE_ACK, id=name) for name in ("a", "b")]
     cells = tuple(expand(scenarios, semantics=Semantic, seeds=[1], system="memory", client="none"))
     assert run_troubled(cells, tmp_path, watch, jobs=3).whole

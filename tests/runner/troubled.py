@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.core.cell import Cell
-from harness.core.semantics import Semantic
 from harness.latest import LATEST
-from harness.runner import RunPlan, run
+from harness.matrix.runner import RunPlan, run
+from harness.model.cell import Cell
+from harness.model.semantics import Semantic
 from harness.systems.memory.system import MemorySystem
 from scenarios.plain import DELIVERY_LOST
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment, Scenario
     from harness.interfaces import CellRun, Deployed
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment, Scenario
     from harness.saved import CellResult, SavedRun
 
 Trouble: TypeAlias = Callable[[str, str], None]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision.images import PULL_VARIABLE, ensure_image
 from harness.runtimes.docker.engine import EngineError, connect, telling
-from harness.setup.images import PULL_VARIABLE, ensure_image
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime
 from tests.runtimes.test_nodes import GONE_S, gone
@@ -166,7 +166,7 @@ def test_a_log_that_cannot_be_written_is_one_line(runtime: ProcessRuntime, tmp_p
 HARNESS = """
     import signal, sys
     from pathlib import Path
-    from harness.core.waiting import wait_until
+    from harness.model.waiting import wait_until
     from harness.runtimes.interface import NodeSpec
     from harness.runtimes.process.runtime import ProcessRuntime
     runtime = ProcessRuntime(directory=Path("logs"))

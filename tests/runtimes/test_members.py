@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import cgroups, members
 from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec, NodeStateError
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import GuardianDiedError, ProcessRuntime

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import ProcessRuntime
 from harness.runtimes.process.scratch import FRESH_S, PREFIX, Scratch

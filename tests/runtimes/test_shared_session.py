@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core.cell import Cell
-from harness.core.scenario import NotApplicable, Role
-from harness.core.semantics import Semantic
-from harness.programs.stage import Stage
+from harness.model.cell import Cell
+from harness.model.scenario import NotApplicable, Role
+from harness.model.semantics import Semantic
+from harness.stages.stage import Stage
 from harness.systems.spark import session as shared
-from harness.systems.spark.ground import Launched
+from harness.systems.spark.launcher import Launched
 from harness.systems.spark.query import shares_a_session
 from harness.systems.spark.session import SharedSession
 from scenarios.streaming import STREAMING

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
+from harness.provision import archive
+from harness.provision.java import Java
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.process import GuardianDiedError, ProcessRuntime
-from harness.setup import archive
-from harness.setup.java import Java
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

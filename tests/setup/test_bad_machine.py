@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.setup.cache import cache_root
-from harness.setup.jars import (
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import cache_root
+from harness.provision.jars import (
     LISTS,
     SETTINGS_VARIABLE,
     JarSet,
@@ -22,7 +22,7 @@ from harness.setup.jars import (
     sha256,
     stamp,
 )
-from harness.setup.java import Java, find_java
+from harness.provision.java import Java, find_java
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +101,7 @@ def test_a_missing_jar_that_cannot_be_fetched_is_one_line(tmp_path: Path, monkey
     jars = JarSet("test", (Module("org", "module", "1"),), {"a.jar": "00"})
     java = Java(fake_java(tmp_path / "jdk", "17.0.9"), 17, "17.0.9")
     (tmp_path / "cache").mkdir()
-    monkeypatch.setattr("harness.setup.jars.ivy_retrieve", lambda *_, **__: None)
+    monkeypatch.setattr("harness.provision.jars.ivy_retrieve", lambda *_, **__: None)
     with pytest.raises(EnvironmentFailure) as failure:
         ensure_jars(jars, cache=tmp_path / "cache", java=java, say=print)
     assert "\n" not in str(failure.value)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision import environments
+from harness.provision.environments import ensure_client, installed, variables
 from harness.registry import UnknownNameError, clients_of
-from harness.setup import environments
-from harness.setup.environments import ensure_client, installed, variables
 
 
 class Installer:
@@ -61,8 +61,8 @@ def test_a_program_in_it_finds_this_package_behind_its_own(tmp_path: Path, monke
     """What the environment holds comes first; the harness is there for the stage programs."""
     monkeypatch.setattr(environments, "_make", Installer("2.3.0"))
     python = ensure_client("confluent-kafka==2.3.0", print, tmp_path)
-    command = [python, "-c", "import sys, harness.programs.stage as s; print(s.__file__); print(*sys.path[1:], sep='\\n')"]
+    command = [python, "-c", "import sys, harness.stages.stage as s; print(s.__file__); print(*sys.path[1:], sep='\\n')"]
     told = subprocess.run(command, env=variables(), cwd="/", capture_output=True, text=True, check=True).stdout.split("\n")
     home = variables()[environments.HOME]
-    assert told[0] == str(Path(home, "harness/programs/stage.py"))
+    assert told[0] == str(Path(home, "harness/stages/stage.py"))
     assert told.index(home) > told.index(next(path for path in told[1:] if path.endswith("site-packages")))

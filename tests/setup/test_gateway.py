@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from harness.setup.gateway import start_gateway
-from harness.setup.spark_install import SparkInstall
+from harness.provision.gateway import start_gateway
+from harness.provision.spark_install import SparkInstall
 
 if TYPE_CHECKING:
     import pytest

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.provision.kafka import ensure_kafka
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.setup.kafka import ensure_kafka
-from harness.systems.kafka.ground import ProcessGround
+from harness.systems.kafka.launcher import ProcessGround
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import cli, registry
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
+from harness.provision import images, postgres
+from harness.provision.images import NAMES, OFFICIAL, stand_in_reference, wanted
+from harness.provision.postgres import PostgresInstall
+from harness.provision.rootfs import Rootfs
 from harness.runtimes.docker.engine import Image
-from harness.setup import images, postgres
-from harness.setup.images import NAMES, OFFICIAL, stand_in_reference, wanted
-from harness.setup.postgres import PostgresInstall
-from harness.setup.rootfs import Rootfs
-from harness.systems.kafka.ground import DockerGround
+from harness.systems.kafka.launcher import DockerGround
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

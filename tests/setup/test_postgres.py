@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness import doctor, registry
-from harness.core.failures import EnvironmentFailure
-from harness.selection import select
-from harness.setup import postgres
+from harness.matrix.selection import select
+from harness.model.failures import EnvironmentFailure
+from harness.provision import postgres
 
 
 def fake(folder: Path, version: str) -> Path:

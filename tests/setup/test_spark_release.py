@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.setup.cache import cache_root
-from harness.setup.java import find_java
-from harness.setup.spark_install import SCALA, SparkInstall
-from harness.setup.spark_release import connector_parts, ensure_connector, ensure_pyspark, wanted_release
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import cache_root
+from harness.provision.java import find_java
+from harness.provision.spark_install import SCALA, SparkInstall
+from harness.provision.spark_release import connector_parts, ensure_connector, ensure_pyspark, wanted_release
 
 if TYPE_CHECKING:
     from collections.abc import Callable

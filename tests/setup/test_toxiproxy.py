@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.setup.toxiproxy import MODULE, PROGRAM, ensure_toxiproxy, find_toxiproxy, go_candidates
+from harness.model.failures import EnvironmentFailure
+from harness.provision.toxiproxy import MODULE, PROGRAM, ensure_toxiproxy, find_toxiproxy, go_candidates
 
 if TYPE_CHECKING:
     from pathlib import Path

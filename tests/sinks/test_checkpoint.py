@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.sinks.checkpoint import Checkpoint, listed_files, sink_files
+from harness.stages.sinks.checkpoint import Checkpoint, listed_files, sink_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.failures import EnvironmentFailure
-from harness.sinks.database import DatabaseSink
-from harness.sinks.interface import Copy
+from harness.model.failures import EnvironmentFailure
+from harness.stages.sinks.database import DatabaseSink
+from harness.stages.sinks.interface import Copy
 from harness.systems.declared.outputs import Sqlite
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import registry
-from harness.core.scenario import Suite
+from harness.model.scenario import Suite
 from tests.tiers import QUICK, ROOT, SEEDS, SLICES, chosen, due, slice_of
 
 if TYPE_CHECKING:

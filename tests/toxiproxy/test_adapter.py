@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.provision.cache import cache_root
+from harness.provision.toxiproxy import ensure_toxiproxy
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
-from harness.setup.cache import cache_root
-from harness.setup.toxiproxy import ensure_toxiproxy
-from harness.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
-from harness.toxiproxy.client import Toxiproxy, ToxiproxyError
-from harness.toxiproxy.server import ToxiproxyServer
-from harness.toxiproxy.toxics import ToxicError
+from harness.services.toxiproxy import Bandwidth, Latency, ResetPeer, Slicer, Stream, Timeout
+from harness.services.toxiproxy.client import Toxiproxy, ToxiproxyError
+from harness.services.toxiproxy.server import ToxiproxyServer
+from harness.services.toxiproxy.toxics import ToxicError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from harness.toxiproxy import Toxic
+    from harness.services.toxiproxy import Toxic
 
 UP, DOWN = Stream.UPSTREAM, Stream.DOWNSTREAM
 

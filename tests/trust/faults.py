@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.abilities import needs_of
-from harness.core.scenario import Evidence, Role
+from harness.model.scenario import Evidence, Role
 from harness.run.controls import WireControls
 
 if TYPE_CHECKING:
     from harness.controls import Controls
-    from harness.core.semantics import Semantic
     from harness.faults import Kill
+    from harness.model.semantics import Semantic
 
 
 @dataclass(frozen=True)

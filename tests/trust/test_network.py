@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.prediction import Permitted
-from harness.core.scenario import Predicted
-from harness.core.verdict import Kind
 from harness.faults import Network, Until
+from harness.judge.verdict import Kind
+from harness.model.prediction import Permitted
+from harness.model.scenario import Predicted
 from harness.proofs.network import Effect
-from harness.toxiproxy import Latency, Stream
+from harness.services.toxiproxy import Latency, Stream
 from scenarios.network import HALF_OPEN_ACK, SEND
 from tests.trust.test_trust import ALO, run_all
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.timeout(240)]

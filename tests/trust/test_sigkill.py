@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.history import HISTORY, HistoryError, read_history
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.saved import CELLS, load_run
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from harness.controls import InProgram, Stop
-from harness.core.scenario import Role
-from harness.core.verdict import Kind
-from harness.runner import RunPlan, run
-from harness.selection import select
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.matrix.selection import select
+from harness.model.scenario import Role
 from harness.wire.rules import How
 from scenarios.streaming import BEFORE_SEND, MID_BATCH, PARTITIONS_ADDED, killed_at
 from tests.trust.faults import Disarmed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.controls import Controls
-    from harness.core.scenario import Evidence
+    from harness.model.scenario import Evidence
     from harness.saved import CellResult
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest(together=True), pytest.mark.spark, pytest.mark.timeout(600)]

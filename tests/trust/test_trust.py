@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core import events as kinds
-from harness.core.cell import expand
-from harness.core.course import SIGKILL
-from harness.core.history import HISTORY, read_history
-from harness.core.scenario import Role
-from harness.core.semantics import Semantic
-from harness.core.verdict import Kind
-from harness.runner import RunPlan, run
+from harness.judge.course import SIGKILL
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.model import events as kinds
+from harness.model.cell import expand
+from harness.model.history import HISTORY, read_history
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
 from harness.systems.kafka.system import KafkaSystem
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, COMMIT_LOST, NONE, PRODUCER_CRASH_BEFORE_ACK, PRODUCER_CRASH_BEFORE_SEND
 from tests.trust.faults import Disarmed, Shoots, StopsReading, WrongVictim
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.scenario import Scenario
+    from harness.model.cell import Cell
+    from harness.model.scenario import Scenario
     from harness.saved import CellResult
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

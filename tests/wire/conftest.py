@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import read_history
-from harness.core.tail import SoFar
-from harness.core.waiting import wait_until
+from harness.model.history import read_history
+from harness.model.tail import SoFar
+from harness.model.waiting import wait_until
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
 from tests.wire.broker import WITHIN_S, Client, ScriptedBroker
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.wire.rules import Rule
 
 _NUMBERS = itertools.count(1)

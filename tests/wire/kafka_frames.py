@@ -31,7 +31,7 @@ from kafka.protocol.producer.transaction import (
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from harness.core.record import ATTEMPT_HEADER, Record
+from harness.model.record import ATTEMPT_HEADER, Record
 
 TOPIC = "k.in"
 TOPIC_ID = uuid.UUID(int=7)

@@ -17,7 +17,7 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
 RECORD = frozenset({"record"})

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
 from tests.wire import kafka_frames as kf

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import read_history
+from harness.model.history import read_history
 from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, After, Direction, FreezeScope, How, Rule

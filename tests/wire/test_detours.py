@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Traffic, WireError
 from tests.wire.broker import WITHIN_S, ScriptedBroker, corr_of, request, response

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import harness.wire
-from harness.core.history import read_history
-from harness.core.waiting import wait_until
+from harness.model.history import read_history
+from harness.model.waiting import wait_until
 from harness.protocols import PROTOCOLS
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Direction, How, Rule
@@ -22,7 +22,7 @@ from tests.wire.conftest import hit_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from tests.wire.conftest import WireProcess
 
 KEY = "small000"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.tail import SoFar
-from harness.core.waiting import wait_until
+from harness.model.tail import SoFar
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule
@@ -16,7 +16,7 @@ from tests.wire.broker import WITHIN_S, request, response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from tests.wire.broker import Client
     from tests.wire.conftest import Bench
 

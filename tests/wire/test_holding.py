@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.controls import InProgram, OnWire
-from harness.core.cell import Load
-from harness.core.record import Record
-from harness.core.scenario import Role
-from harness.core.tail import SoFar
-from harness.core.waiting import wait_until
 from harness.faults import CrashAtWrite, Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
+from harness.model.cell import Load
+from harness.model.record import Record
+from harness.model.scenario import Role
+from harness.model.tail import SoFar
+from harness.model.waiting import wait_until
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared import holding

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import read_history
-from harness.core.record import Record
-from harness.core.waiting import wait_until
+from harness.model.history import read_history
+from harness.model.record import Record
+from harness.model.waiting import wait_until
 from harness.protocols.postgres import messages as postgres
 from harness.protocols.postgres.messages import NotAMessageError
 from harness.protocols.postgres.steps import Database
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.core.history import Event
+    from harness.model.history import Event
     from tests.wire.conftest import WireProcess
 
 KEYS = (f"db{number:06x}" for number in itertools.count(1))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.history import read_history
-from harness.core.waiting import wait_until
+from harness.model.history import read_history
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route, WireError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route
 from harness.wire.rules import Action, Direction, FreezeScope, How, Rule

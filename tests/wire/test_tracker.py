@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.steps import Api
 from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker

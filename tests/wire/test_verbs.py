@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.wire.messages import Route, WireError
 from harness.wire.rules import Action, Direction, How, Rule

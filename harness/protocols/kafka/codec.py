@@ -29,7 +29,7 @@ from kafka.protocol.producer.transaction import (
 )
 from kafka.record.memory_records import MemoryRecords
 
-from harness.core.record import ATTEMPT_HEADER
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.kafka.inflating import Room
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction

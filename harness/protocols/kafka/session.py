@@ -16,7 +16,7 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
 MAX_PENDING: Final = 10_000

@@ -11,8 +11,8 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.record import decode_id
+from harness.model import events as kinds
+from harness.model.record import decode_id
 from harness.protocols.kafka import codec
 from harness.protocols.kafka.steps import Api
 from harness.wire import protocol
@@ -21,7 +21,7 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
 
 MAX_TRANSACTIONS = 4096
 """Producer epochs remembered at once; the oldest is forgotten first."""

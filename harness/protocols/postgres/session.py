@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does
@@ -21,7 +21,7 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.protocols.postgres.course import Said
     from harness.wire.protocol import Data, Fed, Line, Move
 

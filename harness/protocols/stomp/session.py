@@ -6,8 +6,8 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.core import events as kinds
-from harness.core.record import ATTEMPT_HEADER, decode_id
+from harness.model import events as kinds
+from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.stomp import frames
 from harness.protocols.stomp.steps import REFUSED, STEPS, Command
 from harness.wire.protocol import PLAIN, Between, Expect, Frame, Immovable, Insight, Move, Need, Opaque, Say, UnableError
@@ -16,7 +16,7 @@ from harness.wire.rules import Direction, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.core.identity import Identity
+    from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
 MAX_REMEMBERED: Final = 10_000

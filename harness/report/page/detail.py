@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.core.history import HISTORY, HistoryError, read_history
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
@@ -13,7 +13,7 @@ from harness.report.page.timeline import timeline_of
 from harness.report.summary import rerun_line
 
 if TYPE_CHECKING:
-    from harness.core.history import History
+    from harness.model.history import History
     from harness.report.page.paths import Hop, RecordPath
     from harness.report.page.ribbons import Ribbon
     from harness.report.page.timeline import Timeline

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
 from harness.knowledge import KNOWLEDGE
+from harness.model import events as kinds
 from harness.report.summary import Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.core.history import Event
-    from harness.core.movement import Movement
-    from harness.core.plan import Plan
+    from harness.judge.movement import Movement
+    from harness.model.history import Event
+    from harness.model.plan import Plan
     from harness.saved import CellResult
 
 MOST_HITS = 5

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.core.semantics import Anomaly, Semantic, forbids
+from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
 from harness.report.matrix import tables
 from harness.report.page.detail import Shared, detail_of, drawn

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.places import Removal
-from harness.core.states import State
+from harness.model import events as kinds
+from harness.model.places import Removal
+from harness.model.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 MS_NS = 1_000_000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.states import Hop, State
+from harness.model import events as kinds
+from harness.model.states import Hop, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 MOST_STRETCHES = 1000
 """How many changes of colour one ribbon shows."""

@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.prediction import examples
+from harness.model import events as kinds
+from harness.model.prediction import examples
 from harness.report.page.evidence import network_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 TICK_NS = 100_000
 """One unit of the timeline: 0.1 ms."""

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from harness.core.waiting import wait_until
+from harness.model.waiting import wait_until
 from harness.runtimes.docker.engine import EngineError, telling
 from harness.runtimes.interface import ContainerSpec, NodeSpec, NodeStateError, Room
 

@@ -15,7 +15,7 @@ import psutil
 from docker.errors import APIError, DockerException
 from requests.exceptions import RequestException
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import psutil
 from docker.errors import APIError
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.docker.engine import EngineError, explained, telling
 from harness.runtimes.interface import Exit, Member, NodeSpec, NodeStateError, Room
 from harness.runtimes.life import NodeLife

@@ -41,9 +41,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.core.failures import CellFailure
-from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.core.writes import CALLS, WRITES, Point, Side
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.model.writes import CALLS, WRITES, Point, Side
 from harness.runtimes.process.members import VARIABLE, Members, end, look, read, tracer_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.core.failures import EnvironmentFailure
+from harness.model.failures import EnvironmentFailure
 from harness.runtimes.interface import StartError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
 
-from harness.core.waiting import WaitTimeoutError
+from harness.model.waiting import WaitTimeoutError
 from harness.runtimes.interface import Exit, Member, NodeSpec, NodeStateError
 from harness.runtimes.life import NodeLife
 from harness.runtimes.process.link import ANSWER_WITHIN_S, GONE_WITHIN_S

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.process.members import command_of, look, read, stands, stat_of, thread_states
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import Exit, Member, NodeStateError, StartError
 from harness.runtimes.process.link import GONE_WITHIN_S, GuardianDiedError, Link
 from harness.runtimes.process.members import VARIABLE, Members, look, send

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.abilities import DurableWrites, Input, Membership, Termination
-from harness.core import events as kinds
-from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.faults.firing import rule_at
+from harness.faults.triggers import rule_at
+from harness.model import events as kinds
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import is_alive, local_ports
 from harness.wire.rules import Action, Direction
 
 if TYPE_CHECKING:
     from harness.controls import AtWrite, Fired, Target
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.run.controls import WireControls
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.nodes import CommandNode

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError, UnknownBrokerIdError
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.controls import Target
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment, Role
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment, Role
     from harness.pipelines.declaration import Pipeline
     from harness.run.wire import RunningWire
     from harness.runtimes.interface import Runtime

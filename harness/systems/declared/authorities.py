@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.core.places import Removal, log_fields
-from harness.core.states import Hop
+from harness.model import events as kinds
+from harness.model.places import Removal, log_fields
+from harness.model.states import Hop
 from harness.pipelines.declaration import OutputKind
 from harness.systems.declared.found import unfilled
 from harness.systems.declared.nodes import StageError

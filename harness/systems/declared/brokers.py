@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.systems.kafka.nodes import ServerNode
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.controls import Target
-    from harness.core.history import HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.runtimes.interface import Runtime
     from harness.systems.kafka.observer import Observer
     from harness.systems.kafka.transport import KafkaTransport

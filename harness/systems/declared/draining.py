@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka.errors import KafkaError
 
-from harness.core.waiting import WaitTimeoutError, wait_until
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
 from harness.systems.declared.nodes import StageError

@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Role
+from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind, fill
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.holding import Holding, is_held_back

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from kafka import KafkaProducer
 
-from harness.core import events as kinds
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.waiting import wait_until
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.core.history import HistoryWriter
-    from harness.core.tail import SoFar
+    from harness.model.history import HistoryWriter
+    from harness.model.tail import SoFar
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.sighted import Sighted
     from harness.systems.declared.waves import Waves

@@ -23,10 +23,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.cell import middle_of
-from harness.core.scenario import Role
 from harness.faults import NoFault
+from harness.model import events as kinds
+from harness.model.cell import middle_of
+from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.silence import place_of
@@ -36,9 +36,9 @@ from harness.wire.rules import Action, How, Rule
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.cell import Load
-    from harness.core.history import Event
-    from harness.core.tail import SoFar
+    from harness.model.cell import Load
+    from harness.model.history import Event
+    from harness.model.tail import SoFar
     from harness.systems.declared.sighted import Sighted
     from harness.wire.control import WireControl
 

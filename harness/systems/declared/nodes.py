@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
-from harness.core import events as kinds
-from harness.core.failures import CellFailure
-from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.core.writes import WRITES
+from harness.model import events as kinds
+from harness.model.failures import CellFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.model.writes import WRITES
 from harness.pipelines.declaration import CONSUMING, fill
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
@@ -27,9 +27,9 @@ from harness.runtimes.process.scratch import NOTICE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Role
-    from harness.core.writes import Point
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Role
+    from harness.model.writes import Point
     from harness.pipelines.declaration import Stage
     from harness.runtimes.interface import Exit, Member, Node, Runtime
     from harness.runtimes.process.durable import Held

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.core.failures import CellFailure
+from harness.model.failures import CellFailure
 from harness.pipelines.declaration import DeclarationError, OutputKind, fill
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.pipelines.declaration import CONSUMING
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import command_of, is_alive
@@ -12,7 +12,7 @@ from harness.runtimes.process.processes import command_of, is_alive
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.workers import Workers

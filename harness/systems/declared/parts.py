@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from kafka.errors import KafkaError
 
 from harness.abilities import DurableWrites, Input, Membership, Termination
-from harness.core import events as kinds
-from harness.core.scenario import Deployment, Role
 from harness.faults import NoFault
+from harness.model import events as kinds
+from harness.model.scenario import Deployment, Role
 from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from harness.core.history import HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
     from harness.runtimes.interface import Runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError
@@ -14,7 +14,7 @@ from harness.systems.declared.tail import is_recorded, was_given
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.systems.declared.found import Found
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.owners import Owners

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.controls import OnWire
-from harness.core import events as kinds
-from harness.core.history import HISTORY, LOGS
-from harness.core.tail import SoFar
 from harness.faults import NoFault
+from harness.model import events as kinds
+from harness.model.history import HISTORY, LOGS
+from harness.model.tail import SoFar
 from harness.pipelines.declaration import CONSUMING
 from harness.protocols.kafka.steps import Api
 from harness.runtimes.ports import PortLease
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Role
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Role
     from harness.pipelines.cells import DeclaredCell
     from harness.runtimes.docker.engine import Image
     from harness.systems.declared.brokers import Brokers

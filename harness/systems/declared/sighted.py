@@ -1,6 +1,6 @@
 """What the wire's lines of a cell come to, kept up to date line by line: there may be many, and it is asked often.
 
-The lines are those of a :class:`~harness.core.tail.SoFar`, which are the wire's in the order in which it has written them.
+The lines are those of a :class:`~harness.model.tail.SoFar`, which are the wire's in the order in which it has written them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.protocols.kafka.codec import is_unresolved
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from harness.core.history import Event
-    from harness.core.tail import SoFar
+    from harness.model.history import Event
+    from harness.model.tail import SoFar
 
 SENDS = frozenset({Api.PRODUCE.label, Api.END_TXN.label})
 """Requests whose answer tells what became of a record."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness.core.scenario import BROKERS
-from harness.core.semantics import Anomaly, forbids
 from harness.faults import NoFault
+from harness.model.scenario import BROKERS
+from harness.model.semantics import Anomaly, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

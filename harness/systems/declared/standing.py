@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
-from harness.core.scenario import Role
+from harness.model import events as kinds
+from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.nodes import StageError

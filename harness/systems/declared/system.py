@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Protocol
 
-from harness.core.scenario import Deployment
+from harness.model.scenario import Deployment
 from harness.pipelines.cells import SYSTEM, DeclaredCell
+from harness.provision.cache import cache_root
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
 from harness.run.cell import CellRun
-from harness.setup.cache import cache_root
-from harness.setup.jars import ensure_jars, read_jar_set
-from harness.setup.java import find_java
 from harness.systems.declared.brokers import OwnBrokers
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.scene import Fetched, Learnt
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
     from harness.pipelines.declaration import Stage
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
@@ -102,8 +102,8 @@ class DeclaredSystem:
             java = find_java(cache, say)
             self._fetched.jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
         if missing := {name for each in declared for name in each.images} - set(self._fetched.images):
+            from harness.provision.images import users_image  # noqa: PLC0415
             from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - what talks to an engine loads slowly
-            from harness.setup.images import users_image  # noqa: PLC0415
 
             with contextlib.closing(connect()) as engine:
                 self._fetched.images |= {name: users_image(engine, name, say) for name in sorted(missing)}

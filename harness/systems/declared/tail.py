@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from harness.core.history import Event
+    from harness.model.history import Event
 
 
 def was_given(last: Mapping[int, int], saved: Mapping[int, int], given: Sequence[Event]) -> bool:

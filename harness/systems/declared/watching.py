@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.runtimes.process.durable import TracingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from harness.core.cell import Load
-    from harness.core.history import Event, HistoryWriter
+    from harness.model.cell import Load
+    from harness.model.history import Event, HistoryWriter
     from harness.systems.declared.nodes import CommandNode
 
 

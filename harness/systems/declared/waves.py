@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from harness.core.cell import middle_of
+from harness.model.cell import middle_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ class Waves:
 
     The second comes when the step that the fault is at was ``seen`` once, the last when the fault is healed. Where nothing
     ``moves`` any more, each comes without that; the last not while a fault that has ``fired`` is not healed. Thirds are those
-    of :func:`harness.core.cell.make_load`, which draws the target from the second.
+    of :func:`harness.model.cell.make_load`, which draws the target from the second.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, Fired
-from harness.core import events as kinds
+from harness.model import events as kinds
 from harness.pipelines.declaration import PROCESS
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.nodes import CommandNode, StageError
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from harness.controls import InProgram, OnWire, Stop, Target
-    from harness.core.history import Event
-    from harness.core.scenario import Role
+    from harness.model.history import Event
+    from harness.model.scenario import Role
     from harness.systems.declared.owners import Owners
     from harness.systems.declared.scene import Scene
     from harness.wire.rules import Rule

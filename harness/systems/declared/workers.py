@@ -11,7 +11,7 @@ from harness.runtimes.process.processes import command_of, is_alive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.systems.declared.nodes import CommandNode
 
 REPLACED_S = 10.0

@@ -21,9 +21,9 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.core import events as kinds
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.systems.kafka.nodes import StageNode
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from harness.controls import Target
-    from harness.core.history import Event
-    from harness.core.tail import SoFar
+    from harness.model.history import Event
+    from harness.model.tail import SoFar
     from harness.run.controls import Watching
+    from harness.services.toxiproxy import Toxic
     from harness.systems.kafka.broker import Broker
     from harness.systems.kafka.place import PlaceOnWire
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.stages import Producing, Reading
-    from harness.toxiproxy import Toxic
     from harness.wire.messages import Traffic
 
 WITHIN_S = 60.0

@@ -21,14 +21,14 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.core.scenario import Deployment
 from harness.interfaces import System
+from harness.model.scenario import Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from harness.core.cell import Cell
-    from harness.core.scenario import Scenario
+    from harness.model.cell import Cell
+    from harness.model.scenario import Scenario
 
 ALWAYS = frozenset({
     BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, SavedPositions, SessionClock, Succession, Supervision,
@@ -57,7 +57,7 @@ def lacks(cell: Cell) -> str | None:
 
 def without_server(cell: Cell) -> str | None:
     """Say that this machine has no database server for a cell that needs one. Containers bring their own."""
-    from harness.setup.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
+    from harness.provision.postgres import why_no_postgres  # noqa: PLC0415 - it looks at the machine
 
     needed = cell.scenario.pipeline.on_server and cell.runtime == "process"
     return why_no_postgres() if needed else None
@@ -65,7 +65,7 @@ def without_server(cell: Cell) -> str | None:
 
 def versions() -> Collection[str]:
     """Return the versions of which the sums of all jars are known."""
-    from harness.setup.kafka import kafka_versions  # noqa: PLC0415 - it reads files
+    from harness.provision.kafka import kafka_versions  # noqa: PLC0415 - it reads files
 
     return kafka_versions()
 

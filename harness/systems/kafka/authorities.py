@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.core.record import decode
-from harness.core.states import Hop
-from harness.programs.settings import SaveCursor
-from harness.sources.outbox import Outbox
+from harness.model import events as kinds
+from harness.model.record import decode
+from harness.model.states import Hop
+from harness.stages.outbox import Outbox
+from harness.stages.settings import SaveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,16 +6,16 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.core.failures import EnvironmentFailure
-from harness.core.waiting import wait_until
-from harness.systems.kafka.ground import new_cluster_id
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
+from harness.systems.kafka.launcher import new_cluster_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.runtimes.interface import Node, Runtime
-    from harness.systems.kafka.ground import Ground
+    from harness.systems.kafka.launcher import Ground
 
 INTER_BROKER = "broker"
 """The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""

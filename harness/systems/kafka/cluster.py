@@ -10,10 +10,10 @@ from kafka.errors import KafkaError
 
 from harness.abilities import Leadership as LeadershipAbility
 from harness.abilities import Replication, RollingRestart
-from harness.core import events as kinds
-from harness.core.record import decode_id
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.record import decode_id
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.proofs.leadership import TRANSACTION_LOG
 from harness.protocols.kafka.codec import read_batches
 from harness.protocols.kafka.steps import Api
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from harness.controls import Target
-    from harness.core.history import Event, HistoryWriter
+    from harness.model.history import Event, HistoryWriter
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.runtimes.interface import Exit

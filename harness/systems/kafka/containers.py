@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.abilities import Blow, Containers
-from harness.core import events as kinds
-from harness.core.waiting import wait_until
+from harness.model import events as kinds
+from harness.model.waiting import wait_until
 from harness.proofs.engine import Said
 from harness.runtimes.interface import Contained
 from harness.systems.kafka.nodes import ServerNode, StageNode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.controls import Target
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.runtimes.interface import Node
     from harness.systems.kafka.scene import Scene
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.postgres.program import NODE
+from harness.services.postgres.program import NODE
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
-    from harness.postgres.server import PostgresServer
     from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.services.postgres.server import PostgresServer
     from harness.wire.control import WireControl
 
 

@@ -6,16 +6,16 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.toxiproxy.toxics import name_of
+from harness.model import events as kinds
+from harness.services.toxiproxy.toxics import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.toxiproxy import Toxic
-    from harness.toxiproxy.client import Toxiproxy
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.services.toxiproxy import Toxic
+    from harness.services.toxiproxy.client import Toxiproxy
     from harness.wire.control import WireControl
     from harness.wire.messages import Route, Traffic
 

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import failpoint
-from harness.core import events as kinds
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
-from harness.programs.clients import PRELOADS
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
+from harness.provision import environments
 from harness.runtimes.interface import ContainerSpec, NodeSpec
-from harness.setup import environments
+from harness.stages.clients import PRELOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.core.history import Event, HistoryWriter
-    from harness.core.tail import SoFar
-    from harness.programs.stage import Stage
+    from harness.model.history import Event, HistoryWriter
+    from harness.model.tail import SoFar
+    from harness.provision.clients import ClientSetup
     from harness.runtimes.interface import Exit, Node, Runtime
-    from harness.setup.clients import ClientSetup
+    from harness.stages.stage import Stage
 
 READY_S = 30.0
 EXIT_S = 15.0

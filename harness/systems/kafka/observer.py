@@ -29,9 +29,9 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
-from harness.core.places import log_fields, waits_in_log
-from harness.core.record import ATTEMPT_HEADER, ORIGIN_HEADER
-from harness.core.waiting import wait_until
+from harness.model.places import log_fields, waits_in_log
+from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
+from harness.model.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

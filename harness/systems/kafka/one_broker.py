@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Role
+from harness.model.scenario import Role
 from harness.systems.kafka.nodes import ServerNode
 from harness.systems.kafka.who import where_it_goes
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from harness.controls import Target
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.systems.kafka.scene import Scene
-    from harness.systems.kafka.volley import Volley
+    from harness.systems.kafka.shared_crash import Volley
     from harness.systems.kafka.who import KafkaNodes
 
 

@@ -22,13 +22,13 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.core.scenario import Deployment, Predicted, RefusedByClient, Role
-from harness.postgres.program import NODE as DATABASE
-from harness.programs.settings import SavePosition
+from harness.model.scenario import Deployment, Predicted, RefusedByClient, Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
 from harness.run.parts import Opened, Parts, When
-from harness.sources.outbox import Outbox
+from harness.services.postgres.program import NODE as DATABASE
+from harness.stages.outbox import Outbox
+from harness.stages.settings import SavePosition
 from harness.systems.kafka import cluster
 from harness.systems.kafka.abilities import (
     Coordinator,
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.controls import Target
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
-    from harness.setup.clients import ClientSetup
     from harness.systems.kafka.services import Services
+    from harness.systems.kafka.shared_crash import Volley
     from harness.systems.kafka.sinks import SinkPart
     from harness.systems.kafka.transport import KafkaTransport
-    from harness.systems.kafka.volley import Volley
 
 UNANSWERED = (KafkaError,)
 """What is raised where a broker cannot be asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Deployment
+from harness.model.scenario import Deployment
 from harness.proofs.network import NetworkBad
 from harness.systems.kafka.broker import INTER_BROKER
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from harness.core.history import HISTORY, LOGS
-from harness.core.tail import SoFar
-from harness.programs.settings import SaveCursor, ours
+from harness.model.history import HISTORY, LOGS
+from harness.model.tail import SoFar
+from harness.stages.settings import SaveCursor, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
     from harness.systems.kafka.observer import Observer, Placement
     from harness.systems.kafka.transport import KafkaTransport
 

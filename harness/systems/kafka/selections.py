@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.core.prediction import Select
-from harness.core.scenario import Role
+from harness.model import events as kinds
+from harness.model.prediction import Select
+from harness.model.scenario import Role
 from harness.proofs.growth import added
 
 if TYPE_CHECKING:
-    from harness.core.history import Event, History
+    from harness.model.history import Event, History
 
 NOT_LEADER = 6
 """The error of a broker that does not lead the partition (NOT_LEADER_OR_FOLLOWER)."""

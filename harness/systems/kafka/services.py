@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from harness.services.toxiproxy.server import ToxiproxyServer
 from harness.systems.kafka.database import DatabaseServer
 from harness.systems.kafka.network import CellNetwork
-from harness.toxiproxy.server import ToxiproxyServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.postgres.program import PostgresProgram
-    from harness.systems.kafka.ground import ToxiproxyProgram
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.services.postgres.program import PostgresProgram
+    from harness.systems.kafka.launcher import ToxiproxyProgram
     from harness.systems.kafka.transport import KafkaTransport
 
 
@@ -46,7 +46,7 @@ class Services:
 
     def database(self) -> DatabaseServer:
         """The database server."""
-        from harness.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
+        from harness.services.postgres.server import PostgresServer  # noqa: PLC0415 - brings the driver; other cells need none
 
         with self._starting:
             if self._database is None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from harness.core import events as kinds
-from harness.core.places import of_log
-from harness.core.scenario import BROKERS
-from harness.core.sign import Sign
-from harness.core.signs import RESUMED_PAST
-from harness.core.states import Hop
+from harness.judge.signs import RESUMED_PAST
+from harness.model import events as kinds
+from harness.model.places import of_log
+from harness.model.scenario import BROKERS
+from harness.model.sign import Sign
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from harness.core.history import Event, History
+    from harness.model.history import Event, History
 
 REPLICATED: Final = Sign("replicated", "a follower had fetched this record before the power was lost")
 """Before a broker died; where one lost its power, it had not flushed the record."""

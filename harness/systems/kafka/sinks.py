@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.core import events as kinds
-from harness.core.places import log_fields
-from harness.core.record import decode
-from harness.core.states import Hop
-from harness.sinks.opening import create_sink, open_sink
+from harness.model import events as kinds
+from harness.model.places import log_fields
+from harness.model.record import decode
+from harness.model.states import Hop
+from harness.stages.sinks.opening import create_sink, open_sink
 from harness.systems.kafka.authorities import observe_log, text_of
 
 if TYPE_CHECKING:
-    from harness.sinks.interface import Sink
+    from harness.stages.sinks.interface import Sink
     from harness.systems.kafka.database import DatabaseServer
     from harness.systems.kafka.scene import Scene
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.core.cell import client_name
-from harness.core.scenario import Role
-from harness.programs.clients import ADAPTERS
-from harness.programs.stage import SETTINGS_REFUSED, Stage
+from harness.model import events as kinds
+from harness.model.cell import client_name
+from harness.model.scenario import Role
 from harness.run.drain import StageEndedError
 from harness.run.parts import Drained
+from harness.stages.clients import ADAPTERS
+from harness.stages.stage import SETTINGS_REFUSED, Stage
 from harness.systems.kafka.nodes import StageNode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.setup.clients import ClientSetup
+    from harness.provision.clients import ClientSetup
     from harness.systems.kafka.scene import Scene
 
 STAGE_END_S = 20.0
@@ -43,7 +43,7 @@ class StageMaker:
             settings=scene.settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms, seed=cell.seed,
             client=client if client in ADAPTERS else next(iter(ADAPTERS)), transactional_id=f"{cell.key}-{name}",
         )  # fmt: skip
-        return StageNode(role, f"harness.programs.{role}", stage, scene.transport.runtime, scene.history, scene.so_far,
+        return StageNode(role, f"harness.stages.{role}", stage, scene.transport.runtime, scene.history, scene.so_far,
                          scene.logs, scene.failpoints, client=self._setup)  # fmt: skip
 
 

@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kafka.errors import KafkaError
 
-from harness.core.cell import client_name
-from harness.core.failures import EnvironmentFailure
-from harness.core.scenario import Deployment, Role
-from harness.core.waiting import WaitTimeoutError
-from harness.programs.clients import ADAPTERS, JAVA, PRELOADS
+from harness.model.cell import client_name
+from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Deployment, Role
+from harness.model.waiting import WaitTimeoutError
 from harness.proofs.network import NetworkBad
+from harness.provision.clients import ClientSetup, prepare_client
+from harness.provision.kafka import VERSION
+from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.run.cell import CellRun
-from harness.setup.clients import ClientSetup, prepare_client
-from harness.setup.kafka import VERSION
-from harness.setup.toxiproxy import VERSION as TOXIPROXY
-from harness.systems.kafka.ground import make_ground
+from harness.stages.clients import ADAPTERS, JAVA, PRELOADS
+from harness.systems.kafka.launcher import make_ground
 from harness.systems.kafka.parts import parts_of
 from harness.systems.kafka.services import Services
+from harness.systems.kafka.shared_crash import Volley
 from harness.systems.kafka.transport import SHAPES, KafkaTransport
-from harness.systems.kafka.volley import Volley
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Protocol
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.postgres.program import PostgresProgram
-    from harness.systems.kafka.ground import Ground, ToxiproxyProgram
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.services.postgres.program import PostgresProgram
+    from harness.systems.kafka.launcher import Ground, ToxiproxyProgram
 
     class Startable(Protocol):
         """A deployment on its way up."""

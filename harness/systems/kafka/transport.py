@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Deployment
+from harness.model.scenario import Deployment
 from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
 from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.run.wire import RunningWire
     from harness.runtimes.interface import Exit, Node
-    from harness.systems.kafka.ground import Ground
+    from harness.systems.kafka.launcher import Ground
     from harness.wire.control import WireControl
 
 BESIDE = 3

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import Fired, InProgram
-from harness.core import events as kinds
-from harness.core.scenario import Role
+from harness.model import events as kinds
+from harness.model.scenario import Role
 from harness.systems.kafka.broker import INTER_BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.controls import AtWrite, OnWire, Stop, Target
-    from harness.core.history import Event
+    from harness.model.history import Event
     from harness.systems.kafka.nodes import StageNode
     from harness.systems.kafka.scene import Scene
     from harness.wire.rules import Rule

@@ -8,7 +8,7 @@ from harness.abilities import ABILITIES
 from harness.interfaces import System
 
 if TYPE_CHECKING:
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
 
 
 def runs(scenario: Scenario) -> bool:

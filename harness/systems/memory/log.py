@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.core import events as kinds
-from harness.core.places import NOWHERE, Removal, log_fields, waits_in_log
-from harness.core.states import Hop, LastHop
-from harness.programs.settings import ours
+from harness.model import events as kinds
+from harness.model.places import NOWHERE, Removal, log_fields, waits_in_log
+from harness.model.states import Hop, LastHop
+from harness.stages.settings import ours
 from harness.systems.kafka.signs import FLUSHED
+from harness.systems.memory.plants import PlantError
 from harness.systems.memory.play import NOT_STORED, Copy, MemoryCellRun
-from harness.systems.planting import PlantError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from harness.core.record import Record
+    from harness.model.record import Record
 
 TOPIC = "topic"
 _HOPS = (*NOT_STORED, LastHop.NEVER_SENT, LastHop.DELETED, LastHop.ABORTED, LastHop.SKIPPED, LastHop.DELIVERED)

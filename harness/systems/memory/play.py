@@ -7,12 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.core import events as kinds
-from harness.core.course import SIGKILL
-from harness.core.history import HISTORY, SUFFIX, HistoryWriter
-from harness.core.plan import plan_of
-from harness.core.scenario import Role
-from harness.core.signs import (
+from harness.judge.course import SIGKILL
+from harness.judge.signs import (
     ABORTED,
     ABSORBED,
     DELIVERED_AGAIN,
@@ -22,19 +18,23 @@ from harness.core.signs import (
     SENT_ANEW,
     TAKEN_AGAIN,
 )
-from harness.core.states import LastHop
-from harness.programs.settings import TOPIC_TO_TOPIC
+from harness.model import events as kinds
+from harness.model.history import HISTORY, SUFFIX, HistoryWriter
+from harness.model.plan import plan_of
+from harness.model.scenario import Role
+from harness.model.states import LastHop
 from harness.proofs.network import Effect, NetworkBad
-from harness.systems.planting import Cast, Plant, cast_of
+from harness.stages.settings import TOPIC_TO_TOPIC
+from harness.systems.memory.plants import Cast, Plant, cast_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.places import Waiting
-    from harness.core.record import Record
-    from harness.core.sign import Sign
+    from harness.model.cell import Cell
+    from harness.model.places import Waiting
+    from harness.model.record import Record
+    from harness.model.sign import Sign
 
 OUTBOX = "outbox"
 NOT_STORED = (LastHop.SENT, LastHop.ACKED)

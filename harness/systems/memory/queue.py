@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.core import events as kinds
-from harness.core.places import Removal, Waiting
-from harness.core.states import Hop, LastHop
+from harness.model import events as kinds
+from harness.model.places import Removal, Waiting
+from harness.model.states import Hop, LastHop
 from harness.systems.memory.play import Copy, MemoryCellRun
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from harness.core.record import Record
+    from harness.model.record import Record
 
 QUEUE = "queue"
 DEAD_LETTERS = "dead letters"

@@ -3,7 +3,7 @@
 It *plays* a cell as theory predicts it: records go from a source through a log, or a queue where the cell's settings say so, to
 a sink, the fault fires at its target, the victims die and come back, what must be lost is lost, what must be duplicated is
 duplicated, and the sign of protection shows. The whole history of a real run is written. A
-:class:`~harness.systems.planting.Plant` makes it lie: a system that loses k records must be convicted of exactly k, and one
+:class:`~harness.systems.memory.plants.Plant` makes it lie: a system that loses k records must be convicted of exactly k, and one
 whose fault never fires must be void.
 """
 
@@ -13,19 +13,19 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.programs.settings import ours
+from harness.stages.settings import ours
 from harness.systems.memory.log import LogRun
+from harness.systems.memory.plants import Plant
 from harness.systems.memory.play import MemoryCellRun
 from harness.systems.memory.queue import QueueRun
-from harness.systems.planting import Plant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
 
 
 def launch(_runtime: str, _version: str | None) -> MemorySystem:

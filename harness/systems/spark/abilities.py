@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.abilities import Checkpoint as CheckpointAbility
 from harness.abilities import Retention, Succession
-from harness.core import events as kinds
-from harness.core.places import Removal, log_fields
-from harness.core.record import decode_id
-from harness.core.waiting import wait_until
-from harness.sinks.checkpoint import Checkpoint
+from harness.model import events as kinds
+from harness.model.places import Removal, log_fields
+from harness.model.record import decode_id
+from harness.model.waiting import wait_until
+from harness.stages.sinks.checkpoint import Checkpoint
 from harness.systems.kafka.abilities import say_forgot
 from harness.systems.spark.driver import DriverNode
 
 if TYPE_CHECKING:
     from harness.controls import Target
-    from harness.core.scenario import Role
+    from harness.model.scenario import Role
     from harness.systems.kafka.scene import Scene
     from harness.systems.spark.query import Query
 

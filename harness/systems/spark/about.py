@@ -9,7 +9,7 @@ from harness.interfaces import System
 from harness.systems.kafka.about import without_server
 
 if TYPE_CHECKING:
-    from harness.core.scenario import Scenario
+    from harness.model.scenario import Scenario
 
 ABILITIES = frozenset({BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession})
 

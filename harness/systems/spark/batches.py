@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.core import events as kinds
-from harness.core.prediction import Select
+from harness.model import events as kinds
+from harness.model.prediction import Select
 
 if TYPE_CHECKING:
-    from harness.core.history import History
+    from harness.model.history import History
 
 
 def batch_selections(history: History, target: str) -> dict[Select, frozenset[str]]:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from harness.core import events as kinds
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
-from harness.systems.spark.ground import CORES, how, reported
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
+from harness.systems.spark.launcher import CORES, how, reported
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.history import HistoryWriter
+    from harness.model.history import HistoryWriter
     from harness.runtimes.interface import Node, Runtime
-    from harness.systems.spark.ground import Servers, SparkGround
+    from harness.systems.spark.launcher import Servers, SparkGround
 
 UP_S = 120.0
 GONE_S = 20.0

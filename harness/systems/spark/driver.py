@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness import failpoint
-from harness.core import events as kinds
-from harness.core.waiting import wait_until
-from harness.programs.stage import TURN
-from harness.setup.failpoints import CHECKPOINT_CLASS
+from harness.model import events as kinds
+from harness.model.waiting import wait_until
+from harness.provision.failpoints import CHECKPOINT_CLASS
+from harness.stages.stage import TURN
 from harness.systems.kafka.nodes import StageNode
-from harness.systems.spark.ground import Job, Launched
+from harness.systems.spark.launcher import Job, Launched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.programs.stage import Stage
     from harness.runtimes.interface import Exit, Node
+    from harness.stages.stage import Stage
     from harness.systems.spark.cluster import Cluster
-    from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
 
 READY_S = 120.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from harness.sinks.checkpoint import listed_files, sink_files
+from harness.stages.sinks.checkpoint import listed_files, sink_files
 from harness.systems.kafka.sinks import Row, origin_of, recorded
 
 if TYPE_CHECKING:

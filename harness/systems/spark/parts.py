@@ -6,18 +6,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.abilities import BadNetwork, Checkpoint, Ledger, Partitions, PowerLoss, Retention, Succession
-from harness.core.scenario import Role
-from harness.programs.settings import STREAM_TO_FILES
+from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Parts, When
+from harness.stages.settings import STREAM_TO_FILES
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
+from harness.systems.kafka.shared_crash import Volley
 from harness.systems.kafka.stages import Producing, StageMaker
-from harness.systems.kafka.volley import Volley
 from harness.systems.kafka.who import KafkaNodes
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
 from harness.systems.spark.files import FileSink
@@ -26,11 +26,11 @@ from harness.systems.spark.query import FilledTopic, Query, SparkNodes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
-    from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
 
 

@@ -7,31 +7,31 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.core.record import decode_id
-from harness.core.scenario import Role
-from harness.core.waiting import wait_until
-from harness.programs.settings import SavePosition, ours
+from harness.model.record import decode_id
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
 from harness.proofs.network import NetworkBad
 from harness.run.drain import StageEndedError
-from harness.sinks.checkpoint import Checkpoint
+from harness.stages.settings import SavePosition, ours
+from harness.stages.sinks.checkpoint import Checkpoint
 from harness.systems.spark.cluster import Cluster
 from harness.systems.spark.driver import DriverNode
-from harness.systems.spark.ground import SCRATCH
+from harness.systems.spark.launcher import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from harness.controls import AtWrite, Fired, InProgram, OnWire, Stop, Target
-    from harness.core.cell import Cell
-    from harness.core.history import Event
-    from harness.core.record import Record
+    from harness.model.cell import Cell
+    from harness.model.history import Event
+    from harness.model.record import Record
     from harness.systems.kafka.nodes import StageNode
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.sinks import Database
     from harness.systems.kafka.stages import Producing
     from harness.systems.kafka.who import KafkaNodes
-    from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
     from harness.wire.rules import Rule
 
@@ -59,7 +59,7 @@ class Query:
         if scene.settings.consumer.executors:
             self.cluster = Cluster(stage.runtime, spark, scene.history, scene.directory, scene.cell.key, stage.logs)
         self.driver = DriverNode(
-            stage.role, "harness.programs.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
+            stage.role, "harness.stages.streaming", stage.stage, stage.runtime, stage.history, stage.so_far, stage.logs,
             stage.failpoints, ground=spark, cluster=self.cluster,
             session=session if spark.at_hand and shares_a_session(scene.cell) else None,
         )  # fmt: skip

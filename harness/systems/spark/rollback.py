@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from harness.core import events as kinds
+from harness.model import events as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.core.history import Event, History
+    from harness.model.history import Event, History
 
 State = dict[str, tuple[str, ...]]
 """Key → the records in its state."""

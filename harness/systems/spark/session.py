@@ -9,21 +9,21 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.core.tail import HistoryChangedError
-from harness.core.waiting import WaitTimeoutError, wait_until
-from harness.programs.stage import VARIABLE
+from harness.model.tail import HistoryChangedError
+from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import NodeStateError
-from harness.systems.spark.ground import SCRATCH, Job, Launched
+from harness.stages.stage import VARIABLE
+from harness.systems.spark.launcher import SCRATCH, Job, Launched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from harness.programs.stage import Stage
     from harness.runtimes.interface import Runtime
-    from harness.systems.spark.ground import SparkGround
+    from harness.stages.stage import Stage
+    from harness.systems.spark.launcher import SparkGround
 
-MODULE = "harness.programs.session"
+MODULE = "harness.stages.session"
 NAME = "session"
 END_S = 20.0
 """How long a query may take to stop in order; a session in which one takes longer is of no further use."""

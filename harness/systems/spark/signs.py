@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from harness.core import events as kinds
-from harness.core.places import of_log
-from harness.core.sign import Sign
-from harness.core.states import Hop
+from harness.model import events as kinds
+from harness.model.places import of_log
+from harness.model.sign import Sign
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
-    from harness.core.history import History
+    from harness.model.history import History
 
 REPLAYED: Final = Sign(
     "replayed", "the batch that holds this record was planned, or worked on, by a second incarnation of the driver"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from harness.core.scenario import Role
+from harness.model.scenario import Role
+from harness.provision.failpoints import ensure_failpoints
+from harness.provision.spark import ensure_spark, pyspark_version
+from harness.provision.spark_release import wanted_release
 from harness.run.cell import CellRun
-from harness.setup.failpoints import ensure_failpoints
-from harness.setup.spark import ensure_spark, pyspark_version
-from harness.setup.spark_release import wanted_release
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.spark.driver import CONF
-from harness.systems.spark.ground import DockerSparkGround, ProcessSparkGround, refuse_release
+from harness.systems.spark.launcher import DockerSparkGround, ProcessSparkGround, refuse_release
 from harness.systems.spark.parts import parts_of
 from harness.systems.spark.session import SharedSession
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from harness.core.cell import Cell
-    from harness.core.history import HistoryWriter
-    from harness.core.scenario import Deployment
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
-    from harness.systems.spark.ground import SparkGround
+    from harness.systems.spark.launcher import SparkGround
 
 
 class SparkSystem:
@@ -72,8 +72,8 @@ class SparkSystem:
         return self._spark
 
     def _in_containers(self, say: Callable[[str], None]) -> SparkGround:
+        from harness.provision.images import driver_jars, ensure_image  # noqa: PLC0415
         from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - brings the engine's client; processes need none
-        from harness.setup.images import driver_jars, ensure_image  # noqa: PLC0415
 
         client = connect()
         images = {name: ensure_image(client, name, say) for name in ("spark", "driver")}

@@ -1,0 +1,1 @@
+"""What a history comes to: the account, its crosschecks, the verdict. It knows no engine."""

@@ -1,0 +1,228 @@
+"""The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
+
+The rules are section 3 of the design. They read one cell, in one pass per question, over plain rows: a cell has some hundreds of
+events, and is judged while others run. Where there are many, whole cells are given to :func:`account`
+(:mod:`harness.audit.accounts`).
+
+Ids, never places, are the key of every comparison: a log that was cut gives its places again. Copies are told apart by their
+places (:mod:`harness.model.places`), and what a copy waits for its observer has decided: the rules know neither logs nor queues.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from harness.judge.copies import removed
+from harness.judge.rows import Rows, counted, ids, undecided
+from harness.judge.transactions import in_doubt, resurrected, torn
+from harness.model import events as kinds
+from harness.model.places import MOVABLE
+from harness.model.states import Hop, LastHop, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from harness.model.history import Event
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account of one cell.
+
+    ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
+    ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
+    unknown, aside`` (copies that were set aside)).
+    """
+
+    counts: dict[str, int]
+    records: pd.DataFrame
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Ids of lost records."""
+        return frozenset(self.records.loc[self.records["state"] == State.LOST, "record"])
+
+    @property
+    def set_aside(self) -> frozenset[str]:
+        """Ids of records of which nothing is left but dead letters."""
+        return frozenset(self.records.loc[self.records["state"] == State.SET_ASIDE, "record"])
+
+    @property
+    def left(self) -> frozenset[str]:
+        """Ids of records that are left in the source or in the topic."""
+        return frozenset(self.records.loc[self.records["state"].isin([State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE]), "record"])
+
+    @property
+    def duplicated(self) -> frozenset[str]:
+        """Ids of records recorded more than once."""
+        return frozenset(self.records.loc[self.records["recordings"] > 1, "record"])
+
+
+def account(events: Iterable[Event]) -> Account:
+    """Account for one cell's events. Raises ``TypeError`` where a field holds what it cannot."""
+    return account_of(Rows(events))
+
+
+def account_of(rows: Rows) -> Account:
+    """Account for one cell's rows."""
+    records = _records(rows)
+    return Account(_counts(rows, records), records)
+
+
+def _records(rows: Rows) -> pd.DataFrame:
+    """One row per offered record: state, last hop and copies."""
+    recordings = counted(rows.results) + _contributions(rows)
+    absorbed = counted(rows.of(kinds.ABSORBED))
+    twice = _stored_twice(rows)
+    facts = {
+        "acked": ids(rows.near(kinds.ACKED)), "refused": ids(rows.near(kinds.REFUSED)),
+        "unknown": rows.unknown(near=True), "stored": ids(rows.in_topic),
+    }  # fmt: skip
+    extra = {record: max(recordings[record] - 1, 0) for record in rows.offered}
+    states = _states(rows, recordings)
+    hops = _last_hops(rows, facts["acked"])
+    table: dict[str, Any] = {
+        "record": list(rows.offered),
+        "key": [row["key"] for row in rows.offered.values()],
+        "position": [row["position"] for row in rows.offered.values()],
+        **{name: [record in records for record in rows.offered] for name, records in facts.items()},
+        "recordings": [recordings[record] for record in rows.offered],
+        "absorbed": [absorbed[record] for record in rows.offered],
+        "aside": [rows.aside[record] for record in rows.offered],
+        "duplicated": list(extra.values()),
+        "stored_twice": [twice[record] for record in rows.offered],
+        "delivered_twice": [count - twice[record] for record, count in extra.items()],
+        "state": list(states.values()),
+        "last_hop": [hops(record) if state == State.LOST else None for record, state in states.items()],
+    }
+    return pd.DataFrame({name: pd.Series(values, dtype=_dtype(name)) for name, values in table.items()})
+
+
+def _contributions(rows: Rows) -> Counter[str]:
+    """How often each record is folded into the last version of a value; the versions before it are no results.
+
+    A version that is told twice is one: the later line about a record holds.
+    """
+    last: dict[str | None, int] = {}
+    folded = list(rows.of(kinds.FOLDED))
+    for row in folded:
+        last[row["key"]] = max(row["version"], last.get(row["key"], row["version"]))
+    times = {(row["key"], row["record"]): row["times"] for row in folded if row["version"] == last[row["key"]]}
+    found: Counter[str] = Counter()
+    for (_, record), count in times.items():
+        found[record] += max(count, 0)
+    return found
+
+
+def _stored_twice(rows: Rows) -> Counter[str]:
+    """For each record, how many of its rows are of one more copy, or tell of one attempt and copy again."""
+    places = {(row["record"], rows.copies.of(row["place"])) for row in rows.results}
+    found = Counter({record: count - 1 for record, count in Counter(record for record, _ in places).items()})
+    named = [row for row in rows.results if row["attempt"] is not None]
+    again = counted(named)
+    again.subtract(record for record, _, _ in {(row["record"], row["attempt"], rows.copies.of(row["place"])) for row in named})
+    found.update(again)
+    return found
+
+
+def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
+    """Where each record is at rest: what can still move comes before what cannot."""
+    cursor = next((row["position"] for row in reversed(list(rows.of(kinds.CURSOR)))), None)
+    stalled = ids(row for row in rows.stored if undecided(row))
+    left = ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
+    aside = ids(row for row in rows.stored if row["hop"] == Hop.ASIDE and not rows.copies.gone(row))
+
+    def state(record: str, position: int) -> State:
+        if recordings[record]:
+            return State.RECORDED
+        if record in stalled:
+            return State.STALLED
+        if record in left:
+            return State.LEFT_IN_TOPIC
+        if cursor is not None and position >= cursor:
+            return State.LEFT_IN_SOURCE
+        return State.SET_ASIDE if record in aside else State.LOST
+
+    return {record: state(record, row["position"]) for record, row in rows.offered.items()}
+
+
+def _last_hops(rows: Rows, acked: Collection[str]) -> Callable[[str], LastHop]:
+    copies = rows.copies
+    visible = ids(row for row in rows.in_topic if row["visible"]) | (copies.untold - copies.unseen)
+    aborted = ids(rows.in_topic) - visible
+    there = ids(row for row in rows.in_topic if row["visible"] and not copies.gone(row))
+    taken = ids(rows.of(kinds.DELIVERED))
+    arrived = ids(row for row in rows.of(kinds.FETCHED) if row["reached"])
+    sent = ids(rows.near(kinds.SENT, kinds.UNKNOWN))
+
+    def hop(record: str) -> LastHop:
+        if record in there:
+            return LastHop.DELIVERED if record in taken | arrived else LastHop.SKIPPED
+        if record in aborted:
+            return LastHop.ABORTED
+        if record in copies.why:
+            return removed(copies.why[record], taken=record in taken, arrived=record in arrived)
+        if record in acked:
+            return LastHop.ACKED
+        return LastHop.SENT if record in sent else LastHop.NEVER_SENT
+
+    return hop
+
+
+def _phantoms(rows: Rows) -> int:
+    """What is in sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
+
+    What programs write beside their records (``foreign``) is no record at all.
+    """
+    in_sink = [row for row in rows.of(kinds.RECORDED) if not rows.knows(row)]
+    gone_on = {rows.copies.of(row["place"]) for row in in_sink}
+    strange = (row for row in rows.of(kinds.STORED) if not rows.knows(row) and not row["foreign"])
+    waiting = (row for row in strange if row["hop"] == Hop.TOPIC and rows.copies.of(row["place"]) not in gone_on)
+    folded = sum(times for record, times in _contributions(rows).items() if record not in rows.offered)
+    return len(in_sink) + folded + rows.copies.count(waiting)
+
+
+def _reordered(rows: Rows) -> int:
+    """Records first recorded after a record of their key that stands later in the source."""
+    highest: dict[str, int] = {}
+    count = 0
+    for record in dict.fromkeys(row["record"] for row in sorted(rows.results, key=lambda row: row["order"])):
+        key, position = rows.offered[record]["key"], rows.offered[record]["position"]
+        if key is not None:
+            count += position < highest.get(key, position)
+            highest[key] = max(position, highest.get(key, position))
+    return count
+
+
+def _counts(rows: Rows, records: pd.DataFrame) -> dict[str, int]:
+    """One count per column of the report."""
+    states = Counter(records["state"])
+    sums = records[["acked", "refused", "unknown", "stored", "duplicated", "stored_twice", "delivered_twice", "absorbed"]].sum()
+    return {
+        "offered": len(rows.offered),
+        **{name: int(sums[name]) for name in ("acked", "refused", "unknown", "stored")},
+        "recorded": states[State.RECORDED],
+        "lost": states[State.LOST],
+        "set_aside": states[State.SET_ASIDE],
+        **{name: int(sums[name]) for name in ("duplicated", "stored_twice", "delivered_twice", "absorbed")},
+        "aborted": rows.copies.count(row for row in rows.stored if not row["visible"] and not undecided(row)),
+        "phantom": _phantoms(rows),
+        "resurrected": resurrected(rows),
+        "torn": torn(rows),
+        "in_doubt": len(in_doubt(rows)),
+        "reordered": _reordered(rows),
+        "left": states[State.LEFT_IN_SOURCE] + states[State.LEFT_IN_TOPIC],
+        "left_in_source": states[State.LEFT_IN_SOURCE],
+        "left_in_topic": states[State.LEFT_IN_TOPIC],
+        "stalled": states[State.STALLED],
+    }
+
+
+def _dtype(column: str) -> str:
+    if column in {"record", "key", "state", "last_hop"}:
+        return "object"
+    return "bool" if column in {"acked", "refused", "unknown", "stored"} else "int64"

@@ -1,0 +1,99 @@
+"""Which places are those of one copy, which copies are gone, and where what is gone was last seen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from harness.model.places import Removal
+from harness.model.states import LastHop
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_Row: TypeAlias = "dict[str, Any]"
+
+MOVED: Final = "moved"
+"""Beside the removals: why a copy is gone that was moved to a place of which nobody says anything more."""
+_UNREAD: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE})
+"""What takes a copy away whoever has read it."""
+_HOPS: Final = (
+    (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
+    (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (MOVED, LastHop.MOVED), (Removal.ACK, LastHop.GIVEN_UP),
+    (Removal.PURGE, LastHop.PURGED), (Removal.COMPACTION, LastHop.COMPACTED), (Removal.RETENTION, LastHop.DELETED),
+    (Removal.DUPLICATE, LastHop.DUPLICATE),
+)  # fmt: skip
+"""What a removal says of the last hop of a record that was never delivered, the farthest first."""
+
+
+class Copies:
+    """The copies of one cell, by what is said of their places; every line is a row of the account, with all fields there."""
+
+    def __init__(self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]) -> None:
+        self._same: dict[str, str] = {}
+        self._moved = {row[end] for row in moved for end in ("place", "to")} - {None}
+        for row in moved:
+            self._join(row["place"], row["to"])
+        self._gone = {_spot(row) for row in (*removed, *moved) if row["place"] not in (None, row["to"])}
+        here = {_spot(row) for row in stored}
+        self.untold = {row["record"] for row in removed if _spot(row) not in here}
+        """Records of which a copy is known by nothing but its removal."""
+        self.unseen = self.untold - {row["record"] for row in removed if _spot(row) not in here and row["visible"]}
+        """Those of them of which nobody could see it: it was in a log, in a transaction that was aborted."""
+        self.why: dict[str, set[str]] = defaultdict(set)
+        """Why each record's copies were taken away."""
+        told = {row["place"] for row in (*stored, *removed, *moved)} - {None}
+        for row in removed:
+            self.why[row["record"]].add(row["why"])
+        for row in moved:
+            if row["to"] not in told:
+                self.why[row["record"]].add(MOVED)
+
+    def _join(self, place: str | None, to: str | None) -> None:
+        if place is None or to is None:
+            return
+        one, other = self._first(place), self._first(to)
+        if one != other:
+            self._same[other] = one
+
+    def _first(self, place: str) -> str:
+        while place in self._same:
+            place = self._same[place]
+        return place
+
+    def gone(self, copy: _Row) -> bool:
+        """Whether a copy was taken away from where it stood, or moved."""
+        return _spot(copy) in self._gone
+
+    def of(self, place: str | None) -> str | None:
+        """Return one and the same place for all that one copy has had: one that a broker has moved is no second one."""
+        return None if place is None else self._first(place)
+
+    def count(self, rows: Iterable[_Row]) -> int:
+        """Return of how many copies lines tell: those about one that was moved are one, every other line is one."""
+        rows = list(rows)
+        moved = {self.of(row["place"]) for row in rows if row["place"] in self._moved}
+        return len(moved) + sum(row["place"] not in self._moved for row in rows)
+
+
+def _spot(row: _Row) -> tuple[str | None, str | None]:
+    """Where a line's copy stands: the logs of two topics have the same places. A line about a queue names no topic."""
+    return row["topic"], row["place"]
+
+
+def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
+    """Return the last hop of a record whose every copy is gone, for these reasons.
+
+    ``taken``: a program says that it was given it. ``arrived``: the wire saw it arrive. What a dead client had fetched beforehand
+    and time, or a purge, has taken away is not delivered; but whoever has acknowledged what arrived has had it.
+
+    >>> str(removed({Removal.ACK}, taken=False, arrived=True))
+    'delivered, not recorded'
+    >>> str(removed({Removal.RETENTION}, taken=False, arrived=True))
+    'stored, deleted by retention'
+    >>> str(removed({Removal.DUPLICATE}, taken=False, arrived=False))
+    'taken for a duplicate, no other copy there'
+    """
+    if (taken and _UNREAD.intersection(why)) or ((taken or arrived) and Removal.ACK in why):
+        return LastHop.DELIVERED
+    return next((hop for reason, hop in _HOPS if reason in why), LastHop.DELETED)

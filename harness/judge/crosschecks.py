@@ -1,0 +1,415 @@
+"""Cross-checks: what authorities say of each other. Where one contradicts another, the instrument has not seen what there was.
+
+Each authority is asked for what it alone knows; but what is downstream was upstream once. A result that names its place in the
+log has a copy there; who has read a log has read every offset of it; a position lies inside its log. Nothing here judges a
+system: an observer that has not read one partition, or half of one, makes some systems look well, and some look bad.
+
+What a check needs, every history has that was written with a plan of its version (:data:`~harness.model.plan.SEALED`);
+histories of before are held to the others. Every check looks at each line once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.judge import queuechecks
+from harness.model import events as kinds
+from harness.model.places import in_log, of_log, waits_in_log
+from harness.model.scenario import Role
+from harness.model.states import Hop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.model.history import Event, History
+    from harness.model.plan import Plan
+
+Log = tuple[str, int]
+"""Topic and partition."""
+INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
+"""Requests that may end a transaction, and those that carry records, as frames are called."""
+KEPT_BACK = frozenset({"dropped", "discarded"})
+"""What the wire says of a frame that has not gone on."""
+MS = 1_000_000
+
+
+def contradiction(plan: Plan, history: History) -> str | None:
+    """Say what contradicts what, or ``None``."""
+    told = _Told(plan, history)
+    checks = (*_CHECKS, *(_SINCE_SEALED if plan.sealed else ()))
+    return next((why for check in checks if (why := check(told))), None) or queuechecks.contradiction(plan, history)
+
+
+class _Told:
+    """What the authorities said, by place."""
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self.plan = plan
+        self.history = history
+        self.logs: dict[tuple[str, str, int], Event] = {
+            (e["hop"], e["topic"], e["partition"]): e for e in history.of(kinds.LOG)
+        }  # fmt: skip
+        self.stored: dict[tuple[str, str, int], list[Event]] = defaultdict(list)
+        self.held: dict[tuple[int, int], Event] = {}
+        """By partition and offset: what stands in the topic between producer and consumer, or stood there until retention."""
+        self.known: set[str] = set()
+        """The records of which that topic, or queue, has, or had, a copy."""
+        self.queued: list[Event] = []
+        """What stands, or stood, in queues between producer and consumer: about its places, see :mod:`queuechecks`."""
+        for copy in history.of(kinds.REMOVED, kinds.STORED, kinds.MOVED):
+            if not of_log(copy):
+                if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
+                    self.known.add(copy["record"])
+                    self.queued += [copy] if copy["event"] == kinds.STORED else []
+                continue
+            if copy["event"] == kinds.STORED:
+                self.stored[copy["hop"], copy["topic"], copy["partition"]].append(copy)
+            if copy.get("hop", Hop.TOPIC) == Hop.TOPIC:
+                self.held[copy["partition"], copy["offset"]] = copy
+                self.known.add(copy["record"])
+        queues = {e["queue"] for e in history.of(kinds.COUNTED) if e["hop"] == Hop.TOPIC}
+        self.mine = queues | {topic for hop, topic, _ in self.logs if hop == Hop.TOPIC}
+        """The topic, or the queues, between producer and consumer."""
+        given = (e for e in history.of(kinds.DELIVERED, kinds.FETCHED) if plan.forgets and of_log(e))
+        own = {None, *self.mine}  # a program's own word names no topic
+        self.read = {(e["partition"], e["offset"], e["record"]) for e in given if e.get("topic") in own}
+        """Partition, offset and record of what readers were given, where a log may have forgotten it since."""
+        self.offered = {e["record"]: e["position"] for e in history.of(kinds.OFFERED)}
+        self.added = Counter(topic for topic, _ in {(e["topic"], e["partition"]) for e in history.of(kinds.ADDED)})
+
+    def of(self, hop: Hop) -> dict[Log, Event]:
+        """The logs of a hop."""
+        return {(topic, partition): log for (at, topic, partition), log in self.logs.items() if at == hop}
+
+    def partitions(self, hop: str, topic: str) -> int:
+        """How many partitions a topic was created with, or has been given."""
+        return self.plan.logs[hop] + self.added[topic]
+
+
+def _stranger(told: _Told) -> str | None:
+    """A line of a kind that nobody knows: what it says is in no count."""
+    unknown = Counter(e["event"] for e in told.history.events if e["event"] not in kinds.KINDS)
+    if not unknown:
+        return None
+    return f"the history has lines of a kind that nobody knows: {', '.join(sorted(unknown)[:3])}"
+
+
+def _other_plan(told: _Told) -> str | None:
+    """A plan that is not the one that the cell was begun with, however well it is sealed."""
+    begun = next((e for e in told.history.of(kinds.CELL) if e.get("phase") == "begun"), None)
+    seal = begun.get("seal") if begun else None
+    return None if seal is None or seal == told.plan.seal else "the plan is not the one that the cell was begun with"
+
+
+def _no_source(told: _Told) -> str | None:
+    """Nobody knows how far the source was read, or it is said to have been read past its end."""
+    position = max((e["position"] for e in told.history.of(kinds.CURSOR)), default=None)
+    if position is None:
+        return "nobody asked the source for its cursor"
+    last = max(told.offered.values(), default=0)
+    return f"the source's cursor is said to be at {position}, and its last record is {last}" if position > last + 1 else None
+
+
+def _copied_twice(told: _Told) -> str | None:
+    """Two copies at one offset: no log has that."""
+    for (_, topic, partition), copies in told.stored.items():
+        at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
+        if count > 1:
+            return f"{topic}/{partition} is said to hold {count} copies at offset {at}"
+    return None
+
+
+def _misplaced(told: _Told) -> str | None:
+    """A line that names two places for one copy: by its place, and by its offset."""
+    for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
+        offset = event.get("offset")
+        if offset is not None and event.get("place") != (at := in_log(event.get("partition"), event.get("epoch"), offset)):
+            return f"a line says of {event['record']} that it is {event['event']} at {event.get('place')}, and at {at}"
+    return None
+
+
+def _waits_otherwise(told: _Told) -> str | None:
+    """A copy in a log that is said to wait for something else than its log and the saved position say."""
+    saved = {e["partition"]: e["offset"] for e in told.history.of(kinds.POSITION)}
+    for (hop, topic, partition), copies in told.stored.items():
+        log = told.logs.get((hop, topic, partition))
+        read = saved.get(partition, -1) if hop == Hop.TOPIC else None
+        for copy in copies:
+            waits = waits_in_log(
+                visible=copy["visible"], offset=copy["offset"], stable=log["stable"] if log else None, saved=read
+            )
+            if copy.get("waiting") != waits:
+                at = f"{topic}/{partition} at {copy['offset']}"
+                return f"the copy of {copy['record']} in {at} is said to wait for {copy.get('waiting')}; by its log, for {waits}"
+    return None
+
+
+def _homeless(told: _Told) -> str | None:
+    """A result, or a copy that was turned away, of a place where the log has none, or another record's.
+
+    What the fault took out of the log may have been read before: then somebody saw it read.
+    """
+    for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
+        partition, offset = event.get("partition"), event.get("offset")
+        if partition is None or offset is None or min(partition, offset) < 0:
+            continue  # it names no place
+        if told.plan.forgets and (partition, offset, event["record"]) in told.read:
+            continue
+        copy = told.held.get((partition, offset))
+        what = f"{event['record'] or 'a result'} is {event['event']} from partition {partition} offset {offset}"
+        if copy is None:
+            return f"{what}, where the log has no copy"
+        if _differ(event, copy, told.offered):
+            return f"{what}, where the log has {copy['record']}"
+    return None
+
+
+def _differ(one: Event, other: Event, offered: Mapping[str, int]) -> bool:
+    """Whether two lines are of two records of the source: a damaged one, or one that was never offered, is a phantom."""
+    names = {one["record"], other["record"]}
+    return len(names) > 1 and names <= offered.keys() and one.get("intact", True) and other.get("intact", True)
+
+
+def _kept_back(told: _Told) -> str | None:
+    """A record that the wire kept from the broker, that nobody has sent there again, and that the log has all the same.
+
+    The wire has not done what it says, or the program has another way to the broker.
+    """
+    kept = {(e["topic"], e["record"]) for e in told.history.of(kinds.UNSENT) if e.get("topic") is not None}
+    if not kept:
+        return None
+    kept -= {(e["topic"], e["record"]) for e in told.history.of(kinds.SENT)}
+    copies = (*told.queued, *(copy for found in told.stored.values() for copy in found))
+    arrived = next((copy for copy in copies if (copy.get("topic", copy.get("queue")), copy["record"]) in kept), None)
+    if arrived is None:
+        return None
+    queued = not of_log(arrived)
+    where = arrived["place"] if queued else f"{arrived['topic']}/{arrived['partition']} at {arrived['offset']}"
+    has = "queue" if queued else "log"
+    return f"{arrived['record']} was kept from the broker and not sent again, and the {has} has it: {where}"
+
+
+def _both_ways(told: _Told) -> str | None:
+    """A request that a rule kept from the broker, and that is said to have gone there."""
+    kept = {
+        f"{e['conn']}:{e['corr']}" for e in told.history.of(kinds.RULE)
+        if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
+    }  # fmt: skip
+    sent = next((e for e in told.history.of(kinds.SENT) if e["request"] in kept), None)
+    return None if sent is None else f"the wire says of {sent['record']} that its request was dropped, and that it was sent"
+
+
+def _speechless(told: _Told) -> str | None:
+    """Requests of a producer that the wire saw, copies in the log, and not one word of what any request carried."""
+    if not told.known & told.offered.keys() or any(True for _ in told.history.of(kinds.SENT, kinds.UNSENT)):
+        return None
+    asked = (e for e in told.history.of(kinds.FRAME) if e["api"] == PRODUCE and e["dir"] == "request")
+    count = sum(e["role"] == Role.PRODUCER for e in asked)
+    return f"the wire saw {count} Produce requests of the producer, and says of none what it carried" if count else None
+
+
+def _not_given(told: _Told) -> str | None:
+    """A record whose every answer the wire kept from its readers, and that has a result all the same."""
+    fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
+    kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
+    found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
+    return None if found is None else f"{found} is recorded, and the wire says that no answer with it has reached a reader"
+
+
+def _saved_unasked(told: _Told) -> str | None:
+    """A saved position that nobody has asked for but in requests that the wire kept from the broker."""
+    asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in told.mine]
+    kept = {(e["partition"], e["offset"]) for e in asked if e.get("reached") is False}
+    kept -= {(e["partition"], e["offset"]) for e in asked if e.get("reached") is not False}
+    for saved in told.history.of(kinds.POSITION):
+        if saved.get("where") == "group" and (saved["partition"], saved["offset"]) in kept:
+            at = f"{saved['offset']} of partition {saved['partition']}"
+            return f"the position {at} is saved, and the wire says that no request to save it has reached the broker"
+    return None
+
+
+def _nowhere(told: _Told) -> str | None:
+    """A record that is in the sink and was acknowledged, and that no log has, and no queue has had."""
+    if told.plan.forgets:
+        return None
+    recorded = {e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")} & told.offered.keys()
+    acked = (e["record"] for e in told.history.of(kinds.ACKED) if e.get("hop") != Hop.SINK)
+    lost = next((record for record in acked if record in recorded and record not in told.known), None)
+    between = "log" if told.logs else "queue"
+    return None if lost is None else f"{lost} was acknowledged and is recorded, and the {between} has no copy of it"
+
+
+def _ahead(told: _Told) -> str | None:
+    """A saved position behind the end of its log; of a log that was cut short, behind all that anybody has read of it, too."""
+    ends = {partition: log["end"] for (_, partition), log in told.of(Hop.TOPIC).items() if log.get("end") is not None}
+    for partition, offset, _ in told.read if told.plan.forgets else ():
+        ends[partition] = max(offset + 1, ends.get(partition, 0))
+    for saved in told.history.of(kinds.POSITION):
+        end = ends.get(saved["partition"])
+        if end is not None and saved["offset"] > end:
+            ends_at = "was never read past" if told.plan.forgets else "ends at"
+            return f"the saved position of partition {saved['partition']} is {saved['offset']}, and its log {ends_at} {end}"
+    return None
+
+
+def _unread(told: _Told) -> str | None:
+    """A log, or a partition of one, that nobody asked for its ends; or for the position saved in it."""
+    for hop in told.plan.logs:
+        topics = {topic for at, topic, _ in told.logs if at == hop}
+        if len(topics) != 1:
+            return f"the {hop} was not read" if not topics else f"two topics were read as the {hop}: {', '.join(sorted(topics))}"
+        [topic] = topics
+        size = told.partitions(hop, topic)
+        read = {partition for at, _, partition in told.logs if at == hop}
+        if wrong := sorted(read ^ set(range(size))):
+            return f"{topic} has {size} partitions, and {topic}/{wrong[0]} was {'' if wrong[0] in read else 'not '}read"
+        if hop == Hop.TOPIC:
+            saved = {e["partition"] for e in told.history.of(kinds.POSITION)}
+            if wrong := sorted(saved ^ set(range(size))):
+                asked = "a position is saved in" if wrong[0] in saved else "nobody asked for the position saved in"
+                return f"{asked} {topic}/{wrong[0]}, of {size} partitions"
+    return None
+
+
+def _outside(told: _Told) -> str | None:
+    """A copy outside of its log, or a log whose last copy is not the one that was read last."""
+    for place, copies in told.stored.items():
+        if place not in told.logs:
+            return f"{place[1]}/{place[2]} holds copies, and its ends were not asked for"
+        log = told.logs[place]
+        for copy in copies:
+            if not log["start"] <= copy["offset"] < log["end"]:
+                return f"{place[1]}/{place[2]} has a copy at {copy['offset']}, and goes from {log['start']} to {log['end']}"
+    for (hop, topic, partition), log in told.logs.items():
+        if not log["stable"] <= log["end"]:
+            return f"the last stable offset of {topic}/{partition} is {log['stable']}, and its end {log['end']}"
+        last = max((e["offset"] for e in told.stored.get((hop, topic, partition), ()) if e["visible"]), default=-1)
+        if hop != Hop.CURSOR and last != log["last_data"]:
+            said = f"the last visible copy of {topic}/{partition} is said to be at {log['last_data']}"
+            return f"{said}, and the last one that was read is at {last}"
+    return None
+
+
+def _gaps(told: _Told) -> str | None:
+    """Offsets without a copy, in a log that has no markers: no transaction ever touched it."""
+    if _transactional(told.history):
+        return None
+    for (hop, topic, partition), log in told.logs.items():
+        count, size = len(told.stored.get((hop, topic, partition), ())), log["end"] - log["start"]
+        if hop != Hop.CURSOR and count != size:
+            return f"{topic}/{partition} goes from {log['start']} to {log['end']}, and {count} copies of it were read"
+    return None
+
+
+def _transactional(history: History) -> bool:
+    """Whether anybody may have had a transaction, by what the wire and the programs say of it."""
+    sent = (e.get("transactional") for e in history.of(kinds.SENT, kinds.UNSENT))
+    begun = (e["transactional_id"] is not None for e in history.of(kinds.INIT_PRODUCER))
+    said = any(True for _ in history.of(kinds.TRANSACTION, kinds.END_TXN))
+    return said or any(sent) or any(begun) or bool(_unsettled(history))
+
+
+def _unsettled(history: History) -> set[str]:
+    """The requests that begin or end something for a producer, and of which the wire does not say what they were."""
+    asked = {
+        f"{e['conn']}:{e['corr']}" for e in history.of(kinds.FRAME)
+        if e["api"] in (INIT_PRODUCER_ID, END_TXN) and e["dir"] == "request"
+    }  # fmt: skip
+    return asked - {e["request"] for e in history.of(kinds.INIT_PRODUCER, kinds.END_TXN)}
+
+
+def _other_results(told: _Told) -> str | None:
+    """Where the sink is a log, its visible copies are the results, and there are no others."""
+    if Hop.SINK not in told.plan.logs:
+        return None
+    copies = (copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found)
+    logged = Counter((copy["record"], copy["offset"]) for copy in copies if copy["visible"] and not copy.get("foreign"))
+    counted = Counter((e["record"], e["order"]) for e in told.history.of(kinds.RECORDED))
+    differ = sorted(((logged - counted) + (counted - logged)).items(), key=str)
+    if not differ:
+        return None
+    (record, at), _ = differ[0]
+    return f"the sink's log and its results differ: {record} at {at}"
+
+
+def _open(told: _Told) -> str | None:
+    """A transaction that nobody can have ended, and a last stable offset behind what it has written.
+
+    Nobody: no request that ends it has reached the broker, none that begins anew under its transactional id either, and it is
+    too young to have ended by itself. Nothing is said of a producer whose beginning the wire has not seen, and nothing at all
+    where it does not know what became of such a request.
+    """
+    if told.plan.forgets or _unsettled(told.history):
+        return None
+    for name, producer in _producers(told.history).items():
+        for answer in producer.stored():
+            log = told.logs.get((Hop.TOPIC, *answer.log)) or told.logs.get((Hop.SINK, *answer.log))
+            if log is not None and log["t"] < answer.ends and log["stable"] > answer.offset:
+                topic, partition = answer.log
+                return (
+                    f"nobody has ended the transaction of {name} with a record at {answer.offset} of {topic}/{partition}, "
+                    f"and the last stable offset is said to be {log['stable']}"
+                )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Appended:
+    """A record that was stored in a transaction. ``ends``: when that may have ended by itself, at the earliest."""
+
+    log: Log
+    offset: int
+    ends: int
+
+
+@dataclass
+class _Producer:
+    """What the wire saw of one transactional id."""
+
+    bounds: list[int] = field(default_factory=list)
+    """When something reached the broker that ends what was open."""
+    timeouts: list[int] = field(default_factory=list)
+    sent: dict[tuple[str, str], tuple[int, Log]] = field(default_factory=dict)
+    """By request and record: when it went, and where to."""
+    answers: list[tuple[tuple[str, str], int]] = field(default_factory=list)
+    """What was stored, and at which offset."""
+
+    def stored(self) -> Iterator[_Appended]:
+        """Yield what was stored since the last bound, where that and the time-out are known."""
+        if not self.bounds or not self.timeouts:
+            return
+        last, timeout = max(self.bounds), min(self.timeouts)
+        for of, offset in self.answers:
+            went, log = self.sent[of]
+            if went > last:
+                yield _Appended(log, offset, last + timeout * MS)
+
+
+def _producers(history: History) -> dict[str, _Producer]:
+    found: dict[str, _Producer] = defaultdict(_Producer)
+    whose: dict[tuple[str, str], str] = {}
+    for event in history.of(kinds.INIT_PRODUCER, kinds.END_TXN, kinds.SENT, kinds.PRODUCE_ANSWER):
+        name, of = event.get("transactional_id"), (event.get("request", ""), event.get("record", ""))
+        if event["event"] == kinds.PRODUCE_ANSWER:
+            if of in whose and event["error"] == 0 and event["offset"] >= 0:
+                found[whose[of]].answers.append((of, event["offset"]))
+        elif name is None:
+            continue
+        elif event["event"] == kinds.SENT:
+            whose[of] = name
+            found[name].sent[of] = (event["t"], (event["topic"], event["partition"]))
+        elif event.get("reached") is not False:
+            found[name].bounds.append(event["t"])
+            if event["event"] == kinds.INIT_PRODUCER:
+                found[name].timeouts.append(event["timeout_ms"])
+    return found
+
+
+_CHECKS: tuple[Callable[[_Told], str | None], ...] = (
+    _stranger, _other_plan, _no_source, _copied_twice, _misplaced, _waits_otherwise, _homeless, _nowhere, _ahead,
+)  # fmt: skip
+_SINCE_SEALED: tuple[Callable[[_Told], str | None], ...] = (
+    _kept_back, _both_ways, _speechless, _not_given, _saved_unasked, _unread, _outside, _gaps, _other_results, _open,
+)  # fmt: skip

@@ -1,0 +1,132 @@
+"""Beside the counts: what readers saw at one offset, how their positions moved, and how long the pipeline stood.
+
+No promise forbids any of it by itself: a reader that went back has delivered twice, one that skipped has lost, and that
+is counted where it counts. Here is how it came about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from signal import SIGKILL
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.model.places import of_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model.history import Event, History
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """What is told beside the counts.
+
+    ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one record.
+    ``backward_polls``: deliveries below one that the same reader had been given since it was assigned the partition.
+    ``skipped``: visible records of the log that such a reader was not given although it was given later ones.
+    ``moved_again_s``: seconds from the fault, or from the first death that it brought (what is held until then waits for the
+    harness), until a record was delivered that was sent after that; null where none was.
+    ``held_back_s``: for how many seconds, at least, an open transaction kept a log's readers from what stands behind it; null
+    where none did for long.
+    """
+
+    inconsistent_offsets: int = 0
+    backward_polls: int = 0
+    skipped: int = 0
+    moved_again_s: float | None = None
+    held_back_s: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+def movement_of(history: History) -> Movement:
+    """Return what a history tells beside the counts.
+
+    Control records and records of aborted transactions are not visible: to go past them skips nothing.
+    """
+    backward = skipped = 0
+    visible = _visible(history)
+    for offsets in _reads(history):
+        given = set(offsets)
+        backward += sum(_goes_back(offsets))
+        highest, lowest = max(offsets), min(offsets)
+        skipped += sum(lowest <= offset <= highest for offset in visible.get(offsets.partition, set()) - given)
+    held = max((float(event["seconds"]) for event in history.of(kinds.HELD_BACK)), default=None)
+    return Movement(_inconsistent(history), backward, skipped, _moved_again(history), held)
+
+
+class _Read(list[int]):
+    """The offsets that one reader was given of one partition, in order, since it was assigned that."""
+
+    partition: int
+
+
+def _reads(history: History) -> Iterator[_Read]:
+    """Every stretch of reading."""
+    under_way: dict[tuple[str, int], _Read] = {}
+    for event in history.of(kinds.DELIVERED, kinds.READY):
+        if event["event"] == kinds.READY:  # assigned anew: where it goes on is decided by the saved position
+            for key in [key for key in under_way if key[0] == event["by"]]:
+                yield under_way.pop(key)
+            continue
+        if not of_log(event):
+            continue  # a queue has no order to go back in
+        key = (event["by"], event["partition"])
+        read = under_way.setdefault(key, _Read())
+        read.partition = event["partition"]
+        read.append(event["offset"])
+    yield from under_way.values()
+
+
+def _goes_back(offsets: list[int]) -> Iterator[bool]:
+    highest = -1
+    for offset in offsets:
+        yield offset < highest
+        highest = max(highest, offset)
+
+
+def _visible(history: History) -> dict[int, set[int]]:
+    """The offsets of visible records per partition of the topic, at the end."""
+    found: dict[int, set[int]] = {}
+    for event in history.of(kinds.STORED):
+        if event["hop"] == "topic" and event["visible"] and of_log(event):
+            found.setdefault(event["partition"], set()).add(event["offset"])
+    return found
+
+
+def _inconsistent(history: History) -> int:
+    """Offsets at which more than one record was seen: by readers, in the log at the end, or in the logs of replicas."""
+    seen: dict[tuple[str, int, int], set[str]] = {}
+
+    def note(log: str, event: Event) -> None:
+        if event.get("record") is not None and of_log(event):
+            seen.setdefault((log, event["partition"], event["offset"]), set()).add(event["record"])
+
+    topic = next((e.get("topic", "") for e in history.of(kinds.STORED) if e["hop"] == "topic"), "")
+    for event in history.of(kinds.STORED, kinds.DELIVERED, kinds.REPLICA):
+        if event["event"] == kinds.DELIVERED:
+            note(topic, event)
+        else:
+            note(event.get("topic", ""), event)
+    return sum(len(records) > 1 for records in seen.values())
+
+
+def _moved_again(history: History) -> float | None:
+    """Seconds from the fault until something was delivered that was sent after it: source and sink, and all between, move."""
+    fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
+    if fired is None:
+        return None
+    healed = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "healed"), fired)
+    deaths = (e["t"] for e in history.of(kinds.NODE) if e.get("signal") == SIGKILL and fired < e["t"] < healed)
+    since = min(deaths, default=fired)
+    first: dict[str, int] = {}
+    for event in history.of(kinds.SENT):
+        first.setdefault(event["record"], event["t"])
+    for event in history.of(kinds.DELIVERED):
+        if event["t"] > since and first.get(event["record"], since) > since:
+            return float(round((event["t"] - since) / 1e9, 3))
+    return None

@@ -1,0 +1,124 @@
+"""Signs that a protection worked: without one, a count of zero proves nothing (design, section 3).
+
+Here are those that any messaging system can show, and how they are seen. What only one system, service or fault can show stands
+with it, and is told the judge by :class:`~harness.judge.proof.Knowledge`; so may more records that show a sign of here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self
+
+from harness.judge.rows import attempt_of, counted, ids, transaction_of, undecided
+from harness.judge.transactions import outcomes
+from harness.model import events as kinds
+from harness.model.sign import Sign
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from harness.judge.rows import Row, Rows
+
+
+REPEATED_REQUEST: Final = Sign(
+    "repeated-request", "the client sent the request of this record again, and the wire saw the same attempt twice"
+)
+TAKEN_AGAIN: Final = Sign("taken-again", "a restarted program took this record from the source again")
+SENT_ANEW: Final = Sign(
+    "sent-anew", "one and the same program sent this record again as a new attempt, for its client had given up"
+)
+ABORTED: Final = Sign("aborted", "a transaction with this record was aborted or fenced")
+DELIVERED_AGAIN: Final = Sign("delivered-again", "this record was delivered, or fetched, more than once")
+ABSORBED: Final = Sign("absorbed", "a second copy of this record reached the sink and was not recorded")
+NOT_RESENT: Final = Sign("not-resent", "nobody knew the fate of this record, and it was not sent a second time")
+RESUMED_PAST: Final = Sign("resumed-past", "a restarted program went on from a position past this record")
+"""A position in the source; who knows other positions, as those in a log, adds what is past them."""
+ENDED_AGAIN: Final = Sign("ended-again", "the client asked for the end of this record's transaction again")
+END_REFUSED: Final = Sign("end-refused", "the broker refused a request to end this record's transaction")
+"""It came late, or from one that was fenced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Which records show which sign. A sign that no record shows is there, too, where somebody would have seen it."""
+
+    seen: Mapping[Sign, AbstractSet[str]] = field(default_factory=dict)
+
+    @classmethod
+    def merged(cls, told: Iterable[Mapping[Sign, AbstractSet[str]]]) -> Self:
+        """Put together what several know."""
+        seen: dict[Sign, AbstractSet[str]] = {}
+        for each in told:
+            for sign, records in each.items():
+                seen[sign] = seen.get(sign, frozenset()) | records
+        return cls(seen)
+
+    def of(self, record: str) -> frozenset[Sign]:
+        """Return what is seen on one record."""
+        return frozenset(sign for sign, records in self.seen.items() if record in records)
+
+    def named(self, name: str) -> Sign | None:
+        """Return the sign of a name; ``None`` where nobody looks for it."""
+        return next((sign for sign in self.seen if sign == name), None)
+
+
+def common_signs(rows: Rows) -> dict[Sign, set[str]]:
+    """Return the records that show each sign of any messaging system."""
+    asked = list(rows.of(kinds.SENT, kinds.UNSENT))
+    attempts = [row for row in asked if row["attempt"] is not None]
+    by_program = {(row["record"], row["attempt"].split(".")[0], row["attempt"]) for row in attempts}
+    fetched = list(rows.of(kinds.FETCHED))
+    reached = ids(row for row in fetched if row["reached"])
+    endings = list(rows.of(kinds.ENDING))
+    return {
+        REPEATED_REQUEST: _repeated(attempts),
+        TAKEN_AGAIN: repeated(rows.of(kinds.TAKEN), "by"),
+        SENT_ANEW: {record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1},
+        ABORTED: _aborted(rows, asked),
+        DELIVERED_AGAIN: {record for record, n in counted(rows.of(kinds.DELIVERED)).items() if n > 1}
+        | (ids(row for row in fetched if not row["reached"]) & reached),
+        ABSORBED: ids(rows.of(kinds.ABSORBED)),
+        NOT_RESENT: rows.unknown(near=False) - _resent(asked),
+        RESUMED_PAST: _resumed_past(rows),
+        ENDED_AGAIN: repeated((row for row in endings if row["outcome"] is None), "request"),
+        END_REFUSED: ids(row for row in endings if row["outcome"] == "refused"),
+    }
+
+
+def repeated(rows: Iterable[Row], name: str) -> set[str]:
+    """Return the records whose rows have more than one value of a field."""
+    found = Counter(record for record, _ in {(row["record"], row[name]) for row in rows})
+    return {record for record, count in found.items() if count > 1}
+
+
+def _repeated(attempts: Iterable[Row]) -> set[str]:
+    """The records of which one attempt was in more than one request."""
+    requests: dict[tuple[str, str] | None, set[str | None]] = defaultdict(set)
+    for row in attempts:
+        requests[attempt_of(row)].add(row["request"])
+    return {attempt[0] for attempt, found in requests.items() if attempt is not None and len(found) > 1}
+
+
+def _resent(asked: Iterable[Row]) -> set[str]:
+    """The records that were in more than one request to one topic."""
+    topics = {(row["record"], row["request"]): row["topic"] for row in reversed(list(asked))}  # a request's first line says it
+    return {record for (record, _), n in Counter((record, topic) for (record, _), topic in topics.items()).items() if n > 1}
+
+
+def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
+    bad = {name for name, outcome in outcomes(rows).items() if outcome in {"aborted", "fenced"}}
+    dead = ids(row for row in rows.stored if not row["visible"] and not undecided(row))
+    return dead | ids(row for row in (*rows.stored, *asked) if transaction_of(row) in bad)
+
+
+def _resumed_past(rows: Rows) -> set[str]:
+    """Records that a program which started again went on past, in the source."""
+    first: set[str | None] = set()
+    cursor = -1
+    for row in rows.of(kinds.RESUMED):
+        if row["where"] in first:
+            cursor = max(cursor, row["position"])
+        first.add(row["where"])
+    return {record for record, row in rows.offered.items() if row["position"] < cursor}

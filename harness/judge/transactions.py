@@ -1,0 +1,66 @@
+"""What became of transactions: which were in doubt, which are visible although they were undone, which are visible in part."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from harness.judge.rows import attempt_of, attempts_of, transaction_of, undecided
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from harness.judge.rows import Rows
+
+LIBRARY: Final = "library"
+"""Who has told a program of a transaction, where it was not the broker."""
+
+
+def outcomes(rows: Rows) -> dict[str, str | None]:
+    """What the program was told of each transaction: the last word that is not "begun"."""
+    told = list(rows.of(kinds.TRANSACTION))
+    begun = [row for row in told if row["outcome"] == "begun"]
+    rest = (row for row in told if row["outcome"] != "begun")
+    return {row["transaction"]: row["outcome"] for row in (*begun, *rest) if row["transaction"] is not None}
+
+
+def in_doubt(rows: Rows) -> set[str]:
+    """The transactions of whose end the broker has told the program nothing: its library may have said what it liked."""
+    by = {row["transaction"]: row["told_by"] for row in rows.of(kinds.TRANSACTION) if row["outcome"] != "begun"}
+    return {
+        name for name, outcome in outcomes(rows).items()
+        if outcome == "unknown" or (outcome != "begun" and by.get(name) == LIBRARY)
+    }  # fmt: skip
+
+
+def resurrected(rows: Rows) -> int:
+    """Count copies a read-committed reader sees although they were aborted, or refused with no earlier unknown attempt."""
+    undone = {name for name, outcome in outcomes(rows).items() if outcome == "aborted"} - in_doubt(rows)
+    doubts: dict[str, int] = {}
+    for row in rows.of(kinds.UNKNOWN):
+        doubts.setdefault(row["record"], row["t"])
+    clear = attempts_of(row for row in rows.of(kinds.REFUSED) if doubts.get(row["record"], row["t"]) >= row["t"])
+    visible = (row for row in rows.stored if row["visible"])
+    return rows.copies.count(row for row in visible if transaction_of(row) in undone or attempt_of(row) in clear)
+
+
+def torn(rows: Rows) -> int:
+    """Count transactions of which some attempts are visible and some are not."""
+    told_of = outcomes(rows)
+    if not told_of:
+        return 0
+    logged = [row for row in rows.stored if not undecided(row)]
+    waiting = attempts_of(row for row in rows.stored if undecided(row)) - attempts_of(logged)
+    # what was never offered is a phantom, and part of nothing; what is gone, and was told by nothing else, may be the attempt
+    known = rows.offered.keys() - rows.copies.untold
+    told = [row for row in rows.of(kinds.ACKED) if row["record"] in known and attempt_of(row) not in waiting]
+    seen: dict[tuple[str, str], bool] = {}
+    within: dict[tuple[str, str], str | None] = {}
+    for row, visible in (*((row, row["visible"]) for row in logged), *((row, False) for row in told)):
+        attempt, transaction = attempt_of(row), transaction_of(row)
+        if attempt is not None and transaction in told_of:
+            within.setdefault(attempt, transaction)
+            seen[attempt] = visible or seen.get(attempt, False)
+    spread: dict[str | None, set[bool]] = defaultdict(set)
+    for attempt, visible in seen.items():
+        spread[within[attempt]].add(visible)
+    return sum(len(found) > 1 for found in spread.values())

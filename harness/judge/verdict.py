@@ -1,0 +1,406 @@
+"""The verdict: what an account means for a promise. The order of the rules is section 3 of the design.
+
+What stands against a run is of two kinds. An unsound *instrument* has not seen what there was: nothing is judged. An unsound
+*experiment* was seen well, and proves nothing of its fault: what is forbidden and was seen all the same is a broken promise,
+though not by this fault, and nothing else is.
+
+Two deviations, with their reasons. A missing *sign* of protection voids only a cell that would otherwise be kept: a client that
+loses a record because it never repeated its request shows no sign either, and that is a broken promise, not a void run. And where
+a fault had not the effect that was predicted, but another one that is forbidden, nobody says that it was not this fault's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from harness.judge.course import Course
+from harness.judge.movement import Movement, movement_of
+from harness.judge.rows import Rows
+from harness.judge.signs import Signs, common_signs
+from harness.model import events as kinds
+from harness.model.history import History
+from harness.model.places import Removal
+from harness.model.prediction import Permitted, Prediction, Select, examples
+from harness.model.semantics import PROMISES, Anomaly
+from harness.model.states import Hop, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.judge.accounting import Account
+    from harness.judge.proof import Knowledge
+    from harness.model.history import Event
+    from harness.model.plan import Plan
+
+DUPLICATE_SEQUENCE = 46
+"""What a broker answers to a batch that it has, and does not find among the last ones."""
+UNSURE = ("patience", "learnt")
+"""Why a drain has rested where something was missing, or not acknowledged, and nothing was known to be on its way."""
+LONG_S = 1.0
+"""A silence that is worth a word, where something came after it."""
+UNCLEAN = "unclean"
+"""How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
+
+
+class Kind(StrEnum):
+    """The four verdicts."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    STUCK = "stuck"
+    VOID = "void"
+
+
+WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
+"""From worst to best: the order in which verdicts are merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted.
+
+    ``stops``: what the control must be convicted of is that it is stuck, not that it is broken. ``by_fault``: false where a
+    promise is broken in a run that proves nothing of its fault. ``effect``: false where a fault that anything was permitted of
+    harmed no record and left no trace on its target: the promise was kept, and nobody saw what it was kept against.
+    """
+
+    kind: Kind
+    reason: str
+    control: bool = False
+    as_predicted: bool = True
+    fired: int = 0
+    stops: bool = False
+    by_fault: bool = True
+    effect: bool = True
+
+    @property
+    def green(self) -> bool:
+        """Whether the cell is a success."""
+        if self.control:
+            return self.kind is (Kind.STUCK if self.stops else Kind.BROKEN) and self.as_predicted and self.by_fault
+        return self.kind is Kind.KEPT
+
+    @property
+    def label(self) -> str:
+        """The word for people: ``convicted`` for a control that was."""
+        if not self.control:
+            return str(self.kind)
+        if self.green:
+            return "convicted"
+        # a run that proves nothing acquits nobody, and what breaks in it has not been convicted either
+        acquitted = self.kind is Kind.KEPT or (self.kind is Kind.BROKEN and self.by_fault)
+        return "not convicted" if acquitted else str(self.kind)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Everything about one judged cell."""
+
+    plan: Plan
+    account: Account
+    verdict: Verdict
+    signs: Signs = field(default_factory=Signs)
+    """What was seen of protections."""
+    movement: Movement = field(default_factory=Movement)
+    """What is told beside the counts."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What systems tell besides, by name, as plain data; a name is missing where there is nothing to tell."""
+
+
+def merge(verdicts: list[Kind]) -> Kind:
+    """Merge verdicts by worst.
+
+    >>> merge([Kind.KEPT, Kind.VOID, Kind.STUCK])
+    <Kind.VOID: 'void'>
+    """
+    return min(verdicts, key=WORST.index)
+
+
+def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
+    """Return the void judgement of a cell that has no readable history."""
+    from harness.judge.accounting import account_of  # noqa: PLC0415 - pandas takes a second, and many a command judges nothing
+
+    rows, verdict = Rows(()), Verdict(Kind.VOID, because, plan.control, as_predicted=False)
+    return Judgement(plan, account_of(rows), verdict, signs_of(rows, History((), ()), knowledge))
+
+
+def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
+    """Account for a history and judge it. ``knowledge``: what faults and systems know, and no judge needs to."""
+    from harness.judge.accounting import account_of  # noqa: PLC0415
+
+    rows = Rows(history.events)
+    found = account_of(rows)
+    signs = signs_of(rows, history, knowledge)
+    details = {name: detail for name, tell in knowledge.details.items() if (detail := tell(history)) is not None}
+    verdict = _verdict(plan, history, found, signs, knowledge)
+    return Judgement(plan, found, verdict, signs, movement_of(history), details)
+
+
+def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
+    """Return what is seen of protections, by whoever knows how."""
+    return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
+
+
+def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowledge: Knowledge) -> Verdict:
+    """Apply the rules in their order; the first that matches is the verdict."""
+    course = Course(plan, history, found, signs, knowledge)
+    fired = 1 if course.fired_at is not None and course.misfire() is None else 0
+    select = dict(plan.select)
+    for told in knowledge.selections:
+        select |= told(history, plan.target)
+    contradiction = _contradiction(plan, found, select)
+    blind = course.instrument()
+    objection = None if blind else course.experiment()
+    # a control is convicted by a sound run, of what is predicted and of nothing else
+    moving = course.goes_on() if plan.stands else course.stuck() or course.unrest() or course.unhealthy_after()
+    unsound = blind or objection or moving
+    as_predicted = contradiction is None and not unsound and _anomalies(found) == frozenset(plan.also)
+    rules: tuple[tuple[Kind, Callable[[], str | None]], ...] = (
+        (Kind.VOID, lambda: blind),
+        (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
+        (Kind.BROKEN, lambda: _lost(plan, history, found, course.drain) if course.drained() else None),
+        (Kind.VOID, lambda: objection),
+        (Kind.VOID, lambda: _no_effect(plan, found, select)),
+        (Kind.STUCK, course.stuck),
+        (Kind.VOID, course.unrest),
+        (Kind.VOID, course.unhealthy_after),
+        (Kind.VOID, lambda: _nothing_arrived(plan, found)),
+        (Kind.VOID, lambda: _no_sign(plan, signs)),
+        (Kind.VOID, lambda: contradiction),
+    )
+    for kind, rule in rules:
+        reason = rule()
+        if reason is not None:
+            if kind is Kind.BROKEN:
+                beside = (contradiction, None if objection else course.unhealthy_after())
+                reason = "; ".join(text for text in (_astray(reason, objection), *beside) if text)
+            elif kind is Kind.VOID:
+                reason = "; ".join((reason, *(remark for look in knowledge.remarks if (remark := look(history)))))
+            by_fault = kind is not Kind.BROKEN or objection is None
+            return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
+    effect = not _anything_goes(plan) or bool(_missing(plan, found) or found.duplicated or _effects(plan, history, signs))
+    return Verdict(
+        Kind.KEPT, _kept(plan, history, found, signs, course.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
+    )
+
+
+def _astray(reason: str, objection: str | None) -> str:
+    """Say of a promise that is broken why that shows nothing of the fault, where it does not."""
+    return reason if objection is None else f"though not by this fault ({objection}): {reason}"
+
+
+def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
+    """Say which anomaly other than loss was seen although it is forbidden."""
+    for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
+        count = found.counts[anomaly]
+        if count and anomaly in PROMISES[plan.semantic]:
+            if anomaly is Anomaly.DUPLICATED:
+                return f"{plan.semantic} forbids duplicates: {_duplicates(found)}"
+            shown = f", as {text!r}" if anomaly is Anomaly.PHANTOM and (text := _never_offered(history)) is not None else ""
+            return f"{count} {anomaly}{shown}, which {plan.semantic} forbids"
+    return None
+
+
+def _never_offered(history: History) -> str | None:
+    """Return the first text of what was never offered, in the sink or else in the topic, where it was written down."""
+    for kind in (kinds.RECORDED, kinds.STORED):
+        for event in history.of(kind):
+            if event.get("text") is not None and not event.get("foreign"):
+                return str(event["text"])
+    return None
+
+
+def _anomalies(found: Account) -> frozenset[Anomaly]:
+    """Which anomalies were seen beside loss and duplicates: those that only a control may predict."""
+    return frozenset(a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a])
+
+
+def _nothing_arrived(plan: Plan, found: Account) -> str | None:
+    """Where nothing at all arrived, no promise was put to the test."""
+    if plan.refused_by_client or found.counts["recorded"] or not found.counts["offered"]:
+        return None
+    return "not one record arrived: a pipeline that does nothing keeps any promise"
+
+
+def _missing(plan: Plan, found: Account) -> frozenset[str]:
+    """The records that are lost, and those that were set aside, where dead letters are no part of the pipeline."""
+    return found.lost if plan.dead_letters else found.lost | found.set_aside
+
+
+def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
+    if _missing(plan, found) and Anomaly.LOST in PROMISES[plan.semantic]:
+        return "; ".join((f"{plan.semantic} forbids loss: {_losses(found)}", *_unnamed(history), *_rested(drain)))
+    return None
+
+
+def _unnamed(history: History) -> Iterator[str]:
+    """Say what stands in the output and is no result: it has no id, or has lost it, or was begun and not filled in."""
+    for event in history.of(kinds.UNNAMED):
+        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
+        yield f"{rows} no id, as {event['text']!r}"
+    for event in history.of(kinds.UNFILLED):
+        rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
+        columns = f"column{'s' if len(event['columns']) > 1 else ''} {' and '.join(map(str, event['columns']))}"
+        yield f"{rows} nothing in {columns}, where every row had something without a fault, as {event['text']!r}"
+
+
+def _rested(drain: Event | None) -> Iterator[str]:
+    """Yield for how long nothing came any more, where something might have: late is not lost."""
+    if drain is not None and drain.get("why") in UNSURE:
+        gap = f", after a silence of {drain['gap']:.1f} s" if drain["gap"] >= LONG_S else ""
+        yield f"rested {drain['rested']:.0f} s{gap}"
+
+
+def _no_effect(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
+    for name, prediction, seen in _columns(plan, found):
+        # in a batch that began with the target, "those before it" are none: the sign has to speak then
+        if prediction.must_show() and not seen and _against(prediction, seen, select):
+            return f"the fault fired without effect: {name} predicted {prediction.text()}, saw none"
+    return None
+
+
+def _no_sign(plan: Plan, signs: Signs) -> str | None:
+    if plan.sign is None:
+        return None
+    seen = signs.of(plan.target)
+    if plan.sign in seen:
+        return None
+    others = f" (seen: {', '.join(sorted(seen))})" if seen else ""
+    return f"nothing shows that the protection worked: no {plan.sign} for {plan.target}{others}"
+
+
+def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[str]]) -> str | None:
+    parts = ((name, _against(prediction, seen, select)) for name, prediction, seen in _columns(plan, found))
+    said = [f"{name}: {text}" for name, text in parts if text]
+    unclean = "" if plan.evidence.trigger != "none" else f"{UNCLEAN}, for without a fault "
+    return f"{unclean}the prediction is contradicted: {'; '.join(said)}" if said else None
+
+
+def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
+    """What was predicted, and what was seen. What is left counts where something must be: else a drain has to end first."""
+    yield "lost", plan.lost, _missing(plan, found)
+    yield "duplicated", plan.duplicated, found.duplicated
+    if plan.left.must_show():
+        yield "left", plan.left, found.left
+
+
+def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
+    """Say how the records seen contradict a prediction; one about a set that the history does not tell is contradicted."""
+    about = getattr(prediction, "select", None)
+    if about is not None and about not in select:
+        return f"predicted {prediction.text()}, and nothing says which records those are"
+    return prediction.contradiction(seen, select)
+
+
+def _losses(found: Account) -> str:
+    lost = found.records[found.records["state"] == State.LOST]
+    hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
+    said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
+    if found.set_aside:
+        said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: nothing is left but dead letters)")
+    return "; ".join(said)
+
+
+def _duplicates(found: Account) -> str:
+    counts = found.counts
+    ways = [f"{counts[name]} {text}" for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
+            if counts[name]]  # fmt: skip
+    return f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"
+
+
+def _anything_goes(plan: Plan) -> bool:
+    """Whether a fault was to strike, and nobody has predicted what comes of it: a pipeline that was declared."""
+    permitted = isinstance(plan.lost, Permitted) and isinstance(plan.duplicated, Permitted)
+    return permitted and plan.sign is None and plan.evidence.trigger != "none"
+
+
+def _repeats(history: History, record: str) -> Iterator[str]:
+    """Yield what the wire saw more than once of a record; a foreign program says nothing of its attempts."""
+    asked = {(e.get("topic"), e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
+    if len(asked) > len({topic for topic, _ in asked}):
+        yield "sent-again"
+    if len([e for e in history.of(kinds.FETCHED) if e["record"] == record]) > 1:
+        yield "fetched-again"
+
+
+def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Event | None) -> str:
+    """The causal sentence of a kept promise."""
+    if plan.refused_by_client:
+        return "the client refused these settings; nothing was sent"
+    counts = found.counts
+    parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
+    if found.lost or found.set_aside:
+        parts.append(_losses(found))
+    beside = frozenset(found.records.loc[(found.records["recordings"] > 0) & (found.records["aside"] > 0), "record"])
+    if beside:
+        parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
+    if found.duplicated:
+        parts.append(_duplicates(found))
+    parts += _unnamed(history)
+    if plan.sign:
+        parts.append(f"{plan.target} was protected ({plan.sign})")
+    elif _anything_goes(plan) and plan.target not in _missing(plan, found) | found.duplicated:
+        seen = _effects(plan, history, signs)
+        if seen:
+            parts.append(f"{plan.target}: {', '.join(seen)}")
+        elif not (_missing(plan, found) or found.duplicated):
+            parts.append(f"no effect was seen on {plan.target}")
+    parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
+    if drain is not None and drain.get("tail"):
+        parts.append("no position is saved behind the last records: the next start reads them again")
+    return "; ".join((*parts, *_rested(drain)))
+
+
+def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:
+    """Return what shows that the fault has met its target, where nothing was predicted of it."""
+    return sorted({*signs.of(plan.target), *_repeats(history, plan.target)})
+
+
+def _absorbed(history: History, found: Account) -> Iterator[str]:
+    """Say of what was doubled on its way, and is recorded once, who has absorbed that."""
+    copies, doubled = _copies(history)
+    stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
+    taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
+    once = set(found.records.loc[found.records["recordings"] == 1, "record"])
+    by_broker = frozenset(record for record, times in taken.items() if times > 1 == stored[record] and record in once)
+    behind = frozenset(record for record, times in visible.items() if times > 1 and record in once)
+    if known := frozenset(doubled & once):
+        yield f"{examples(known)} sent twice: absorbed by the broker, which took the second for a duplicate"
+    if by_broker:
+        yield f"{examples(by_broker)} sent twice and stored once: absorbed by the broker, for the producer is idempotent"
+    if behind:
+        yield f"{examples(behind)} stored twice and recorded once: absorbed by the reader or a key in the output, or lost there"
+
+
+def _copies(history: History) -> tuple[list[Event], set[str]]:
+    """Return the copies between producer and consumer, where they first stood, and the records that the broker had twice.
+
+    One that it has taken for a duplicate is no copy.
+    """
+    copies = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None]
+    twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
+    places = {e.get("place") for e in copies}
+    later = {e["to"] for e in history.of(kinds.MOVED) if e["place"] in places} | {e["place"] for e in twice}
+    return [e for e in copies if e.get("place") not in later], {e["record"] for e in twice}
+
+
+def _taken(history: History, topics: set[str]) -> Counter[str]:
+    """How often a broker has said of each record that it has it, whether that was heard or not."""
+    asked = {(e["request"], e["record"]) for e in history.of(kinds.SENT) if e["topic"] in topics}
+    told = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["error"] in (0, DUPLICATE_SEQUENCE)}
+    return Counter(record for _, record in asked & told)
+
+
+def _held_back(history: History) -> Iterator[str]:
+    """Say which readers an open transaction has kept waiting."""
+    for event in history.of(kinds.HELD_BACK):
+        yield (
+            f"for {event['seconds']:.0f} s, at least, readers of {event['log']} with isolation.level=read_committed were given "
+            "nothing behind a transaction that was left open (transaction.timeout.ms ends it)"
+        )
+
+
+__all__ = ["Judgement", "Kind", "Verdict", "judge", "merge", "signs_of", "unjudged"]

@@ -1,0 +1,295 @@
+"""Checking a declared pipeline: a dry run, the plan that follows from it, the faults, and what to do about what broke."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.faults import NoFault
+from harness.judge.verdict import Kind
+from harness.matrix.runner import RunPlan, run
+from harness.matrix.selection import not_run
+from harness.model import events as kinds
+from harness.model.history import HISTORY, LOGS, HistoryError, read_history
+from harness.model.scenario import NotApplicable
+from harness.model.semantics import PROMISES, Anomaly
+from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
+from harness.pipelines.declaration import DeclarationError, InputKind, nearest
+from harness.pipelines.fixes import fix_of
+from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
+from harness.report.page.evidence import told_write
+from harness.report.record import record_text
+from harness.report.summary import counted
+from harness.systems.declared.nodes import last_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.matrix.runner import Progress
+    from harness.model.history import Event
+    from harness.model.scenario import Scenario
+    from harness.pipelines.cells import DeclaredCell
+    from harness.pipelines.declaration import Pipeline
+    from harness.saved import CellResult, SavedRun
+    from harness.systems.declared.system import DeclaredSystem
+
+DRY_RUNS = "dry-runs"
+_PLUMBING = frozenset({"ApiVersions", "Metadata"})
+UNITS = 3
+"""So many times what one request takes are offered, for there to be something before the fault and behind it."""
+MOST, MOST_S = 2000, 20.0
+"""How many records, and how many seconds of them, a check makes of its own accord."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
+
+    ``processes``: which of its processes own those connections that were still open when the kernel was asked. ``written``: what
+    the kernel's tracer saw of it.
+    """
+
+    clients: tuple[str, ...]
+    connections: int
+    requests: Mapping[str, int]
+    processes: tuple[Owner, ...] = ()
+    written: Written = UNWATCHED
+    unit: int = 0
+    """The most records that one request of it sent, or saved a position behind."""
+    seconds: float = 0.0
+    """How long it was from the first line of the wire about a record to the last."""
+
+    @property
+    def fetching(self) -> int:
+        """How many of its processes fetch."""
+        return sum("Fetch" in owner.requests for owner in self.processes)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One process of a stage, its connections and the requests on them."""
+
+    pid: int
+    command: str
+    connections: int
+    requests: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of one pipeline."""
+
+    pipeline: Pipeline
+    system: DeclaredSystem
+    reports: Path
+    command: str
+    seed: int = 1
+
+    def dry_run(self, progress: Progress) -> CellResult:
+        """Run it without a fault. Raises as :func:`harness.matrix.runner.run`, and KeyboardInterrupt at Ctrl-C."""
+        watched = NoFault(watched=True)
+        first = [replace(scenario, fault=watched) for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
+        saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)
+        if saved.info.interrupted or not saved.results:
+            raise KeyboardInterrupt
+        return saved.results[0]
+
+    def plan(
+        self, seen: Mapping[str, Seen], only: Sequence[str] = ()
+    ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
+        """Return the cells that are to run and those that do not apply.
+
+        Raises DeclarationError for an unknown name, and where records cannot be told apart.
+        """
+        fetching = {role: one.fetching for role, one in seen.items()} if seen else None
+        written = {role: one.written for role, one in seen.items()} if seen else None
+        points = failure_points(
+            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, written, attached=self.system.attached
+        )
+        names = [point.id for point in points]
+        for name in only:
+            if name not in names:
+                raise DeclarationError(f"no failure point is called {name}; {nearest(name, names)}")
+        asked = [point for point in points if point.id in only or (not only and not left_over(self.pipeline, point))]
+        cells = cells_of(self.pipeline, asked, seed=self.seed, records=enough(self.pipeline, seen)[0])
+        for cell in cells:
+            cell.load()
+        rest = tuple(cell for cell in cells if isinstance(cell.expectation, NotApplicable))
+        return tuple(cell for cell in cells if cell not in rest), rest
+
+    def faults(
+        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], progress: Progress, untried: Sequence[str] = ()
+    ) -> SavedRun:
+        """Run the faults; ``untried``: what is to be said of stages that none of these cells kills."""
+        return self._run(cells, rest, self.reports, progress, untried)
+
+    def _run(
+        self, cells: Sequence[DeclaredCell], rest: Sequence[DeclaredCell], reports: Path, progress: Progress,
+        untried: Sequence[str] = (),
+    ) -> SavedRun:  # fmt: skip
+        plan = RunPlan(
+            systems=(self.system,), cells=tuple(cells), not_applicable=tuple(not_run(cell) for cell in rest),
+            reports=reports, jobs=1, command=self.command, seeds=(self.seed,), records=self.pipeline.records,
+            untried=tuple(untried),
+            again=lambda: self.system.silences.too_short(cells),
+        )  # fmt: skip
+        return run(plan, progress)
+
+
+def seen_in(result: CellResult) -> dict[str, Seen]:
+    """Return what the wire saw of each stage, by its role."""
+    try:
+        history = read_history(result.directory / HISTORY)
+    except HistoryError:
+        return {}
+    frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
+    of = {str(e["conn"]): e["role"] for e in frames}
+    about = list(history.of(kinds.SENT, kinds.COMMITTED))
+    moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
+    seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
+    owners = list(history.of(kinds.OWNER))
+    written = {
+        e["role"]: Written(e["made"], e["records"], e["because"], tuple(e.get("files", ()))) for e in history.of(kinds.WRITES)
+    }
+    return {
+        role: Seen(
+            tuple(sorted({e["client"] for e in frames if e["role"] == role})),
+            len({e["conn"] for e in frames if e["role"] == role}),
+            _counted(e["api"] for e in frames if e["role"] == role),
+            tuple(_processes([e for e in owners if e["role"] == role], frames)),
+            written.get(role, UNWATCHED),
+            unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]), seconds,
+        )
+        for role in sorted({e["role"] for e in frames})
+    }  # fmt: skip
+
+
+def unit_of(events: Iterable[Event]) -> int:
+    """Return the most records that one request sent, or saved a position behind."""
+    units: Counter[str] = Counter()
+    saved: dict[tuple[str, str, int], int] = {}
+    for event in events:
+        if event["event"] == kinds.SENT:
+            units[event["request"]] += 1
+        else:
+            at = (event["group"], event["topic"], event["partition"])
+            units[event["request"]] += max(0, event["offset"] - saved.get(at, 0))
+            saved[at] = max(event["offset"], saved.get(at, 0))
+    return max(units.values(), default=0)
+
+
+def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | None]:
+    """Return how many records the cells have, and why that may not be enough, or ``None``.
+
+    Where lostack offers them, they come in waves. Where a producer has all from the start, it takes more of them: the wire holds
+    its requests, and parts none.
+    """
+    need = UNITS * max((one.unit for one in seen.values()), default=0)
+    if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN} or need <= pipeline.records:
+        return pipeline.records, None
+    took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
+    role = max(seen, key=lambda each: seen[each].unit)
+    because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, and {need} are wanted"
+    if pipeline.input.kind is InputKind.OWN:
+        return pipeline.records, f"{because}: let the producer make so many (records = {need})"
+    if need > MOST or took_s > MOST_S:
+        return pipeline.records, f"{because}, which is more than {MOST}, or takes longer than {MOST_S:g} s: say records = {need}"
+    return need, None
+
+
+def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:
+    for pid, command in {e["pid"]: e["command"] for e in owners}.items():
+        conns = {e["conn"] for e in owners if e["pid"] == pid}
+        yield Owner(pid, command, len(conns), _counted(e["api"] for e in frames if e["conn"] in conns))
+
+
+def _counted(names: Iterator[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in names:
+        found[name] = found.get(name, 0) + 1
+    return found
+
+
+def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
+    """Return a sentence for each stage that no scenario kills: what it does when it is crashed, nobody has seen.
+
+    Likewise where a reader keeps its position itself, and no scenario kills it at a durable write: between its result and its
+    position nothing is tried then, and that is where such programs are wrong.
+    """
+    found = []
+    for stage in pipeline.stages:
+        kills = [scenario for scenario in scenarios if stage.role in scenario.fault.evidence().killed]
+        reasons = [each.because for each in (s.expect[pipeline.claims] for s in kills) if isinstance(each, NotApplicable)]
+        if len(reasons) == len(kills):
+            why = f", for {reasons[0]}" if reasons else ""
+            found.append(f"The {stage.role} is not tried: no failure point kills it{why}.")
+            continue
+        at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
+        if stage.position == "elsewhere" and at_writes and all(isinstance(each, NotApplicable) for each in at_writes):
+            why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
+            found.append(f"Between its result and its position the {stage.role} is not tried: {why}.")
+    return tuple(found)
+
+
+def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
+    """Yield the plan as lines: what the stages were seen to do, what will be done to them, and what will not and why."""
+    records, short = enough(pipeline, seen)
+    load = f"{counted(records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
+    yield f"{pipeline.name} claims {pipeline.claims}: {load}"
+    for role, one in seen.items():
+        yield f"  {role}: {counted(one.connections, 'connection')} as {', '.join(one.clients)}; requests: {_asked(one.requests)}"
+        for owner in one.processes if len(one.processes) > 1 else ():
+            yield f"    {owner.pid} ({owner.command}): {counted(owner.connections, 'connection')}; {_asked(owner.requests)}"
+        if one.written.made:
+            yield f"    durable writes behind the record: {_asked(one.written.counts)}"
+    if short:
+        yield f"  there may be nothing before a fault, or behind it, which is void: {short}"
+    yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
+    for scenario in scenarios:
+        expectation = scenario.expect[pipeline.claims]
+        if not isinstance(expectation, NotApplicable):
+            yield f"  {scenario.id}: {scenario.because}"
+    for scenario in scenarios:
+        expectation = scenario.expect[pipeline.claims]
+        if isinstance(expectation, NotApplicable):
+            yield f"  not {scenario.id}: {expectation.because}"
+    yield from untried(pipeline, scenarios)
+
+
+def _asked(requests: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in requests.items() if name not in _PLUMBING) or "none"
+
+
+def last_words(result: CellResult) -> Iterator[str]:
+    """Yield the last lines of each stage that ended by an error before it was told to."""
+    try:
+        lives = list(read_history(result.directory / HISTORY).of(kinds.NODE))
+    except HistoryError:
+        return
+    for name in dict.fromkeys(str(e["node"]) for e in lives if e.get("phase") == "exited" and e.get("status")):
+        log = result.directory / LOGS / f"{name}.log"
+        lines = last_lines(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else []
+        if all(line in result.verdict.reason for line in lines):
+            continue  # it has been told
+        yield f"the {name} ended by an error; it last said:"
+        yield from (f"  {line}" for line in lines)
+
+
+def advice(result: CellResult) -> Iterator[str]:
+    """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
+    if result.verdict.kind is not Kind.BROKEN:
+        return
+    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
+    lost = account.lost if Anomaly.LOST in promises else frozenset()
+    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
+    broken = account.records[account.records["record"].isin(lost | duplicated)]
+    if not broken.empty:
+        first = broken.sort_values("position")["record"].iloc[0]
+        yield f"the path of {first}:"
+        yield from record_text([result], first).splitlines()[1:]
+    yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
+    if fix := fix_of(result.judgement, registry.scenarios()):
+        yield f"what would mend it: {fix}"

@@ -1,0 +1,92 @@
+"""What a run shows while it works: live on a terminal, plain lines elsewhere (CI)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from harness.report.escaping import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from harness.matrix.runner import Progress
+    from harness.model.cell import Cell
+    from harness.saved import CellResult
+
+_COLOURS = {"kept": "green", "convicted": "green", "broken": "red", "stuck": "yellow", "void": "magenta"}
+
+
+@contextmanager
+def make_progress(stream: IO[str]) -> Iterator[Progress]:
+    """Yield the progress that suits a stream."""
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    if console.is_terminal:
+        live = _Live(console)
+        with live.screen:
+            yield live
+    else:
+        yield _Lines(console)
+
+
+class _Lines:
+    """One line per event."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = 0
+        self._done = 0
+
+    def say(self, text: str) -> None:
+        """Print it."""
+        self._console.print(Text(visible(text)))
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Say how many."""
+        self._total, self._done = len(cells), 0
+        self.say(f"{self._total} cells")
+
+    def began(self, cell: Cell) -> None:
+        """Say nothing: its end is soon."""
+
+    def ended(self, result: CellResult) -> None:
+        """Print the verdict, the cell and why."""
+        self._done += 1
+        self._console.print(self._line(result))
+
+    def _line(self, result: CellResult) -> Text:
+        line = Text(f"[{self._done:>{len(str(self._total))}}/{self._total}] ")
+        colour = _COLOURS.get(result.verdict.label, "red")
+        line.append(f"{'✔' if result.verdict.green else '✘'} {result.verdict.label:<9}", style=colour)
+        plan = result.plan
+        line.append(f" {plan.pipeline}/{plan.scenario}/{plan.semantic}/s{plan.seed}", style="bold")
+        line.append(f"  {result.seconds:.1f} s  {visible(result.verdict.reason)}")
+        return line
+
+
+class _Live(_Lines):
+    """The same lines scrolling by above a status line of what is running."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._running: dict[str, Cell] = {}
+        self._since = time.monotonic()
+        self.screen = Live(get_renderable=self._status, console=console, refresh_per_second=4, transient=True)
+
+    def began(self, cell: Cell) -> None:
+        """Show it as running."""
+        self._running[cell.id] = cell
+
+    def ended(self, result: CellResult) -> None:
+        """Print its line."""
+        self._running.pop(result.plan.id, None)
+        super().ended(result)
+
+    def _status(self) -> Text:
+        names = ", ".join(f"{cell.scenario.id}/{cell.semantic}" for cell in list(self._running.values())[:4])
+        return Text(f"{self._done}/{self._total} cells, {time.monotonic() - self._since:.0f} s  {names}", style="dim")

@@ -1,0 +1,77 @@
+"""The corpus of published bugs, run: a version that has the bug must be convicted, one that has not must be acquitted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.judge.verdict import Kind
+from harness.matrix.selection import choose
+from harness.report.breaks import Breaks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.model.cell import Cell
+    from harness.saved import CellResult
+    from harness.scenarios.regressions import PublishedBug, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What came of one trial: in how many of its runs what the corpus says, and the reason of the first that differs."""
+
+    bug: str
+    convicts: bool
+    trial: Trial
+    agreed: int
+    runs: int
+    differs: str | None
+
+    def text(self) -> str:
+        """Return one line."""
+        word = "convicted" if self.convicts else "acquitted"
+        head = "✔" if self.agreed == self.runs else "✘ not"
+        line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.programs:<24} {self.trial.cell}"
+        return f"{line}: {self.differs}" if self.differs else line
+
+
+def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, ...]:
+    """Return the cells of every trial. Raises SelectionError where the corpus names one that is not there."""
+    scenarios = registry.scenarios()
+    found: dict[str, Cell] = {}
+    for bug in bugs:
+        for trial in bug.trials:
+            meant = choose(scenarios, only=[f"{trial.cell}/*"], seeds=seeds, system=trial.system, clients=[trial.client])
+            found |= {cell.id: cell for cell in meant}
+    return tuple(found.values())
+
+
+def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iterator[Ruling]:
+    """Yield what came of each trial."""
+    for bug in bugs:
+        for trial in bug.trials:
+            mine = [one for one in results if _is_of(one, trial)]
+            agreed = [one for one in mine if _agrees(one, trial)]
+            differs = next((one.verdict.reason for one in mine if one not in agreed), None if mine else "it was not run")
+            yield Ruling(bug.id, trial in bug.convicts, trial, len(agreed), len(mine), differs)
+
+
+def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
+    """Return as new breaks the results that are not what the corpus says: to be convicted is no break here."""
+    trials = [trial for bug in bugs for trial in bug.trials]
+    return Breaks(tuple(one for one in results if any(_is_of(one, each) and not _agrees(one, each) for each in trials)), (), ())
+
+
+def _is_of(result: CellResult, trial: Trial) -> bool:
+    return f"/{trial.system}/{trial.client}/{trial.cell}/" in f"/{result.plan.id}/"
+
+
+def _agrees(result: CellResult, trial: Trial) -> bool:
+    """Whether the verdict is the one of the corpus, for its reason; a cell that is broken must be so exactly as predicted."""
+    verdict = result.verdict
+    if not re.search(trial.reason, verdict.reason):
+        return False
+    return verdict.kind is trial.verdict and (verdict.as_predicted or trial.verdict is not Kind.BROKEN)

@@ -1,0 +1,498 @@
+"""The runner: cells in, a saved and judged run out. Knows interfaces only."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import os
+import platform
+import queue
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+import psutil
+
+from harness.interfaces import PreparesForCells
+from harness.judge.verdict import Kind
+from harness.latest import point_latest
+from harness.matrix.room import behind, full_disk
+from harness.model import events as kinds
+from harness.model.failures import CellFailure, EnvironmentFailure
+from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
+from harness.model.plan import PLAN_FILE, plan_of
+from harness.model.scenario import Deployment
+from harness.model.waiting import WaitCancelledError, cancellable
+from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from harness.interfaces import CellRun, Deployed, Launcher
+    from harness.model.cell import Cell
+    from harness.saved import CellResult, NotRun, SavedRun
+
+
+T = TypeVar("T")
+_Group: TypeAlias = "tuple[Cell, ...]"
+"""Cells that run at once because one death of what they share is the fault of each; mostly one alone."""
+_Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
+"""One kind of deployment in a lane: what it is, its name, and the cells that wait for it."""
+
+UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
+"""Verdicts after which nobody knows in what state a system is that cells may kill."""
+WATCH_S = 0.2
+"""How often a deployment is asked whether it still stands."""
+ASIDE_NICE = 10
+"""How much the preparation of a system stands back behind the cells of the one before it."""
+OWN_LANES = 2
+"""How many brokers are up for cells that kill theirs; two cores have no use for more."""
+
+
+class RunBrokenError(EnvironmentFailure):
+    """The ground under the cells broke when some had been judged; ``directory`` is the saved run, which is partial."""
+
+    def __init__(self, because: str, directory: Path) -> None:
+        super().__init__(because)
+        self.directory = directory
+
+
+class Progress(Protocol):
+    """What a run tells while it works. Called from several threads, one call at a time."""
+
+    def say(self, text: str) -> None:
+        """Set-up and deployment, one line each."""
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """These cells are to run."""
+
+    def began(self, cell: Cell) -> None:
+        """A cell has begun."""
+
+    def ended(self, result: CellResult) -> None:
+        """A cell has ended and is judged."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What is to be run, and where it goes.
+
+    ``systems``: those the cells belong to, by name; where there is one, it runs them all.
+    ``jobs``: how many cells share a broker at once. Those whose broker dies have others: to themselves, or with the
+    other semantics of their scenario, for which it dies at the same moment.
+    """
+
+    systems: tuple[Launcher, ...]
+    cells: tuple[Cell, ...]
+    not_applicable: tuple[NotRun, ...]
+    reports: Path
+    jobs: int
+    command: str
+    seeds: tuple[int, ...]
+    records: int
+    untried: tuple[str, ...] = ()
+    """Stages that none of these cells kills, a sentence each."""
+    again: Callable[[], Collection[str]] = tuple
+    """Asked when all cells have run: the ids of those that are to run once more, with what is known by then."""
+
+
+def run(plan: RunPlan, progress: Progress) -> SavedRun:
+    """Run everything and judge it.
+
+    Ctrl-C ends the cells under way; the run comes back with ``info.interrupted`` true. Raises EnvironmentFailure where
+    nothing could be run at all, or where the ground under the cells broke (RunBrokenError, where some are judged),
+    HistoryError where what happened could not be written down (a full disk), and ValueError where two cells are one.
+    """
+    twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
+    if twice:  # they would write into one history
+        raise ValueError(f"{twice[0]} is planned twice")
+    return _Run(plan, progress).go()
+
+
+class _Run:
+    def __init__(self, plan: RunPlan, progress: Progress) -> None:
+        self.plan = plan
+        self.directory = _new_directory(plan.reports)
+        self._progress = _OneAtATime(progress)
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._phases: dict[str, float] = {}
+        self._results: dict[str, CellResult] = {}
+        self._lanes: list[_Thread] = []
+        self._began = time.monotonic()
+        self._info = RunInfo(
+            id=self.directory.name,
+            started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            seconds=0.0,
+            complete=False,
+            planned=tuple(cell.id for cell in plan.cells),
+            not_applicable=plan.not_applicable,
+            untried=plan.untried,
+            seeds=plan.seeds,
+            records=plan.records,
+            versions={},
+            machine=_machine(),
+            command=plan.command,
+        )
+
+    def go(self) -> SavedRun:
+        """Run all lanes, then read the run back."""
+        self._save()
+        try:
+            for system in self.plan.systems[:1]:
+                self._prepare(system)
+                self._note_versions(system)
+            point_latest(self.directory, self._info)  # who writes the reports at the end tells where that cannot be done
+            self._progress.planned(self.plan.cells)
+            for system, following in itertools.zip_longest(self.plan.systems, self.plan.systems[1:]):
+                self._run_system(system, following)
+            self._run_again()
+        except KeyboardInterrupt:
+            self._stop.set()
+            self._info = replace(self._info, interrupted=True)
+            with suppress(EnvironmentFailure):  # it may be the last thing that is written of this run
+                self._save()
+            if not all(lane.over.is_set() for lane in self._started()):  # Ctrl-C again: nobody waits for the cells under way
+                raise
+        if self._failure is not None:
+            with suppress(EnvironmentFailure):  # the failure before is the one to tell
+                self._save()
+            if isinstance(self._failure, EnvironmentFailure) and self._results:
+                raise RunBrokenError(str(self._failure), self.directory) from self._failure
+            raise self._failure
+        self._save(complete=not self._stop.is_set() and len(self._results) == len(self.plan.cells))
+        return load_run(self.directory, judged=self._results)
+
+    def _run_system(self, system: Launcher, following: Launcher | None) -> None:
+        """Run the cells of a system, and meanwhile prepare the one that comes next: most of that is waiting for a network."""
+        if self._stop.is_set():
+            return
+        if following is None:
+            self._run_lanes(system, self.plan.cells)
+            return
+        ahead = _Thread(target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}")
+        ahead.start()
+        self._run_lanes(system, self.plan.cells)
+        if not self._stop.is_set():
+            _join([ahead])
+            self._note_versions(following)
+
+    def _prepare_ahead(self, system: Launcher) -> None:
+        try:
+            os.nice(ASIDE_NICE)  # on Linux this thread's own, and of the programs that it starts
+            self._prepare(system)
+        except BaseException as error:  # noqa: BLE001 - see _lane
+            self._fail(error)
+
+    def _prepare(self, system: Launcher) -> None:
+        """Fetch and make what a system needs."""
+
+        def prepare() -> None:
+            system.prepare(self._progress.say)
+            if isinstance(system, PreparesForCells):
+                cells = [cell for cell in self.plan.cells if self._belongs(cell, system)]
+                system.prepare_for(cells, self._progress.say)
+
+        self._timed(f"set-up-{system.name}", prepare)
+
+    def _note_versions(self, system: Launcher) -> None:
+        self._info = replace(self._info, versions=self._info.versions | system.versions())
+
+    def _save(self, *, complete: bool = False) -> None:
+        seconds = round(time.monotonic() - self._began, 3)
+        self._info = replace(self._info, complete=complete, seconds=seconds, phases=dict(self._phases))
+        try:
+            self._info.save(self.directory)
+        except OSError as error:
+            raise _cannot_write(self.directory, error) from error
+
+    def _run_again(self) -> None:
+        """Run cells once more, where what was seen of them is not enough by what is known now; it is put aside."""
+        wanted = self.plan.again() if not self._stop.is_set() else ()
+        cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
+        if not cells:
+            return
+        self._progress.say("once more, for something came after a longer silence than they had rested:")
+        self._progress.planned(cells)
+        (self.directory / ASIDE).mkdir()
+        for cell in cells:
+            self._results.pop(cell.id).directory.rename(self.directory / ASIDE / cell.slug)
+        for system in self.plan.systems:
+            self._run_lanes(system, cells, turn="-once-more")
+
+    def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
+        """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
+        lanes = (
+            ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
+            # one after the other: three or four brokers are enough at once
+            ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
+        )  # fmt: skip
+        for needs, deployments, workers in lanes:
+            waiting = {need: self._waiting(system, need, cells) for need in needs}
+            count = sum(groups.qsize() for groups in waiting.values())
+            for number in range(1, min(deployments, count) + 1):
+                turns = [
+                    (need, f"{system.name}-{need}-{number}{turn}", left) for need, left in waiting.items() if not left.empty()
+                ]
+                self._lanes.append(_Thread(target=self._lane, args=(system, turns, workers), name=turns[0][1]))
+        try:
+            for lane in self._lanes:
+                if lane.ident is None:
+                    lane.start()
+            _join(self._lanes)
+        except BaseException:
+            self._stop.set()
+            _join(self._started())
+            raise
+
+    def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
+        """Return the cells of a system that need such a deployment, those together that share a death."""
+        groups: dict[object, list[Cell]] = {}
+        for cell in planned:
+            if cell.scenario.deployment is need and self._belongs(cell, system):
+                # seeds are repetitions: one must not depend on another
+                alike = (cell.scenario.id, cell.pipeline, cell.client, cell.seed) if cell.scenario.together else cell.id
+                groups.setdefault(alike, []).append(cell)
+        waiting, at_once = queue.SimpleQueue[_Group](), max(1, self.plan.jobs)
+        for cells in groups.values():
+            for at in range(0, len(cells), at_once):
+                waiting.put(tuple(cells[at : at + at_once]))
+        return waiting
+
+    def _fail(self, error: BaseException) -> None:
+        """End the run for a reason: the first there is. A disk that is full then says so before all else."""
+        full = full_disk(self.directory)
+        if full and isinstance(error, EnvironmentFailure | HistoryError):
+            told = EnvironmentFailure(behind(full, str(error)))
+            told.__cause__ = error
+            error = told
+        self._failure = self._failure or error
+        self._stop.set()
+
+    def _belongs(self, cell: Cell, system: Launcher) -> bool:
+        return len(self.plan.systems) == 1 or cell.system == system.name
+
+    def _started(self) -> Sequence[_Thread]:
+        return [lane for lane in self._lanes if lane.ident is not None]
+
+    def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
+        """Deploy, and let workers run cells on it. What a cell kills may not come back: then the next cells get another."""
+        try:
+            for need, name, waiting in turns:
+                for number in itertools.count(1):
+                    self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
+                    if self._stop.is_set():
+                        return
+                    if need is Deployment.SHARED or waiting.empty():
+                        break
+        except WaitCancelledError:
+            return
+        except BaseException as error:  # noqa: BLE001 - whatever ends a lane ends the run, and is raised by it
+            self._fail(error)
+
+    def _deployment(
+        self, system: Launcher, need: Deployment, name: str, waiting: queue.SimpleQueue[_Group], workers: int
+    ) -> None:
+        self._progress.say(f"starting {name}")
+        with cancellable(self._stop):
+            deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
+        try:
+            lasting = need is Deployment.SHARED
+            threads = [_Thread(target=self._work, args=(deployed, waiting, lasting)) for _ in range(workers)]
+            for thread in threads:
+                thread.start()
+            self._watch(deployed, threads)
+        finally:
+            deployed.close()
+
+    def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
+        """Wait for the workers; where the ground under their cells breaks, end them at once."""
+        try:
+            deployed.check()
+            for thread in threads:
+                while not thread.over.wait(WATCH_S):
+                    deployed.check()
+        except EnvironmentFailure:
+            self._stop.set()
+            _join(threads)
+            raise
+
+    def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
+        """Run cells until there are none. Unless the deployment is lasting, one that proved nothing is the last on it."""
+        while not self._stop.is_set():
+            try:
+                group = waiting.get_nowait()
+            except queue.Empty:
+                return
+            if not lasting:
+                deployed.together(group)
+            besides = [_Thread(target=self._one, args=(deployed, cell)) for cell in group[1:]]
+            for thread in besides:
+                thread.start()
+            self._one(deployed, group[0])
+            _join(besides)
+            if not lasting and any(self._unproved(cell) for cell in group):
+                return
+
+    def _unproved(self, cell: Cell) -> bool:
+        result = self._results.get(cell.id)
+        return result is None or result.verdict.kind in UNPROVED
+
+    def _one(self, deployed: Deployed, cell: Cell) -> None:
+        """Run one cell, to its verdict."""
+        try:
+            self._progress.began(cell)
+            result = self._run_cell(deployed, cell)
+            self._results[result.plan.id] = result
+            self._progress.ended(result)
+        except BaseException as error:  # noqa: BLE001 - see _lane
+            self._fail(error)
+
+    def _run_cell(self, deployed: Deployed, cell: Cell) -> CellResult:
+        directory = self.directory / CELLS / cell.slug
+        with HistoryWriter(directory / HISTORY / f"runner{SUFFIX}", cell=cell.id, by="runner") as history:
+            plan = plan_of(cell)
+            try:
+                write_whole(directory / PLAN_FILE, plan.to_json())
+            except OSError as error:
+                raise _cannot_write(directory, error) from error
+            history.write(kinds.CELL, phase="begun", seal=plan.seal)
+            self._play(deployed, cell, directory, history)
+            history.write(kinds.CELL, phase="ended")
+        return judge_cell(directory)
+
+    def _play(self, deployed: Deployed, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+        cell_run: CellRun | None = None
+        try:
+            with _failing_alone(history, directory), cancellable(self._stop):
+                cell_run = deployed.cell_run(cell, directory, history)
+                self._steps(cell_run, history)
+        finally:
+            if cell_run is not None:
+                with _failing_alone(history, directory):
+                    cell_run.close()
+
+    def _steps(self, cell_run: CellRun, history: HistoryWriter) -> None:
+        steps = (
+            ("prepared", cell_run.prepare), ("loaded", cell_run.load), ("faulted", cell_run.inject),
+            ("drained", cell_run.drain), ("observed", cell_run.observe),
+        )  # fmt: skip
+        for phase, step in steps:
+            if self._stop.is_set():
+                raise WaitCancelledError(phase)
+            step()
+            history.write(kinds.CELL, phase=phase)
+        if full_disk(self.directory):  # what its programs have lost they may have had no room for
+            raise CellFailure("what was written last may be missing")
+
+    def _timed(self, name: str, act: Callable[[], T]) -> T:
+        since = time.monotonic()
+        try:
+            return act()
+        finally:
+            self._phases[name] = round(time.monotonic() - since, 3)
+
+
+@contextmanager
+def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
+    """Let a failure void its cell, with this reason, while the others go on. What breaks the ground of all gets through.
+
+    On a disk that is full that is the first thing to tell.
+    """
+    try:
+        yield
+    except WaitCancelledError:
+        history.write(kinds.FAILED, because=INTERRUPTED)
+    except (HistoryError, EnvironmentFailure) as error:
+        with suppress(HistoryError):  # a full disk may yet have room for a line
+            history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
+        raise
+    except CellFailure as error:
+        history.write(kinds.FAILED, because=behind(full_disk(directory), str(error)))
+    except Exception as error:  # noqa: BLE001 - whatever a system raises
+        history.write(kinds.FAILED, because=behind(full_disk(directory), f"{type(error).__name__}: {error}"))
+
+
+class _OneAtATime:
+    """Hands progress on, one call at a time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            self._progress.say(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        with self._lock:
+            self._progress.planned(cells)
+
+    def began(self, cell: Cell) -> None:
+        with self._lock:
+            self._progress.began(cell)
+
+    def ended(self, result: CellResult) -> None:
+        with self._lock:
+            self._progress.ended(result)
+
+
+class _Thread(threading.Thread):
+    """A thread that says when it is over.
+
+    ``Thread.join`` cannot be relied on for that: Ctrl-C while it waits makes Python 3.11 take a running thread for dead.
+    """
+
+    over: threading.Event
+
+    def start(self) -> None:
+        """Start it."""
+        self.over = threading.Event()
+        self.daemon = True  # after a second Ctrl-C the interpreter waits for nobody either
+        super().start()
+
+    def run(self) -> None:
+        """Do its work, then say so."""
+        try:
+            super().run()
+        finally:
+            self.over.set()
+
+
+def _join(threads: Sequence[_Thread]) -> None:
+    """Wait for threads; Ctrl-C gets through."""
+    for thread in threads:
+        while not thread.over.wait(WATCH_S):
+            continue
+
+
+def _new_directory(reports: Path) -> Path:
+    """Make a folder of its own for this run, named by the time; two runs at once get two."""
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(reports, error) from error
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _cannot_write(reports, error) from error
+        return directory
+    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
+
+
+def _cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
+    return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")
+
+
+def _machine() -> dict[str, str]:
+    memory = psutil.virtual_memory().total / (1 << 30)
+    return {"cores": str(os.cpu_count()), "memory": f"{memory:.0f} GiB", "system": platform.platform(terse=True)}

@@ -1,0 +1,204 @@
+"""The history: append-only JSON lines, one file per writer, readable after any crash.
+
+One line is one event::
+
+    {"line": <its number>, "t": <monotonic ns>, "w": <wall ns>, "cell": "...", "by": "<writer>", "event": "<kind>", ...}
+
+A writer numbers its lines from 1, so that a line taken out of the middle is missed (one without numbers is not).
+A line is written by a single ``write(2)`` on an ``O_APPEND`` descriptor that belongs to one writer alone, so a
+SIGKILL can only cut the *last* line of a file. A cut last line is expected and dropped, where the writer is a program that
+may be killed; a file of the runner or the wire, which nobody kills, ends with a whole line. A line damaged anywhere else or
+missing means that the file was tampered with or shared. Both are reported as damage (which voids the cell).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from harness.model.places import placed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+SUFFIX = ".jsonl"
+HISTORY = "history"
+"""The folder of a history, in the folder of its cell."""
+LOGS = "logs"
+"""Beside it: what the processes of the cell printed."""
+LASTING = frozenset({"runner", "wire"})
+"""Writers that live until a cell has ended: a file of theirs that ends inside a line was cut later, or its disk was full."""
+CLOSED = -1
+"""No descriptor: a number that no other file can have."""
+
+Event: TypeAlias = dict[str, Any]
+"""One decoded history line. The kinds and their fields are listed in :mod:`harness.model.events`."""
+
+
+class HistoryError(Exception):
+    """A history cannot be written (disk full, read-only folder) or a directory holds none."""
+
+
+class HistoryWriter:
+    """Appends events to one file. Safe to use from several threads of one process.
+
+    Raises :class:`HistoryError` when the line cannot be written whole, so that a full disk never passes silently.
+    """
+
+    def __init__(self, path: Path, *, cell: str, by: str) -> None:
+        self.path = path
+        self.cell = cell
+        self.by = by
+        self._lines = 0
+        self._turn = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            msg = f"cannot write the history {path}: {error.strerror}"
+            raise HistoryError(msg) from error
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields."""
+        with self._turn:
+            number = self._lines + 1
+            times = {"line": number, "t": time.monotonic_ns(), "w": time.time_ns()}
+            line = json.dumps({**times, "cell": self.cell, "by": self.by, "event": event, **fields}, separators=(",", ":"))
+            data = line.encode() + b"\n"
+            try:
+                written = os.write(self._fd, data)
+            except OSError as error:
+                msg = f"cannot write the history {self.path}: {error.strerror}"
+                raise HistoryError(msg) from error
+            self._lines = number
+        if written != len(data):
+            msg = f"cannot write the history {self.path}: only {written} of {len(data)} bytes fitted (disk full?)"
+            raise HistoryError(msg)
+
+    def close(self) -> None:
+        """Close the file; further writes fail. Safe to call twice."""
+        fd, self._fd = self._fd, CLOSED
+        if fd != CLOSED:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All events of one cell, ordered by monotonic time, and what could not be read."""
+
+    events: tuple[Event, ...]
+    cut_lines: tuple[str, ...] = field(default=())
+    """Files of programs whose last line was cut by a crash (normal)."""
+    damage: tuple[str, ...] = field(default=())
+    """``file:line`` of lines damaged elsewhere, told twice, missing before it, of another cell, or cut though nobody kills their
+    writer (never normal)."""
+
+    def of(self, *kinds: str) -> Iterator[Event]:
+        """Events of the given kinds, in order of time."""
+        return (event for event in self.events if event["event"] in kinds)
+
+
+def read_history(directory: Path, cell: str | None = None) -> History:
+    """Read every ``*.jsonl`` below ``directory``.
+
+    A line told twice (a copied file: no two writes share a time) counts once, one of another cell than ``cell`` not at all;
+    both are damage. Raises :class:`HistoryError` when there is no history at all.
+    """
+    files = sorted(directory.rglob(f"*{SUFFIX}"))
+    if not files:
+        msg = f"no history in {directory}"
+        raise HistoryError(msg)
+    return parse_history(((file.name, file.read_bytes()) for file in files), cell)
+
+
+def parse_history(files: Iterable[tuple[str, bytes]], cell: str | None = None) -> History:
+    """Return what files say about ``cell`` (``None``: whichever), given as (name, content) in the order of their paths."""
+    lines = Lines(cell)
+    events: list[Event] = []
+    cut: list[str] = []
+    for name, content in files:
+        at = Mark(name)
+        *whole, last = content.split(b"\n")
+        events += lines.events(whole, at)
+        if last and _decoded(last) is None:  # no newline behind it: the writer was killed inside this line
+            cut.append(name)
+        elif last:
+            events += lines.events([last], at)
+        if last and name.removesuffix(SUFFIX) in LASTING:
+            lines.damage.append(f"{name}:{len(whole) + 1} (it ends inside a line)")
+    events.sort(key=lambda event: event["t"])
+    return History(tuple(placed(events)), tuple(cut), tuple(lines.damage))
+
+
+@dataclass(slots=True)
+class Mark:
+    """How far a file has been read: how many of its lines, and which number the last of them told (null: that is not known)."""
+
+    name: str
+    lines: int = 0
+    told: int | None = 0
+
+
+class Lines:
+    """Tells events from damage, in the lines of the files of one folder, wherever and however often these are read on.
+
+    ``cell``: of which cell they must be (``None``: whichever).
+    """
+
+    def __init__(self, cell: str | None = None) -> None:
+        self.damage: list[str] = []
+        """As :attr:`History.damage` has it."""
+        self._cell = cell
+        self._known: set[bytes] = set()
+
+    def events(self, lines: Iterable[bytes], at: Mark) -> Iterator[Event]:
+        """Yield the events of whole lines, the next ones of a file, and move on in it."""
+        for line in lines:
+            at.lines += 1
+            if line and (event := self._event(line, at)) is not None:
+                yield event
+
+    def _event(self, line: bytes, at: Mark) -> Event | None:
+        where, event = f"{at.name}:{at.lines}", _decoded(line)
+        if event is None:
+            self.damage.append(where)
+            at.told = None  # what it was cannot be known
+            return None
+        if line in self._known:
+            self.damage.append(f"{where} (told twice)")
+            return None
+        self._known.add(line)
+        told: int = event.get("line", 1)
+        if at.told is not None and told not in (1, at.told + 1):  # 1: another writer goes on in this file
+            self.damage.append(f"{where} (lines before it are missing)")
+        at.told = told
+        if self._cell is not None and event.get("cell") != self._cell:
+            self.damage.append(f"{where} (of another cell)")
+            return None
+        return event
+
+
+def _decoded(line: bytes) -> Event | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if _is_event(event) else None
+
+
+def _is_event(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return type(value.get("t")) is int and isinstance(value.get("event"), str) and type(value.get("line", 1)) is int

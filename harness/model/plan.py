@@ -1,0 +1,270 @@
+"""The plan: what the judge must know of a cell. Saved as ``cell.json`` beside the history, so a run can be judged again.
+
+It is sealed: a checksum over what it says stands in it, and in the history's first line. Whoever changes the plan of a cell that
+was run, by an editor or by a mistake, gets no verdict by it. (A seal is no signature: it keeps nobody out who makes it anew in
+both places.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.model.older import plan_of_before
+from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
+from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
+from harness.model.semantics import Anomaly, Semantic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+
+PLAN_FILE = "cell.json"
+SCHEMA = 3
+"""Version of ``cell.json``; what says no version is of 1.
+
+Since 2 it is sealed, and says how many partitions each log has. Since 3 it says by their names what its fault must prove.
+"""
+SEALED = 2
+"""The first version that is sealed. Whoever wrote such a plan also wrote down all that the cross-checks need."""
+SEAL = "seal"
+
+
+class PlanError(Exception):
+    """``cell.json`` is missing or cannot be read; the message says which file and why."""
+
+
+class EditedPlanError(PlanError):
+    """A plan is not what was sealed. It is given back to be shown; nothing is judged by it."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(f"{PLAN_FILE} was changed after the cell was begun: its seal is not that of what it says")
+        self.plan = plan
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cell as the judge sees it: plain data, no code."""
+
+    id: str
+    key: str
+    scenario: str
+    group: str
+    system: str
+    client: str
+    pipeline: str
+    failure_point: str
+    semantic: Semantic
+    runtime: str
+    seed: int
+    offered: int
+    target: str
+    select: dict[Select, frozenset[str]]
+    lost: Prediction
+    duplicated: Prediction
+    sign: str | None
+    """The name of a :class:`~harness.judge.signs.Sign`."""
+    control: bool
+    refused_by_client: bool
+    evidence: Evidence
+    because: str
+    settings: dict[str, Any]
+    proofs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The fields of each :class:`~harness.judge.proof.Proof` that the fault declares, by its name."""
+    stops: str | None = None
+    left: Prediction = field(default_factory=Zero)
+    also: tuple[Anomaly, ...] = ()
+    pace_ms: int = 0
+    logs: dict[str, int] = field(default_factory=dict)
+    """How many partitions each log had that is read at the end, by its :class:`~harness.model.states.Hop`."""
+    dead_letters: bool = False
+    """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
+    schema: int = SCHEMA
+    read_seal: str | None = field(default=None, compare=False)
+    """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
+
+    @property
+    def stands(self) -> bool:
+        """Whether the drain must never end."""
+        return self.stops is not None or self.left.must_show()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the plan, and what was written down with it, is of a version that has a seal."""
+        return self.schema >= SEALED
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the fault, or the settings, may take copies out of a log that somebody has read already.
+
+        Unflushed ones when the power goes, all when a volume goes, and what an unclean leader does not have.
+        """
+        topic = self.settings.get("topic")
+        unclean = isinstance(topic, dict) and topic.get("unclean") is True
+        return self.evidence.forgotten or unclean
+
+    @property
+    def seal(self) -> str | None:
+        """The checksum over what the plan says, however it is spelled; ``None`` for one of a version without a seal."""
+        return self.read_seal or (seal_of(self._plain()) if self.sealed else None)
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text, sealed."""
+        plain = self._plain()
+        return json.dumps(plain | {SEAL: seal_of(plain)} if self.sealed else plain, indent=1)
+
+    def _plain(self) -> dict[str, Any]:
+        plain = dataclasses.asdict(self)
+        del plain["read_seal"], plain["evidence"]["proofs"]
+        return plain | {
+            "select": {name: sorted(ids) for name, ids in self.select.items()},
+            "lost": _prediction_to_json(self.lost),
+            "duplicated": _prediction_to_json(self.duplicated),
+            "left": _prediction_to_json(self.left),
+        }
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Read a plan back; raises ``ValueError``, ``KeyError`` or ``TypeError`` where the text is none.
+
+        Raises :class:`EditedPlanError` where it was sealed as another one, and :class:`PlanError` where it is of a later version.
+        """
+        data = json.loads(text)
+        schema = data.setdefault("schema", 1)
+        if schema > SCHEMA:
+            raise PlanError(f"written by a newer lostack (schema {schema}, this one reads up to {SCHEMA}); upgrade to read it")
+        seal = data.pop(SEAL, None)
+        plan = Plan._from_plain(data)
+        if seal != (seal_of(data) if plan.sealed else None):
+            raise EditedPlanError(plan)
+        return dataclasses.replace(plan, read_seal=seal)
+
+    @staticmethod
+    def _from_plain(data: dict[str, Any]) -> Plan:
+        data = plan_of_before(data)
+        evidence = data["evidence"]
+        return Plan(**data | {
+            "semantic": Semantic(data["semantic"]),
+            "select": {Select(name): frozenset(ids) for name, ids in data["select"].items()},
+            "lost": _prediction_from_json(data["lost"]),
+            "duplicated": _prediction_from_json(data["duplicated"]),
+            "left": _prediction_from_json(data["left"]) if "left" in data else Zero(),
+            "sign": data["sign"] or None,
+            "also": tuple(Anomaly(each) for each in data.get("also", ())),
+            "evidence": Evidence(**evidence | {
+                "killed": tuple(Role(role) for role in evidence["killed"]),
+                "paused": tuple(Role(role) for role in evidence["paused"]),
+                "ended": tuple(Role(role) for role in evidence.get("ended", ())),
+                "told": tuple(Role(role) for role in evidence.get("told", ())),
+            }),
+        })  # fmt: skip
+
+    @staticmethod
+    def load(directory: Path) -> Plan:
+        """Read ``cell.json`` of a saved cell. Raises :class:`PlanError`; where it was changed, :class:`EditedPlanError`."""
+        file = directory / PLAN_FILE
+        try:
+            return Plan.from_json(file.read_text())
+        except EditedPlanError:
+            raise
+        except PlanError as error:
+            raise PlanError(f"{file} was {error}") from error
+        except OSError as error:
+            raise PlanError(f"cannot read {file}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PlanError(f"{file} is no cell of this version of lostack: {error}") from error
+
+
+def seal_of(plain: Mapping[str, Any]) -> str:
+    """Return the checksum over what a plan says: neither the order nor the spelling of its parts matters.
+
+    >>> seal_of({"a": [1], "b": 2}) == seal_of({"b": 2, "a": (1,)}) != seal_of({"a": [1], "b": 3})
+    True
+    """
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def sealed_anew(text: str) -> str:
+    """Return a plan's text with the seal that it deserves; as it is where its version has none.
+
+    For who makes a copy in which folders have other names: the copy is as good as the plan was.
+    """
+    data = json.loads(text)
+    if data.get("schema", 1) < SEALED:
+        return text
+    return json.dumps(data | {SEAL: seal_of({name: value for name, value in data.items() if name != SEAL})}, indent=1)
+
+
+_PREDICTIONS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (Zero, Exactly, AtLeast, Some, Permitted)}
+
+
+def _prediction_to_json(prediction: Prediction) -> dict[str, Any]:
+    return {"kind": type(prediction).__name__, **dataclasses.asdict(prediction)}
+
+
+def _prediction_from_json(data: dict[str, Any]) -> Prediction:
+    words = dict(data)
+    kind = _PREDICTIONS[words.pop("kind")]
+    if "select" in words:
+        words["select"] = Select(words["select"])
+    return kind(**words)
+
+
+def plan_of(cell: Cell) -> Plan:
+    """Return the plan of a cell that applies. Raises ``ValueError`` for one that does not."""
+    expectation = cell.expectation
+    load = cell.load()
+    if isinstance(expectation, Predicted):
+        predicted = expectation
+    elif isinstance(expectation, RefusedByClient):
+        predicted = Predicted()
+    else:
+        raise ValueError(f"{cell.id} does not apply: {expectation.because}")  # noqa: TRY004 - not a wrong type, a wrong cell
+    evidence = cell.scenario.fault.evidence()
+    return Plan(
+        id=cell.id,
+        key=cell.key,
+        scenario=cell.scenario.id,
+        group=cell.scenario.group,
+        system=cell.system,
+        client=cell.client,
+        pipeline=cell.pipeline,
+        failure_point=cell.scenario.failure_point,
+        semantic=cell.semantic,
+        runtime=cell.runtime,
+        seed=cell.seed,
+        offered=len(load.records),
+        target=load.target.id,
+        select=load.select(),
+        lost=predicted.lost,
+        duplicated=predicted.duplicated,
+        sign=None if predicted.sign is None else str(predicted.sign),
+        control=predicted.control,
+        also=predicted.also,
+        refused_by_client=isinstance(expectation, RefusedByClient),
+        evidence=dataclasses.replace(evidence, proofs=()),
+        proofs=proofs_to_json(evidence.proofs),
+        because=cell.scenario.because,
+        settings=cell.saved_settings(),
+        stops=predicted.stops,
+        left=predicted.left,
+        pace_ms=cell.scenario.pace_ms,
+        logs=cell.logs(),
+        dead_letters=cell.scenario.dead_letters,
+    )
+
+
+def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return what a plan saves of proofs: by their names, their fields as plain JSON. Raises ``ValueError`` for two of a name."""
+    found: dict[str, dict[str, Any]] = {}
+    for proof in proofs:
+        if proof.name in found:
+            raise ValueError(f"a fault declares the proof {proof.name} twice")
+        fields = {each.name: getattr(proof, each.name) for each in dataclasses.fields(proof)}
+        found[proof.name] = json.loads(json.dumps(fields))
+    return found

@@ -1,0 +1,166 @@
+"""What theory predicts for one column (lost, duplicated) of one cell, and whether a count agrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from harness.model.names import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
+
+
+class Select(Name):
+    """A set of records, named relative to the target record of the fault. An engine that knows more of them names them itself."""
+
+    __slots__ = ()
+    TARGET: ClassVar[Select]
+    """The target record."""
+    NEXT: ClassVar[Select]
+    """The record after the target in the source."""
+    UNIT: ClassVar[Select]
+    """All records of the unit (send, poll, transaction) that holds the target."""
+    THROUGH_TARGET: ClassVar[Select]
+    """The target and all records before it in the source."""
+    BEFORE_TARGET: ClassVar[Select]
+    """All records before the target in the source."""
+    BATCH: ClassVar[Select]
+    """All records of the engine's batch that first held the target."""
+    THROUGH_BATCH: ClassVar[Select]
+    """Those of that batch and of all batches before it."""
+    BATCH_BEFORE_TARGET: ClassVar[Select]
+    """Those of that batch that are worked on before the target."""
+    BATCH_FROM_TARGET: ClassVar[Select]
+    """The target and those of that batch that are worked on after it."""
+    ADDED: ClassVar[Select]
+    """The records that stand in partitions that the topic got while the pipeline ran."""
+    UNREPLICATED: ClassVar[Select]
+    """The records that were sent and that no follower was seen to fetch."""
+
+
+Select.TARGET = Select("target")
+Select.NEXT = Select("next")
+Select.UNIT = Select("unit")
+Select.THROUGH_TARGET = Select("through-target")
+Select.BEFORE_TARGET = Select("before-target")
+Select.BATCH = Select("batch")
+Select.THROUGH_BATCH = Select("through-batch")
+Select.BATCH_BEFORE_TARGET = Select("batch-before-target")
+Select.BATCH_FROM_TARGET = Select("batch-from-target")
+Select.ADDED = Select("added")
+Select.UNREPLICATED = Select("unreplicated")
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """Theory says: none."""
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return "0"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return False
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return f"predicted 0, saw {len(seen)} ({examples(seen)})" if seen else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """Theory says: exactly these records."""
+
+    select: Select = Select.TARGET
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"exactly {self.select}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+        """Say how the records seen contradict the prediction, or ``None``."""
+        want = resolve[self.select]
+        if seen == want:
+            return None
+        return f"predicted exactly {examples(want)}, saw {examples(seen)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Theory says: these records, and perhaps more."""
+
+    select: Select = Select.TARGET
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"at least {self.select}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:
+        """Say how the records seen contradict the prediction, or ``None``."""
+        missing = resolve[self.select] - seen
+        return f"predicted at least {examples(resolve[self.select])}, saw {examples(seen)}" if missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Theory says: at least ``count`` records, and cannot say which."""
+
+    count: int = 1
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return f"at least {self.count}"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return True
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return f"predicted at least {self.count}, saw {len(seen)}" if len(seen) < self.count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Theory allows any number, none included."""
+
+    def text(self) -> str:
+        """Return the prediction as it is shown."""
+        return "permitted"
+
+    def must_show(self) -> bool:
+        """Whether a count of zero means that the fault had no effect."""
+        return False
+
+    def contradiction(self, seen: AbstractSet[str], resolve: dict[Select, frozenset[str]]) -> str | None:  # noqa: ARG002
+        """Say how the records seen contradict the prediction, or ``None``."""
+        return None
+
+
+Prediction: TypeAlias = Zero | Exactly | AtLeast | Some | Permitted
+
+
+def examples(records: Collection[str], most: int = 4) -> str:
+    """Name a few records, and how many more there are.
+
+    >>> examples({"a-2", "a-10", "a-1"}, most=2)
+    'a-1, a-2 and 1 more'
+    >>> examples(set())
+    'none'
+    """
+    if not records:
+        return "none"
+    ordered = sorted(records, key=lambda record: (len(record), record))
+    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    return ", ".join(ordered[:most]) + more

@@ -1,0 +1,76 @@
+"""What a client needs around the stage programs: an interpreter in whose environment it is, or a JVM beside them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from harness.model.cell import client_name
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import cache_root
+from harness.provision.environments import ensure_client
+from harness.provision.janino import SOURCES, ensure_compiled, janino_path
+from harness.provision.jars import LISTS, ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.provision.kafka import VERSION, ensure_kafka
+from harness.stages.clients import JAVA
+from harness.stages.clients.java import COMMAND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+BRIDGE: Final = SOURCES / "ClientBridge.java"
+BRIDGE_CLASS: Final = "lostack.ClientBridge"
+JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""As the brokers run, so that their class-data archive fits."""
+JAR_SET: Final = "kafka-clients-"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSetup:
+    """A client, made ready. ``python``: the interpreter of an environment of its own; null: the runtime's own."""
+
+    version: str
+    python: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
+    """Return what a client (``name`` or ``name==version``) needs, made where it is missing. Raises EnvironmentFailure."""
+    name, version = client_name(client), client.partition("==")[2]
+    if name == JAVA:
+        return _java(version or VERSION, say)
+    return ClientSetup(version, ensure_client(client, say)) if version else ClientSetup(importlib.metadata.version(name))
+
+
+def java_versions() -> list[str]:
+    """Return the versions of the Java client whose sums are known."""
+    return sorted({VERSION, *(file.stem.removeprefix(JAR_SET) for file in LISTS.glob(f"{JAR_SET}*.sha256"))})
+
+
+def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
+    """Return the JVM's command; the brokers' own jars have the client of their version."""
+    if Version(version) == Version(VERSION):
+        kafka = ensure_kafka(say)
+        java, classpath, flags = kafka.java, kafka.classpath, kafka.jvm_flags
+    else:
+        java, classpath, flags = *_fetched(version, say), ()
+    bridge = ensure_compiled(BRIDGE, cache_root() / "clients" / "bridge", java=java, against=classpath,
+                             known=f"kafka-clients {version}", janino=janino_path())  # fmt: skip
+    command = (str(java), *flags, *JVM, "-cp", f"{classpath}:{bridge}", BRIDGE_CLASS)
+    return ClientSetup(version, variables={COMMAND: json.dumps(command)})
+
+
+def _fetched(version: str, say: Callable[[str], None]) -> tuple[Path, str]:
+    known = next((one for one in java_versions() if Version(one) == Version(version)), None)
+    if known is None:
+        raise EnvironmentFailure(f"{JAVA}=={version}: its sums are not known; what there is: {', '.join(java_versions())}")
+    java = find_java(cache_root(), say)
+    jar_set = read_jar_set(f"{JAR_SET}{known}")
+    directory = ensure_jars(jar_set, cache=cache_root(), java=java, say=say)
+    return java.path, ":".join(str(directory / name) for name in sorted(jar_set.sums))

@@ -1,0 +1,93 @@
+"""Clients at any version: a virtual environment of its own for the pipeline's processes. The harness itself stays as it is.
+
+An environment holds the client, what that depends on, and a path to this very package behind it; it is made once, whole
+or not at all, and asked for its versions each time before it is used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+import harness
+from harness.model.cell import client_name
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import cache_root, fill, locked, need_space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NEEDED_MB: Final = 100
+INSTALL_WITHIN_S: Final = 300.0
+_ASK: Final = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions(path=[%r])}))"
+HOME: Final = "LOSTACK_HOME"
+_BEHIND: Final = f"import os, sys; sys.path.extend(filter(None, [os.environ.get({HOME!r})]))\n"
+"""What finds this package behind the environment's own: the copy that starts the program."""
+
+
+def ensure_client(client: str, say: Callable[[str], None], root: Path | None = None) -> str:
+    """Return the interpreter of an environment with ``name==version`` in it. Raises EnvironmentFailure."""
+    name, version = client_name(client), Version(client.partition("==")[2])
+    clients = (root or cache_root()) / "clients"
+    clients.mkdir(exist_ok=True)
+    target = clients / f"{name}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}"
+    with locked(target, say):
+        if _version(target, name) != version:
+            need_space(clients, NEEDED_MB, client)
+            say(f"making an environment for {client} (once)")
+            fill(target, lambda part: _make(part, client))
+            if (found := _version(target, name)) != version:
+                raise EnvironmentFailure(f"the environment {target} has {name} {found}, not {version}: remove it and try again")
+    return str(_python(target))
+
+
+def variables() -> dict[str, str]:
+    """Return what a program needs in its environment variables to find this package."""
+    return {HOME: str(Path(harness.__file__).parent.parent)}
+
+
+def installed(python: str) -> dict[str, str]:
+    """Return what an environment holds: ``{distribution: version}``."""
+    return _installed(Path(python).parent.parent)
+
+
+def _installed(target: Path) -> dict[str, str]:
+    packages = next(target.glob("lib/python*/site-packages"), None)
+    if packages is None or not _python(target).exists():
+        return {}
+    asked = subprocess.run((_python(target), "-S", "-c", _ASK % str(packages)), capture_output=True, text=True, check=False)
+    found: dict[str, str] = json.loads(asked.stdout) if asked.returncode == 0 else {}
+    return found
+
+
+def _version(target: Path, name: str) -> Version | None:
+    """Return the version of a distribution that an environment holds: 2.3 and 2.3.0 are one."""
+    found = _installed(target).get(name)
+    return Version(found) if found else None
+
+
+def _python(target: Path) -> Path:
+    return target / "bin" / "python"
+
+
+def _make(part: Path, client: str) -> None:
+    venv.create(part, symlinks=True, with_pip=False)
+    next(part.glob("lib/python*/site-packages")).joinpath("lostack.pth").write_text(_BEHIND)
+    tool = ("uv", "--system-certs", "pip") if importlib.util.find_spec("uv") else ("pip",)
+    wheels = ("--only-binary", ":all:")  # what would have to be built depends on the machine
+    into = ("install", "--python", str(_python(part))) if tool[0] == "uv" else ("--python", str(_python(part)), "install")
+    command = (sys.executable, "-m", *tool, *into, *wheels, client)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFailure(f"{client} was not installed within {INSTALL_WITHIN_S:g} s: is there a network?") from None
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise EnvironmentFailure(f"cannot install {client} (as a wheel, for Python {sys.version.split()[0]}): {said[-300:]}")

@@ -1,0 +1,22 @@
+"""The failpoints inside Spark's JVM, as a jar in the cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.provision.cache import cache_root
+from harness.provision.janino import SOURCES, ensure_compiled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.provision.spark_install import SparkInstall
+
+CHECKPOINT: Final = SOURCES / "CheckpointFailpoints.java"
+CHECKPOINT_CLASS: Final = "lostack.CheckpointFailpoints"
+
+
+def ensure_failpoints(install: SparkInstall) -> Path:
+    """Return the jar, which fits one source and one Spark. Raises EnvironmentFailure where it cannot be compiled."""
+    into = cache_root() / "failpoints"
+    return ensure_compiled(CHECKPOINT, into, java=install.java, against=install.classpath, known=f"Spark {install.version}")

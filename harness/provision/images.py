@@ -1,0 +1,461 @@
+"""Container images: which are used, by what name, and stand-ins of the same layout where no registry is to be had.
+
+The official ones are the default, each pinned by version and each a setting (``LOSTACK_IMAGE_KAFKA`` and so on). Where the
+official one is neither present nor can be pulled, a stand-in is built from this machine's Java and Python and the locked
+artefacts (seconds, once: what it is made of is its fingerprint), and every report says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from docker.errors import APIError, DockerException, ImageNotFound
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.provision.cache import cache_root, locked, need_space
+from harness.provision.failpoints import ensure_failpoints
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.provision.kafka import VERSION as KAFKA
+from harness.provision.postgres import ensure_postgres, find_postgres
+from harness.provision.rootfs import ACCOUNTS, GROUPS, Rootfs
+from harness.provision.spark import ensure_spark, pyspark_home, pyspark_version
+from harness.provision.toxiproxy import VERSION as TOXIPROXY
+from harness.provision.toxiproxy import ensure_toxiproxy
+from harness.runtimes.docker.engine import HARNESS, Image, me
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import docker
+
+PARTS: Final = Path(__file__).with_name("image")
+POSTGRES: Final = "17.6"
+OFFICIAL: Final = {
+    "kafka": f"apache/kafka:{KAFKA}",
+    "toxiproxy": f"ghcr.io/shopify/toxiproxy:{TOXIPROXY}",
+    "spark": f"apache/spark:{pyspark_version()}",
+    "postgres": f"postgres:{POSTGRES}",
+}
+"""What is used where no setting says otherwise."""
+OWN: Final = {"lostack": "lostack:local", "driver": "lostack-driver:local", "matrix": "lostack-matrix:local"}
+"""Always made of this installation: the programs of a cell; a driver of Spark; the whole of it, for the compose file."""
+ON_TOP: Final = {"driver": "spark"}
+"""Images that lie over a stand-in."""
+NAMES: Final = ("kafka", "toxiproxy", "spark", *OWN, "postgres")
+"""Those that can be made here."""
+FINGERPRINT: Final = "lostack.fingerprint"
+STANDS_FOR: Final = "lostack.stand-in-for"
+PULL_VARIABLE: Final = "LOSTACK_PULL"
+NEEDED_MB: Final = 2000
+ARCHIVE: Final = "/tmp/kafka.jsa"  # noqa: S108 - in a container
+ARCHIVE_WITHIN_S: Final = 120.0
+TRIAL: Final = {"KAFKA_HEAP_OPTS": "-Xmx256m", "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+"""As the brokers run: the archive must fit their heap."""
+DATABASE_PACKAGES: Final = ("psycopg", "psycopg-binary", "typing-extensions")
+"""What whoever writes into PostgreSQL imports."""
+PACKAGES: Final = ("kafka-python", "lz4", "cramjam", "python-snappy", "zstandard", "confluent-kafka", *DATABASE_PACKAGES)
+"""What the programs in containers import besides this package."""
+NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+NO_STDLIB: Final = ("site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "lib2to3", "tkinter",
+                    "turtledemo", "config-3*", "pydoc_data", "*.a")  # fmt: skip
+SPARK_PROGRAMS: Final = ("spark-submit", "spark-class", "load-spark-env.sh", "find-spark-home")
+NO_PYSPARK: Final = ("jars", "bin", "sbin", "examples", "data", "licenses", "python", "tests")
+"""Of PySpark's folder what has a place of its own, or none."""
+KAFKA_TOOLS: Final = ("storage", "run-class")
+"""Of upstream's programs those whose classes the locked jars have."""
+NO_POSTGRES: Final = ("bitcode", "llvmjit*", "pgxs", "man", "locale", "*.a")
+UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
+"""The one time zone of a database cluster in a container."""
+NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
+
+
+def wanted(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the reference that the settings name."""
+    return environ.get(f"LOSTACK_IMAGE_{name.upper()}") or OFFICIAL.get(name) or OWN[name]
+
+
+def stand_in_reference(name: str) -> str:
+    """Return the name of a stand-in: it can never be taken for the official image. Its tag is the version of what is inside."""
+    if name in OWN:
+        return OWN[name]
+    found = find_postgres() if name == "postgres" else None  # the machine's own, whichever that is
+    return f"lostack/stand-in-{name}:{found.version if found else OFFICIAL[name].rpartition(':')[2]}"
+
+
+def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
+    """Return an image, pulled or built where it is not there yet.
+
+    Raises EnvironmentFailure with one line where it can be neither.
+    """
+    reference = wanted(name)
+    if name in OWN and reference == OWN[name]:
+        return build_stand_in(client, name, say)
+    found = _present(client, reference)
+    if found is not None:
+        return Image(name, reference, found.id, found.labels.get(STANDS_FOR))
+    try:
+        found = _pull(client, reference, say)
+    except DockerException as error:
+        if reference != OFFICIAL.get(name):
+            because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+            raise EnvironmentFailure(f"{because}; pull it, or unset LOSTACK_IMAGE_{name.upper()}") from error
+        say(f"{reference} is not here and cannot be pulled: a stand-in takes its place")
+        return build_stand_in(client, name, say)
+    return Image(name, reference, found.id)
+
+
+def users_image(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Image:
+    """Return an image of the user's, pulled where it is not there yet. Raises EnvironmentFailure with one line."""
+    try:
+        found = _present(client, reference) or _pull(client, reference, say)
+    except DockerException as error:
+        because = f"image {reference} is not here and cannot be pulled ({_short(error)})"
+        raise EnvironmentFailure(f"{because}: build it, or correct its name") from error
+    return Image(reference, reference, str(found.id))
+
+
+def describe(client: docker.DockerClient, name: str) -> str:
+    """Say what a run would find of an image (for the doctor; pulls and builds nothing)."""
+    reference = wanted(name)
+    for each in dict.fromkeys((reference, stand_in_reference(name))):
+        if _present(client, each) is not None:
+            return f"{each} is there"
+    return f"{reference} is pulled, or a stand-in made, by the first run that needs it"
+
+
+def build_stand_in(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
+    """Build the stand-in of an image where what it is made of has changed since it was built last."""
+    reference, cache = stand_in_reference(name), cache_root()
+    with locked(cache / f"image-{name}", say):
+        rootfs, changes = RECIPES[name](cache, say)
+        below = build_stand_in(client, ON_TOP[name], say) if name in ON_TOP else None
+        fingerprint = rootfs.fingerprint() + (below.id[-16:] if below else "")
+        found = _present(client, reference)
+        stands_for = OFFICIAL.get(name)
+        if found is None or found.labels.get(FINGERPRINT) != fingerprint:
+            say(f"building {reference}")
+            labels = [f"LABEL {FINGERPRINT}={fingerprint}", *([f"LABEL {STANDS_FOR}={stands_for}"] if stands_for else [])]
+            if below is not None:
+                _lay_over(client, below, rootfs, reference, [*changes, *labels])
+            else:
+                _import(client, rootfs, reference, [*changes, *labels])
+            if name == "kafka":
+                _archive(client, rootfs, reference, say)
+                _import(client, rootfs, reference, [*changes, *labels])
+            _forget(client, found)
+            found = client.images.get(reference)
+        return Image(name, reference, str(found.id), stands_for)
+
+
+def _forget(client: docker.DockerClient, image: Any) -> None:
+    """Remove what a new build has taken the name of, unless containers still use it."""
+    if image is not None:
+        with contextlib.suppress(APIError):
+            client.images.remove(image.id)
+
+
+def _present(client: docker.DockerClient, reference: str) -> Any:
+    try:
+        return client.images.get(reference)
+    except ImageNotFound:
+        return None
+
+
+def _pull(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Any:
+    if os.environ.get(PULL_VARIABLE) == "never":
+        raise DockerException(f"{PULL_VARIABLE}=never")
+    say(f"pulling {reference}")
+    return client.images.pull(reference)
+
+
+def _short(error: DockerException) -> str:
+    return str(getattr(error, "explanation", None) or error).splitlines()[0][:160]
+
+
+def _import(client: docker.DockerClient, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+    repository, _, tag = reference.rpartition(":")
+    need_space(Path(tempfile.gettempdir()), NEEDED_MB, f"the image {reference}")
+    with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+        rootfs.write(file)
+        file.flush()
+        try:
+            client.api.import_image_from_file(file.name, repository=repository, tag=tag, changes=changes)
+        except APIError as error:
+            raise EnvironmentFailure(f"the engine cannot take the image {reference}: {_short(error)}") from error
+
+
+def _lay_over(client: docker.DockerClient, below: Image, rootfs: Rootfs, reference: str, changes: list[str]) -> None:
+    """Make an image of another and of what lies over it."""
+    repository, _, tag = reference.rpartition(":")
+    with tempfile.TemporaryFile() as file:
+        rootfs.write(file)
+        file.seek(0)
+        try:
+            made = client.containers.create(below.id, ["true"], labels={HARNESS: me()})
+            try:
+                made.put_archive("/", file)
+                made.commit(repository, tag, changes=changes)
+            finally:
+                made.remove(force=True, v=True)
+        except APIError as error:
+            raise EnvironmentFailure(f"the engine cannot make the image {reference}: {_short(error)}") from error
+
+
+def _archive(client: docker.DockerClient, rootfs: Rootfs, reference: str, say: Callable[[str], None]) -> None:
+    """Add the class-data archive, as upstream's image has one: a broker that comes up and ends in order writes it.
+
+    It only saves time: where it cannot be made, things go without it.
+    """
+    say("making the class-data archive of the Kafka image")
+    old = client.images.get(reference)
+    made = client.containers.create(reference, environment={"KAFKA_OPTS": f"-XX:ArchiveClassesAtExit={ARCHIVE}", **TRIAL},
+                                    labels={HARNESS: me()}, detach=True)  # fmt: skip
+    try:
+        made.start()
+        wait_until(lambda: _listens(made), within_s=ARCHIVE_WITHIN_S, because="a broker to come up in a container", poll_s=0.2)
+        made.stop(timeout=int(ARCHIVE_WITHIN_S))
+        data, _ = made.get_archive(ARCHIVE)
+        with tarfile.open(fileobj=io.BytesIO(b"".join(data))) as archive:
+            file = archive.extractfile(Path(ARCHIVE).name)
+            rootfs.data("/opt/kafka/kafka.jsa", file.read() if file else b"")
+    except (APIError, WaitTimeoutError) as error:
+        say(f"no class-data archive ({error}): brokers start slower")
+    finally:
+        made.remove(force=True, v=True)
+        client.api.remove_image(old.id, force=True)
+
+
+def _listens(container: Any) -> bool:
+    """Whether the broker listens on 9092 (0x2384), as the kernel tells inside."""
+    container.reload()
+    if container.status == "exited":
+        raise WaitTimeoutError("the broker not to end at once", 0)
+    return b":2384 " in container.exec_run(["cat", "/proc/net/tcp6", "/proc/net/tcp"]).output
+
+
+# --- what the stand-ins are made of ---------------------------------------------------------------------------------
+
+
+def _java(rootfs: Rootfs, cache: Path, say: Callable[[str], None]) -> None:
+    home = find_java(cache, say).path.resolve().parents[1]
+    rootfs.tree("/opt/java", home, NO_JAVA)
+
+
+def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    rootfs = Rootfs()
+    rootfs.basics()
+    _java(rootfs, cache, say)
+    jar_set = read_jar_set(f"kafka-{KAFKA}")
+    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
+    for jar in sorted(jar_set.sums):
+        rootfs.file(f"/opt/kafka/libs/{jar}", directory / jar)
+    for folder in ("/opt/kafka/config", "/mnt/shared/config", "/var/lib/kafka/data", "/etc/kafka/secrets"):
+        rootfs.folder(folder, 0o775, 1000)
+    rootfs.text("/etc/kafka/docker/run", (PARTS / "kafka-run.sh").read_text(), 0o755)
+    rootfs.text("/etc/kafka/docker/server.properties", (PARTS / "server.properties").read_text())
+    for name in ("log4j2.yaml", "tools-log4j2.yaml"):
+        rootfs.text(f"/etc/kafka/docker/{name}", (PARTS / "log4j2.yaml").read_text())
+    tool = (PARTS / "kafka-tool.sh").read_text()
+    for name in KAFKA_TOOLS:
+        rootfs.text(f"/opt/kafka/bin/kafka-{name}.sh", tool, 0o755)
+    return rootfs, [
+        "ENV PATH=/opt/java/bin:/opt/kafka/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "USER appuser", "EXPOSE 9092",
+        'VOLUME ["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"]', 'CMD ["/etc/kafka/docker/run"]',
+    ]  # fmt: skip
+
+
+def _toxiproxy(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    rootfs = Rootfs()
+    rootfs.basics()
+    rootfs.program(ensure_toxiproxy(cache, say), "/toxiproxy")
+    rootfs.text("/toxiproxy-cli", (PARTS / "toxiproxy-cli.sh").read_text(), 0o755)
+    return rootfs, ["EXPOSE 8474", 'ENTRYPOINT ["/toxiproxy"]', 'CMD ["-host=0.0.0.0"]']
+
+
+def _spark(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """Spark's own layout, of what PySpark brings."""
+    rootfs = Rootfs()
+    rootfs.basics()
+    for name in ("env", "dirname", "tty", "true"):
+        rootfs.program(Path(shutil.which(name) or f"/usr/bin/{name}"), f"/usr/bin/{name}")
+    _java(rootfs, cache, say)
+    _python(rootfs)
+    home = pyspark_home()
+    rootfs.tree("/opt/spark/jars", home / "jars")
+    for name in SPARK_PROGRAMS:
+        rootfs.file(f"/opt/spark/bin/{name}", home / "bin" / name)
+    for each in ("pyspark", "py4j"):
+        package = home if each == "pyspark" else Path(importlib.import_module(each).__path__[0])
+        for file in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix not in {".pyc", ".pyi"}):
+            if not set(file.relative_to(package).parts[:-1]) & set(NO_PYSPARK):
+                (rootfs.python if file.suffix == ".py" else rootfs.file)(
+                    f"/opt/spark/python/{each}/{file.relative_to(package)}", file
+                )
+    rootfs.folder("/opt/spark/work", 0o777)
+    return rootfs, [
+        "ENV PATH=/opt/java/bin:/opt/spark/bin:/usr/bin:/bin", "ENV JAVA_HOME=/opt/java", "ENV SPARK_HOME=/opt/spark",
+        f"ENV PYTHONHOME={sys.base_prefix}", "ENV PYTHONPATH=/opt/spark/python", "ENV PYTHONDONTWRITEBYTECODE=1",
+        "WORKDIR /opt/spark/work", "USER appuser", 'CMD ["/opt/spark/bin/spark-class"]',
+    ]  # fmt: skip
+
+
+def driver_jars(say: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the jars that are handed to spark-submit: the connector to Kafka, and the failpoints in the JVM."""
+    install = ensure_spark(say)
+    return (*install.connector, ensure_failpoints(install))
+
+
+def _driver(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """What lies over Spark: the programs, and the jars that go with them."""
+    del cache
+    rootfs = Rootfs()
+    _packages(rootfs, DATABASE_PACKAGES)
+    _ours(rootfs)
+    for jar in driver_jars(say):
+        rootfs.file(f"/opt/lostack/jars/{jar.name}", jar)
+    return rootfs, ["ENV PYTHONPATH=/opt/lostack:/opt/spark/python"]
+
+
+def _python(rootfs: Rootfs) -> None:
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    rootfs.tree(str(stdlib), stdlib, NO_STDLIB)
+    rootfs.program(Path(sys.executable).resolve(), "/usr/bin/python3")
+
+
+def _ours(rootfs: Rootfs) -> None:
+    own = Path(__file__).parents[1]
+    for file in sorted(own.rglob("*.py")):
+        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    logs = own / "provision" / "spark-log4j2.properties"
+    rootfs.file(f"/opt/lostack/harness/provision/{logs.name}", logs)
+
+
+def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
+    files = _package_files(names)
+    for name, path in files:
+        (rootfs.python if path.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}", path)
+    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+
+
+def _postgres(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """The server that is installed here, whatever its version: the only stand-in that is not of the official one's."""
+    del cache, say
+    try:
+        programs = ensure_postgres().programs.resolve()
+        said = subprocess.run([programs / "pg_config", "--bindir", "--pkglibdir", "--sharedir"], capture_output=True, text=True,
+                              check=True).stdout  # fmt: skip
+    except (EnvironmentFailure, OSError, subprocess.CalledProcessError) as error:
+        raise EnvironmentFailure(f"a stand-in for {OFFICIAL['postgres']} is made of this machine's server: {error}") from error
+    rootfs = Rootfs()
+    rootfs.basics()
+    rootfs.text("/etc/passwd", f"{ACCOUNTS}postgres:x:999:999::/var/lib/postgresql:/bin/sh\n")
+    rootfs.text("/etc/group", f"{GROUPS}postgres:x:999:\n")
+    for name in ("chown", "setpriv"):
+        if found := shutil.which(name):
+            rootfs.program(Path(found), f"/bin/{name}")
+    for folder in said.split():
+        rootfs.tree(folder, Path(folder), NO_POSTGRES)
+    rootfs.bring_libraries(sorted(programs.iterdir()))
+    if UTC.exists():
+        rootfs.file(str(UTC), UTC)
+    rootfs.folder("/var/run/postgresql", 0o1777)
+    rootfs.folder("/var/lib/postgresql", 0o1777, 999)
+    rootfs.folder("/var/lib/postgresql/data", 0o1777, 999)
+    rootfs.text("/usr/local/bin/docker-entrypoint.sh", (PARTS / "postgres-run.sh").read_text(), 0o755)
+    return rootfs, [
+        f"ENV PATH=/usr/local/bin:{programs}:/usr/bin:/bin", "ENV PGDATA=/var/lib/postgresql/data",
+        'VOLUME ["/var/lib/postgresql/data"]', "EXPOSE 5432", 'ENTRYPOINT ["docker-entrypoint.sh"]', 'CMD ["postgres"]',
+    ]  # fmt: skip
+
+
+def _lostack(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    del cache, say
+    rootfs = Rootfs()
+    rootfs.basics()
+    _python(rootfs)
+    _packages(rootfs, PACKAGES)
+    _ours(rootfs)
+    home = Path(sys.base_prefix)
+    return rootfs, [
+        f"ENV PYTHONHOME={home}", "ENV PYTHONPATH=/opt/lostack", "ENV PATH=/usr/bin:/bin", "ENV PYTHONDONTWRITEBYTECODE=1",
+        "USER appuser", 'CMD ["python3", "-m", "harness.wire", "--help"]',
+    ]  # fmt: skip
+
+
+def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:
+    """The command itself with Java and Kafka's jars: it runs the cells of Kafka in runtime ``process``, where it is."""
+    rootfs, changes = _lostack(cache, say)
+    _java(rootfs, cache, say)
+    files = _package_files(_needed_by("lostack"))
+    for name, path in files:
+        rootfs.file(f"/opt/lostack/{name}", path)
+    rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
+    own = Path(__file__).parents[1]
+    scenarios = own / "scenarios"  # in the repository a link, which is not followed from above
+    for file in sorted(scenarios.rglob("*.py")):
+        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    for home in (own, scenarios):  # what they bring besides modules: jars' sums, templates, the known breaks
+        for file in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
+            rootfs.file(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    jar_set = read_jar_set(f"kafka-{KAFKA}")
+    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
+    for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):
+        rootfs.folder(folder, 0o777)
+    for jar in sorted(jar_set.sums):
+        rootfs.file(f"/opt/cache/jars/{jar_set.name}/{jar}", directory / jar)
+    rootfs.folder("/reports", 0o777)
+    return rootfs, [
+        *changes[:-2], "ENV PATH=/opt/java/bin:/usr/bin:/bin", "ENV LOSTACK_CACHE=/opt/cache", "WORKDIR /", "USER appuser",
+        'ENTRYPOINT ["python3", "-m", "harness.cli"]', 'CMD ["run", "--system", "kafka", "--reports", "/reports"]',
+    ]  # fmt: skip
+
+
+def _needed_by(name: str) -> list[str]:
+    """Return the installed packages that one needs, directly or not, but for Spark: Kafka's cells need none."""
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        each = waiting.pop().lower().replace("_", "-")
+        if each in found or each == "pyspark":
+            continue
+        found[each] = None
+        try:
+            wants = importlib.metadata.requires(each) or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        waiting += [match[0] for want in wants if "extra ==" not in want and (match := NAME.match(want))]
+    return [each for each in found if each != name]
+
+
+def _package_files(names: Iterable[str]) -> list[tuple[str, Path]]:
+    """Return the files of installed packages: path below site-packages, and where it is."""
+    found = []
+    there = {str(each.name).lower().replace("_", "-") for each in importlib.metadata.distributions()}
+    for name in sorted(there & set(names)):  # clients that are not installed are missing inside as well
+        for file in importlib.metadata.files(name) or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and path.is_file() and path.suffix not in {".pyi", ".pyc", ".h"}:
+                found.append((str(file), path))
+    return found
+
+
+RECIPES: Final[Mapping[str, Callable[[Path, Callable[[str], None]], tuple[Rootfs, list[str]]]]] = {
+    "kafka": _kafka, "toxiproxy": _toxiproxy, "spark": _spark, "lostack": _lostack, "driver": _driver, "matrix": _matrix,
+    "postgres": _postgres,
+}  # fmt: skip
+"""How each stand-in is made: its files, and what its image says (as lines of a Dockerfile)."""

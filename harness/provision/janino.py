@@ -1,0 +1,66 @@
+"""Java sources of ours, compiled once into jars of the cache by the Janino inside PySpark, so that no JDK is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+from harness.model.failures import EnvironmentFailure
+
+SOURCES: Final = Path(__file__).parents[1] / "stages" / "jvm"
+COMPILER: Final = SOURCES / "Compile.java"
+WITHIN_S: Final = 120.0
+
+
+def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = "") -> Path:
+    """Return the jar of one source in the folder ``into``. Raises EnvironmentFailure where it cannot be compiled.
+
+    ``against`` is the class path it is compiled with, ``known`` says which that is (the jar fits one source and one of
+    these); ``janino`` is the class path with the compiler, where that is another.
+    """
+    key = hashlib.sha256(f"{known}\0{source.read_text()}".encode()).hexdigest()[:16]
+    jar = into / f"{key}.jar"
+    if not jar.exists():
+        into.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=into) as folder:
+            part, classes = Path(folder, "compiled.jar"), Path(folder, "classes")
+            classes.mkdir()
+            command = (str(java), "-cp", janino or against, "org.codehaus.janino.SimpleCompiler", str(COMPILER), "Compile",
+                       str(classes), against, str(source))  # fmt: skip
+            if why := _compile(command):
+                raise EnvironmentFailure(f"{source.stem} does not compile for {known}: {why}")
+            _pack(classes, part)
+            part.replace(jar)
+    return jar
+
+
+def janino_path() -> str:
+    """Return the class path with the Janino inside PySpark. Raises EnvironmentFailure where there is none."""
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        jars = sorted((*Path(place).glob("jars/janino-*.jar"), *Path(place).glob("jars/commons-compiler-*.jar")))
+        if jars:
+            return os.pathsep.join(map(str, jars))
+    raise EnvironmentFailure("PySpark is not installed as it should be (no Janino in it); run: make clean run")
+
+
+def _compile(command: tuple[str, ...]) -> str:
+    """Run the compiler; return why it failed, if it did."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    if done.returncode == 0:
+        return ""
+    causes = (line for line in done.stderr.splitlines() if "Caused by" in line)
+    return next(causes, done.stderr.strip()[:200]) or f"its compiler ended with {done.returncode}"
+
+
+def _pack(classes: Path, jar: Path) -> None:
+    with zipfile.ZipFile(jar, "w") as archive:
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, file.relative_to(classes).as_posix())
+    os.utime(jar)

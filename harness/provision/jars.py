@@ -1,0 +1,292 @@
+"""Sets of jars, such as Kafka 4.3.0 with all it needs: resolved by the Ivy inside PySpark, each checked by its sha256.
+
+A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256sum``, with its modules in front::
+
+    # <organisation> <module> <revision>
+
+A list names the module of each of its jars, and these come alone, without what they depend on: what belongs together was
+resolved once, when the list was made. Nothing but the jars is fetched: to read the pom of each module and those above it, one
+after the other, was four fifths of the time. A set without a list is resolved: its one module comes with all it depends on.
+
+To add a set, resolve it once, read the list, and commit it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from xml.sax.saxutils import quoteattr
+
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import fill, locked, need_space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from harness.provision.java import Java
+
+LISTS: Final = Path(__file__).parent
+STAMP: Final = ".verified.json"
+MODULES: Final = "modules.xml"
+SETTINGS: Final = "settings.xml"
+FETCH_WITHIN_S: Final = 900.0
+SAY_EVERY_S: Final = 3.0
+NEEDED_MB: Final = 200
+"""The jars twice (Ivy keeps its own copy while it works), and room to spare."""
+SETTINGS_VARIABLE: Final = "LOSTACK_IVY_SETTINGS"
+"""An Ivy settings file, for those whose jars come from a mirror."""
+JARS_ALONE: Final = (
+    '<ivysettings><settings defaultResolver="central"/><resolvers>'
+    '<ibiblio name="central" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums=""/>'
+    "</resolvers></ivysettings>"
+)
+"""Ivy's own repository, asked for jars and for nothing beside them: their sums are in our lists."""
+FOUND: Final = re.compile(r"^\s+found \S+#")
+DOWNLOADED: Final = re.compile(r"\[SUCCESSFUL \].*\.jar")
+SIZE: Final = re.compile(r"\((\d+)kB\)$")
+UNRESOLVED: Final = re.compile(r"^\s*:: (\S+#\S+;\S+?)(?:!\S+)?(?:: .*)?$")
+
+
+class Module(NamedTuple):
+    """A module of a repository."""
+
+    organisation: str
+    name: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """What to resolve, and what must come: file name → sha256 in hex."""
+
+    name: str
+    modules: tuple[Module, ...]
+    sums: Mapping[str, str]
+
+    @property
+    def listed(self) -> bool:
+        """Whether every jar's module is there, so that none need be asked what it depends on."""
+        return len(self.modules) == len(self.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How a directory differs from its list. Empty: it is complete and sound."""
+
+    missing: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.damaged or self.unlisted)
+
+    def __str__(self) -> str:
+        named = (("missing", self.missing), ("damaged", self.damaged), ("not in the list", self.unlisted))
+        return "; ".join(f"{what}: {_shortened(names)}" for what, names in named if names) or "sound"
+
+
+def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
+    """Read a committed list. Raises EnvironmentFailure where there is none of that name, or it is malformed."""
+    path = lists / f"{name}.sha256"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in lists.glob("*.sha256")))
+        raise EnvironmentFailure(f"no list of jars named {name}; there are: {known}")
+    lines = path.read_text().splitlines()
+    modules = [line.removeprefix("#").split() for line in lines if line.startswith("#")]
+    sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))}
+    if not modules or not sums or "" in sums or any(len(words) != len(Module._fields) for words in modules):
+        raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
+    return JarSet(name, tuple(Module(*words) for words in modules), sums)
+
+
+def check_jars(directory: Path, jar_set: JarSet) -> Check:
+    """Compare every jar with its sha256 (0.1 s for 44 MB)."""
+    there = {path.name for path in directory.glob("*.jar")}
+    return Check(
+        missing=tuple(sorted(jar_set.sums.keys() - there)),
+        damaged=tuple(sorted(jar for jar in there & jar_set.sums.keys() if sha256(directory / jar) != jar_set.sums[jar])),
+        unlisted=tuple(sorted(there - jar_set.sums.keys())),
+    )
+
+
+def sha256(path: Path) -> str:
+    """Return the sum of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_stamped(directory: Path, jar_set: JarSet) -> bool:
+    """Whether nothing has changed, by size and time, since the sums were last compared with this very list."""
+    try:
+        return bool(json.loads((directory / STAMP).read_text()) == _stamp(directory, jar_set))
+    except (OSError, ValueError):
+        return False
+
+
+def stamp(directory: Path, jar_set: JarSet) -> None:
+    """Note that all sums were right."""
+    (directory / STAMP).write_text(json.dumps(_stamp(directory, jar_set)))
+
+
+def _stamp(directory: Path, jar_set: JarSet) -> dict[str, object]:
+    stats = {path.name: path.stat() for path in sorted(directory.glob("*.jar"))}
+    return {
+        "list": hashlib.sha256(json.dumps(sorted(jar_set.sums.items())).encode()).hexdigest(),
+        "jars": {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()},
+    }
+
+
+def ensure_jars(
+    jar_set: JarSet,
+    *,
+    cache: Path,
+    java: Java,
+    say: Callable[[str], None],
+    retrieve: Callable[[JarSet, Path, Path, Java, Callable[[str], None]], None] | None = None,
+) -> Path:
+    """Return the directory with exactly the jars of the set, each of them checked.
+
+    Missing or damaged jars are fetched, at most twice. Raises EnvironmentFailure where they can't be, where they are
+    still not what the list says, or where there is a jar which the list does not know.
+    """
+    directory = cache / "jars" / jar_set.name
+    if is_stamped(directory, jar_set):
+        return directory
+    directory.parent.mkdir(exist_ok=True)
+    with locked(directory, say):
+        found = check_jars(directory, jar_set)
+        if found.unlisted:
+            raise EnvironmentFailure(f"{directory} holds jars that are not in its list ({found}): remove them")
+        if found:
+            if directory.exists():
+                say(f"{jar_set.name}: {found}; fetching again")
+            ivy = directory.parent / f".{jar_set.name}.ivy"
+            _fetch(jar_set, directory, lambda part: (retrieve or ivy_retrieve)(jar_set, part, ivy, java, say), say)
+            shutil.rmtree(ivy, ignore_errors=True)
+        stamp(directory, jar_set)
+    return directory
+
+
+def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], say: Callable[[str], None]) -> None:
+    """Fetch the whole set into ``directory``, a second time where the first gave damaged jars."""
+    need_space(directory.parent, NEEDED_MB, jar_set.name)
+
+    def make(part: Path) -> None:
+        retrieve(part)
+        if wrong := check_jars(part, jar_set):
+            say(f"{jar_set.name}: what came is not what the list says ({wrong}); fetching once more")
+            for jar in part.glob("*.jar"):
+                jar.unlink()
+            shutil.rmtree(directory.parent / f".{jar_set.name}.ivy", ignore_errors=True)
+            retrieve(part)
+            wrong = check_jars(part, jar_set)
+        if wrong:
+            raise EnvironmentFailure(f"{jar_set.name} was fetched twice and is not what the list says: {wrong}")
+
+    fill(directory, make)
+    size = sum(path.stat().st_size for path in directory.glob("*.jar"))
+    say(f"{jar_set.name}: {len(jar_set.sums)} jars, {size / 1e6:.0f} MB, all sums right")
+
+
+# --- Ivy ---------------------------------------------------------------------------------------------------------
+
+
+def ivy_jar() -> Path:
+    """Return the Ivy inside PySpark. Raises EnvironmentFailure where there is no PySpark."""
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
+            return jar
+    raise EnvironmentFailure("PySpark is not installed as it should be (no Ivy in it); run: make clean run")
+
+
+def ivy_module(jar_set: JarSet) -> str:
+    """Return the XML that asks Ivy for the modules of a set: each alone, or, where they are not all listed, with all it needs."""
+    kind = 'conf="default->master(default)" transitive="false"' if jar_set.listed else 'conf="default->default"'
+    quoted = [tuple(quoteattr(word) for word in module) for module in jar_set.modules]
+    wanted = "".join(f"<dependency org={org} name={name} rev={revision} {kind}/>" for org, name, revision in quoted)
+    return (
+        '<ivy-module version="2.0"><info organisation="lostack" module="jars"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+    )
+
+
+def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> list[str]:
+    """Return the command that resolves what ``ivy/modules.xml`` asks for into ``target``, with its own files below ``ivy``."""
+    return [
+        str(java.path),
+        f"-Duser.home={ivy}",  # Java takes the home from the password file, not from $HOME
+        f"-Divy.home={ivy}",
+        "-jar",
+        str(ivy_jar()),
+        *(("-settings", settings) if settings else ()),
+        *("-cache", str(ivy / "cache")),
+        *("-confs", "default"),
+        *("-ivy", str(ivy / MODULES)),
+        *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
+    ]
+
+
+def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]) -> None:
+    """Resolve a set with Ivy. Raises EnvironmentFailure where that fails or takes over 15 minutes."""
+    ivy.mkdir(exist_ok=True)
+    (ivy / MODULES).write_text(ivy_module(jar_set))
+    settings = os.environ.get(SETTINGS_VARIABLE)
+    if not settings and jar_set.listed:
+        settings = str(ivy / SETTINGS)
+        (ivy / SETTINGS).write_text(JARS_ALONE)
+    command = ivy_command(target, ivy, java, settings)
+    say(f"fetching {jar_set.name}: {len(jar_set.sums)} jars (some seconds, once)")
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    watchdog = threading.Timer(FETCH_WITHIN_S, process.kill)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        unresolved = _follow(process.stdout or (), jar_set, say)
+        status = process.wait()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+    if status != 0 or unresolved:
+        raise EnvironmentFailure(_no_jars(jar_set, unresolved, status))
+
+
+def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -> list[str]:
+    """Show progress from Ivy's output, at most every three seconds; return what it could not resolve."""
+    found = jars = kilobytes = 0
+    unresolved: list[str] = []
+    said = time.monotonic()
+    for line in lines:
+        found += FOUND.search(line) is not None
+        jars += DOWNLOADED.search(line) is not None
+        kilobytes += sum(int(size) for size in SIZE.findall(line))
+        if match := UNRESOLVED.search(line):
+            unresolved.append(match.group(1))
+        if time.monotonic() >= said + SAY_EVERY_S:
+            said = time.monotonic()
+            state = f"{jars} jars, {kilobytes / 1000:.0f} MB here" if jars else f"{found} resolved"
+            say(f"fetching {jar_set.name}: {state}, of {len(jar_set.sums)}")
+    return unresolved
+
+
+def _no_jars(jar_set: JarSet, unresolved: Sequence[str], status: int) -> str:
+    what = f"; not found: {_shortened(unresolved)}" if unresolved else f" (Ivy ended with status {status})"
+    return f"cannot fetch the jars of {jar_set.name}{what}; is there a network? {SETTINGS_VARIABLE} names a mirror"
+
+
+def _shortened(names: Sequence[str], most: int = 3) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

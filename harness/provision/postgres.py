@@ -1,0 +1,164 @@
+"""A PostgreSQL server of this machine: named by a setting, on the PATH, or where distributions put it. Never fetched."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import EnvironmentFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+VARIABLE: Final = "LOSTACK_POSTGRES"
+"""The folder of the server's programs."""
+USUAL: Final = ("/usr/lib/postgresql", "/usr/pgsql-*", "/opt/homebrew/opt", "/usr/local/opt")
+PROGRAMS: Final = ("postgres", "initdb")
+INSTALL: Final = f"install one (Debian: apt-get install postgresql), or set {VARIABLE} to the folder of its programs"
+ANSWER_WITHIN_S: Final = 30.0
+OTHER_USERS: Final = ("postgres", "nobody")
+"""Whom the server runs as where we are root, which it refuses to run as."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresInstall:
+    """A server that can be started: the folder of its programs, its version, and the user it runs as (null: our own)."""
+
+    programs: Path
+    version: str
+    user: str | None
+
+    def command(self, program: str, *words: str) -> tuple[str, ...]:
+        """Return the command of one of its programs, as the user it may run as; who dies with the harness still does."""
+        plain = (str(self.programs / program), *words)
+        if self.user is None:
+            return plain
+        return ("setpriv", f"--reuid={self.user}", f"--regid={pwd.getpwnam(self.user).pw_gid}", "--clear-groups",
+                "--pdeathsig=KILL", *plain)  # fmt: skip
+
+    def home(self, folder: Path) -> Path:
+        """Return where its files lie: in ``folder``, or, where its user cannot get there, in one for temporary files."""
+        folder = folder.absolute()
+        if self._closed(folder) is None:
+            return folder
+        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir(), f"lostack-postgres-{name}")
+
+    def own(self, folder: Path) -> Path:
+        """Give it a folder of its own for :meth:`home`, and return that.
+
+        Raises EnvironmentFailure where its user can get nowhere, or where somebody made a folder for temporary files before us.
+        """
+        home = self.home(folder)
+        try:
+            home.mkdir(parents=True, exist_ok=home == folder.absolute(), mode=0o700)
+        except FileExistsError:
+            raise EnvironmentFailure(f"{home} is there already, and PostgreSQL needs it as a new folder: remove it") from None
+        if self.user is not None:
+            account = pwd.getpwnam(self.user)
+            os.chown(home, account.pw_uid, account.pw_gid)
+        if (closed := self._closed(home)) is not None:
+            raise EnvironmentFailure(
+                f"PostgreSQL refuses to run as root, and the user {self.user} cannot enter {closed}: "
+                "put TMPDIR where everybody may, or run as another user"
+            )
+        return home
+
+    def forget(self, folder: Path) -> None:
+        """Remove what it has outside of ``folder``."""
+        if (home := self.home(folder)) != folder.absolute():
+            shutil.rmtree(home, ignore_errors=True)
+
+    def _closed(self, folder: Path) -> Path | None:
+        """Return what its user cannot enter on the way to a folder; ``None`` where the way is free."""
+        if self.user is None:
+            return None
+        uid = pwd.getpwnam(self.user).pw_uid
+        there = (each for each in folder.absolute().parents if each.exists())
+        return next((each for each in there if not each.stat().st_mode & 0o001 and each.stat().st_uid != uid), None)
+
+
+def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | None:
+    """Return the newest server there is, or the one of ``LOSTACK_POSTGRES``.
+
+    Raises EnvironmentFailure where the setting names none, or where nobody but root could run it.
+    """
+    if chosen := environ.get(VARIABLE):
+        version = _version(Path(chosen).expanduser())
+        if version is None:
+            raise EnvironmentFailure(f"{VARIABLE} is set, but {chosen} has no postgres and initdb that run")
+        return PostgresInstall(Path(chosen).expanduser(), version, _user())
+    found = [(each, version) for each in _places(environ) if (version := _version(each))]
+    if not found:
+        return None
+    programs, version = max(found, key=lambda one: [int(word) for word in re.findall(r"\d+", one[1])])
+    return PostgresInstall(programs, version, _user())
+
+
+def why_no_postgres() -> str | None:
+    """Say in a sentence why no server can be started here, or ``None``.
+
+    Raises EnvironmentFailure where a setting names one that is none: who names a server wants its cells run.
+    """
+    try:
+        found = find_postgres()
+    except EnvironmentFailure as error:
+        if VARIABLE in os.environ:
+            raise
+        return str(error)
+    return None if found else f"no PostgreSQL server is installed here: {INSTALL}"
+
+
+def ensure_postgres() -> PostgresInstall:
+    """Return the server. Raises EnvironmentFailure with one line that says what helps."""
+    found = find_postgres()
+    if found is None:
+        raise EnvironmentFailure(f"no PostgreSQL server is installed here: {INSTALL}")
+    return found
+
+
+def _places(environ: Mapping[str, str]) -> Iterator[Path]:
+    if on_path := shutil.which("postgres", path=environ.get("PATH", os.defpath)):
+        yield Path(on_path).resolve().parent
+    for usual in USUAL:
+        root = Path(usual)
+        for base in sorted(root.parent.glob(root.name)):
+            yield from (base / "bin", *sorted(base.glob("*/bin")))
+
+
+@functools.cache
+def _version(programs: Path) -> str | None:
+    """Return the version of the server in a folder; ``None`` where it, or ``initdb``, does not run."""
+    said = ""
+    for program in PROGRAMS:
+        try:
+            done = subprocess.run([programs / program, "--version"], capture_output=True, text=True, check=False,
+                                  timeout=ANSWER_WITHIN_S)  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode != 0:
+            return None
+        said = said or done.stdout
+    match = re.search(r"\d+(\.\d+)*", said)
+    return match[0] if match else None
+
+
+def _user() -> str | None:
+    """Return the user whom the server runs as, where that is not our own."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    user = next((name for name in OTHER_USERS if name in known), None)
+    if user is None or shutil.which("setpriv") is None:
+        raise EnvironmentFailure("PostgreSQL refuses to run as root: setpriv (util-linux) and a user postgres or nobody are "
+                                 "needed, or run as another user")  # fmt: skip
+    return user

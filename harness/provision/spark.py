@@ -1,0 +1,145 @@
+"""Spark: its own jars (PySpark ships them), the connector to Kafka, and a class-data archive for its JVMs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import EnvironmentFailure
+from harness.provision.archive import Archive, ensure_archive
+from harness.provision.cache import cache_root
+from harness.provision.gateway import start_gateway
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.provision.spark_install import SCALA, SparkInstall
+from harness.provision.spark_release import ensure_connector, ensure_pyspark
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.process import ProcessRuntime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.provision.java import Java
+
+EXERCISE: Final = Path(__file__).with_name("spark_exercise.py")
+EXERCISE_WITHIN_S: Final = 600.0
+"""Twelve seconds on an idle machine; a loaded one has taken minutes."""
+DUMPED_WITHIN_S: Final = 300.0
+OPTIONS_WITHIN_S: Final = 30.0
+DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42.7.7"}
+"""JDBC subprotocol → the set of jars with its driver."""
+
+
+def pyspark_home() -> Path:
+    """Return the folder of PySpark. Raises EnvironmentFailure where there is none."""
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if any(Path(place).glob("jars/spark-core_*.jar")):
+            return Path(place)
+    raise EnvironmentFailure("PySpark is not installed as it should be (no jars in it); run: make clean run")
+
+
+def pyspark_version() -> str:
+    """Return the version of PySpark. Raises EnvironmentFailure where there is none."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        raise EnvironmentFailure("PySpark is not installed; run: make clean run") from None
+
+
+def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> SparkInstall:
+    """Return Spark as PySpark brings it, with its matched Kafka connector fetched and an archive made on the first run.
+
+    ``other`` is a release that is not installed here: it comes into the cache (see :mod:`harness.provision.spark_release`).
+    ``progress`` is told, line by line, what is being done. Safe in several runs at once.
+    Raises EnvironmentFailure with one line that says what is missing and what helps: no list of jars for this version of
+    PySpark, no network, no Java.
+    """
+    cache = cache_root()
+    java = find_java(cache, progress)
+    home, release, site = pyspark_home(), pyspark_version(), None
+    if other is None:
+        jar_set = read_jar_set(f"spark-{release}")
+        directory = ensure_jars(jar_set, cache=cache, java=java, say=progress)
+    else:
+        jar_set, directory = ensure_connector(other, SCALA, cache=cache, java=java, say=progress)
+        site, release = ensure_pyspark(other, cache=cache, say=progress), other
+        home = site / "pyspark"
+    connector = tuple(directory / name for name in sorted(jar_set.sums))
+    jars = (*sorted((home / "jars").glob("*.jar")), *connector)
+    bare = SparkInstall(
+        java.path, home, ":".join(str(jar) for jar in jars), connector, _launcher_options(java, home, cache, release), release,
+        java.version, site,
+    )  # fmt: skip
+    archive = ensure_archive(java, jars, cache=cache, say=progress, make=lambda *paths: _make_archive(bare, paths[2]),
+                             recipe=EXERCISE.read_text())  # fmt: skip
+    return _with(bare, archive)
+
+
+def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the jars of the driver that a JDBC address needs. Raises EnvironmentFailure where it is none we know."""
+    kind = url.removeprefix("jdbc:").partition(":")[0]
+    if kind not in DRIVERS:
+        known = ", ".join(sorted(DRIVERS))
+        raise EnvironmentFailure(f"no JDBC driver for {kind!r} is known here (there are: {known}); give its jar by --jars")
+    cache = cache_root()
+    jar_set = read_jar_set(DRIVERS[kind])
+    directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, progress), say=progress)
+    return tuple(directory / name for name in sorted(jar_set.sums))
+
+
+def _with(install: SparkInstall, archive: Archive) -> SparkInstall:
+    return replace(install, jvm_flags=(*archive.flags, *install.jvm_flags))
+
+
+def _launcher_options(java: Java, home: Path, cache: Path, release: str) -> tuple[str, ...]:
+    """Ask Spark's own launcher, once, which options its JVMs need (``--add-opens`` and the like)."""
+    note = cache / "archives" / f"spark-{release}-java-{java.release}.options.json"
+    try:
+        return tuple(json.loads(note.read_text()))
+    except (OSError, ValueError):
+        pass
+    command = [
+        str(java.path), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main", "org.apache.spark.deploy.SparkSubmit",
+        "pyspark-shell",
+    ]  # fmt: skip
+    environ = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": SCALA, "JAVA_HOME": str(java.path.parent.parent)}
+    try:
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=OPTIONS_WITHIN_S, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        raise EnvironmentFailure("Spark's launcher does not run; is PySpark whole? run: make clean run") from None
+    words = [word for word in done.stdout.strip("\n\0").split("\0") if word]
+    inner = words[words.index("-cp") + 2 : words.index("org.apache.spark.deploy.SparkSubmit")]
+    options = tuple(word for word in inner if not word.startswith("-Xmx"))
+    note.parent.mkdir(exist_ok=True)
+    part = note.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(options))
+    part.replace(note)
+    return options
+
+
+def _make_archive(install: SparkInstall, directory: Path) -> None:
+    """Run a Spark once over what we use of it, and leave ``classes.jsa`` in ``directory``. Raises where any step fails."""
+    archive = directory / "classes.jsa"
+    work = directory / "work"
+    work.mkdir()
+    with ProcessRuntime(directory=work) as runtime:
+        gateway = start_gateway(runtime, install, work=work, name="archive", flags=(f"-XX:ArchiveClassesAtExit={archive}",))
+        argv = (sys.executable, str(EXERCISE), str(work))
+        node = runtime.start(NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env}))
+        end = node.wait(EXERCISE_WITHIN_S)
+        if end is None or end.status != 0:
+            raise EnvironmentFailure(f"Spark could not be exercised: {node.log_tail(1)}")
+        gateway.node.close_stdin()
+        gateway.node.wait(DUMPED_WITHIN_S)
+    if not archive.exists() or not archive.stat().st_size:
+        raise EnvironmentFailure("the JVM wrote no archive")
+    shutil.rmtree(work)

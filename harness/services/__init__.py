@@ -1,0 +1,1 @@
+"""Servers that stand beside a system."""

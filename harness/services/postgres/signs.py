@@ -1,0 +1,33 @@
+"""Signs that the connection to a database shows: what it was asked to commit, how often, and what came of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.model.sign import Sign
+
+if TYPE_CHECKING:
+    from harness.model.history import History
+
+COMMITTED_AGAIN: Final = Sign("committed-again", "a program asked the database more than once to commit a result of this record")
+NOT_REPEATED: Final = Sign(
+    "not-repeated", "the database's answer to the commit of this record never came, and nobody asked again"
+)
+DURABLE: Final = Sign("durable", "the database had answered the one commit of this record, and nobody asked for it again")
+"""Whatever died later."""
+
+
+def database_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records that show each sign of a database."""
+    asked: dict[str, set[str]] = defaultdict(set)
+    answered, committed = set(), set()
+    for event in history.of(kinds.DATABASE_COMMIT):
+        if event["outcome"] is None:
+            asked[event["record"]].add(event["request"])
+        elif event["reached"]:
+            answered.add(event["record"])
+            committed |= {event["record"]} if event["outcome"] == "committed" else set()
+    once = {record for record, requests in asked.items() if len(requests) == 1}
+    return {COMMITTED_AGAIN: asked.keys() - once, NOT_REPEATED: once - answered, DURABLE: once & committed}

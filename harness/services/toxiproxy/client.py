@@ -1,0 +1,159 @@
+"""The one typed adapter over toxiproxy-python.
+
+What it mends of version 0.1.1: the server's address is a class attribute, so that a process knows one server; nothing
+has a time-out; an HTTP 500 surfaces as ``KeyError: 'name'``; a toxic cannot be changed; a proxy of the environment
+(``HTTP_PROXY``) is asked for loopback addresses; and the server takes an attribute it does not know without a word, so
+every toxic is read back and compared.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import requests
+import toxiproxy.proxy
+import toxiproxy.server
+from toxiproxy.api import APIConsumer
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
+
+from harness.services.toxiproxy.toxics import Toxic, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LOOPBACK: Final = "127.0.0.1"
+ANSWER_WITHIN_S: Final = 10.0
+
+_address: ContextVar[str] = ContextVar("toxiproxy")
+
+
+class ToxiproxyError(Exception):
+    """The server did not do what was asked; the message is one line."""
+
+
+class _Api(APIConsumer):  # type: ignore[misc]
+    """The library's transport, with an address per call, a time-out, and every error an error."""
+
+    @classmethod
+    def get(cls, url: str, params: Any = None, **kwargs: Any) -> requests.Response:
+        return _ask("GET", url, params=params, **kwargs)
+
+    @classmethod
+    def post(cls, url: str, data: Any = None, json: Any = None, **kwargs: Any) -> requests.Response:
+        return _ask("POST", url, data=data, json=json, **kwargs)
+
+    @classmethod
+    def delete(cls, url: str, **kwargs: Any) -> requests.Response:
+        return _ask("DELETE", url, **kwargs)
+
+
+# its modules look their transport up by this name
+toxiproxy.proxy.APIConsumer = toxiproxy.server.APIConsumer = _Api
+
+
+def _ask(method: str, url: str, **kwargs: Any) -> requests.Response:
+    with requests.Session() as session:
+        session.trust_env = False
+        answer = session.request(method, f"http://{_address.get()}{url}", timeout=ANSWER_WITHIN_S, **kwargs)
+    if not answer.ok:
+        raise ToxiproxyError(f"Toxiproxy refused {method} {url}: {_told(answer)}")
+    return answer
+
+
+def _told(answer: requests.Response) -> str:
+    try:
+        return str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {answer.status_code}"
+
+
+class Toxiproxy:
+    """A running server. Several may be used at once, each from several threads. Raises :class:`ToxiproxyError`."""
+
+    def __init__(self, port: int, host: str = LOOPBACK) -> None:
+        self._host_port = f"{host}:{port}"
+        self._server = toxiproxy.server.Toxiproxy()
+
+    def ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            self.names()
+        except ToxiproxyError:
+            return False
+        return True
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all proxies."""
+        with self._call():
+            return tuple(sorted(self._server.proxies()))
+
+    def create(self, name: str, upstream_port: int, *, host: str = LOOPBACK, listen_port: int = 0, bind: str = LOOPBACK) -> int:
+        """Make a proxy in front of a port; return the port on which it listens (0 lets the server pick one)."""
+        with self._call():
+            made = self._server.create(f"{host}:{upstream_port}", name, listen=f"{bind}:{listen_port}", enabled=True)
+            return int(made.listen.rsplit(":", 1)[1])
+
+    def destroy(self, name: str) -> None:
+        """End a proxy, with its connections."""
+        with self._call():
+            self._proxy(name).destroy()
+
+    def enable(self, name: str, *, on: bool) -> None:
+        """Let a proxy listen, or end its connections and refuse new ones."""
+        with self._call():
+            proxy = self._proxy(name)
+            (proxy.enable if on else proxy.disable)()
+
+    def put_on(self, name: str, toxics: Iterable[Toxic]) -> None:
+        """Put toxics on a proxy, and see that they are there as asked."""
+        for toxic in toxics:
+            with self._call():
+                self._proxy(name).add_toxic(type=toxic.type, stream=str(toxic.stream), name=name_of(toxic),
+                                            attributes=toxic.attributes)  # fmt: skip
+            self._see(name, toxic)
+
+    def change(self, name: str, toxic: Toxic) -> None:
+        """Give a toxic that is on (same type and stream) other attributes."""
+        with self._call():
+            _Api.post(f"/proxies/{name}/toxics/{name_of(toxic)}", json={"attributes": toxic.attributes})
+        self._see(name, toxic)
+
+    def take_off(self, name: str, toxics: Iterable[Toxic]) -> None:
+        """Take toxics off a proxy."""
+        for toxic in toxics:
+            with self._call():
+                self._proxy(name).destroy_toxic(name_of(toxic))
+
+    def toxics(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return what is on a proxy: type, stream, toxicity and attributes by name."""
+        with self._call():
+            found = self._proxy(name).toxics()
+        return {
+            key: {"type": t.type, "stream": t.stream, "toxicity": t.toxicity, "attributes": t.attributes}
+            for key, t in found.items()
+        }
+
+    def _see(self, name: str, toxic: Toxic) -> None:
+        found = self.toxics(name).get(name_of(toxic))
+        want = {"type": toxic.type, "stream": str(toxic.stream), "toxicity": 1, "attributes": toxic.attributes}
+        if found != want:
+            raise ToxiproxyError(f"Toxiproxy was asked for {want} and has {found}")
+
+    def _proxy(self, name: str) -> Any:
+        found = self._server.get_proxy(name)
+        if found is None:
+            raise ToxiproxyError(f"Toxiproxy has no proxy {name}")
+        return found
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """Ask this server, and make one error of whatever goes wrong."""
+        token = _address.set(self._host_port)
+        try:
+            yield
+        except (requests.RequestException, ProxyExists, NotFound, InvalidToxic, ValueError, KeyError) as error:
+            raise ToxiproxyError(f"Toxiproxy at {self._host_port}: {type(error).__name__}: {error}") from error
+        finally:
+            _address.reset(token)

@@ -1,1 +1,0 @@
-"""Sources: durable, numbered lists of records with a cursor."""

@@ -1,0 +1,32 @@
+"""The clients of our stages: one file each behind :mod:`.interface`, chosen by ``stage.client``, imported only when used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from harness.stages.clients.interface import Client
+    from harness.stages.stage import Stage
+
+JAVA = "java"
+"""The Java client, kafka-clients: the one that is no Python package."""
+ADAPTERS = {
+    "kafka-python": "harness.stages.clients.kafka_python",
+    "confluent-kafka": "harness.stages.clients.librdkafka",
+    JAVA: "harness.stages.clients.java",
+}
+"""The registry: ``module`` of every client; a Python one by its name on the package index."""
+
+PRELOADS = {
+    "kafka-python": (
+        "harness.stages.producer", "harness.stages.consumer", "harness.stages.processor", ADAPTERS["kafka-python"],
+        "encodings.idna",  # what the first look-up of a host's name brings
+    ),
+}  # fmt: skip
+"""What the stage programs import, of clients that start nothing when they are imported: it may be there when they begin."""
+
+
+def client_of(stage: Stage) -> Client:
+    """Return the client that a stage talks through."""
+    return cast("Client", importlib.import_module(ADAPTERS[stage.client]))

@@ -1,0 +1,281 @@
+"""The Java client: in a JVM beside the stage program, spoken to by pipes. The one module of the stage programs that knows it.
+
+The stage's logic, its sink, its ledger and its failpoints stay in this process; the JVM (``programs/jvm/ClientBridge.java``)
+does what one call says, and between calls nothing but what the client does by itself. The two live and die as one: they are
+one process group, which is what a harness kills and pauses, and the kernel kills the JVM when this process is gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.waiting import wait_until
+from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.settings import Members, SavePosition
+from harness.stages.stage import SettingsRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from harness.stages.stage import Stage
+
+COMMAND: Final = "LOSTACK_JAVA_CLIENT"
+"""The environment variable with the JVM's command, as a JSON list."""
+METADATA_S: Final = 10.0
+CLOSE_CONSUMER_S: Final = 1.0
+PR_SET_PDEATHSIG: Final = 1
+_MEANING: Final[dict[str, Meaning]] = {
+    **dict.fromkeys(("RecordTooLargeException", "InvalidTopicException", "TopicAuthorizationException",
+                     "NotEnoughReplicasException", "UnsupportedForMessageFormatException", "InvalidRequiredAcksException"),
+                    Meaning.NEVER_APPENDED),
+    **dict.fromkeys(("ProducerFencedException", "InvalidProducerEpochException", "FencedInstanceIdException"), Meaning.FENCED),
+    **dict.fromkeys(("CommitFailedException", "RebalanceInProgressException"), Meaning.PUT_OUT),
+}  # fmt: skip
+_PATIENCE: Final = {"retry.backoff.ms": 50, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+_BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
+
+
+class Bridge:
+    """The JVM of this process. One call at a time."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        libc = ctypes.CDLL(None)
+        java, *words = command
+        scratch = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # a JVM does not look at TMPDIR
+        self._jvm = subprocess.Popen(
+            [java, scratch, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="ascii", bufsize=1,
+            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - no other thread is here
+        )  # fmt: skip
+        self._assigned: Callable[[list[int]], Mapping[int, int]] | None = None
+
+    def call(self, *words: object) -> list[str]:
+        """Return the words of the answer. Raises :class:`ClientError` where it is an exception."""
+        self._say("\t".join(map(str, words)))
+        while True:
+            kind, *rest = self._heard()
+            if kind == "ok":
+                return rest
+            if kind == "error":
+                name, said = rest
+                raise ClientError(name, (_decoded(said) or b"").decode("utf-8", "replace"), _MEANING.get(name, Meaning.UNKNOWN))
+            begins = self._assigned(_numbers(rest[0])) if self._assigned else {}
+            self._say(_positions(begins))
+
+    def on_assigned(self, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
+        """Let this be told of partitions, in the midst of a call."""
+        self._assigned = assigned
+
+    def _say(self, line: str) -> None:
+        if self._jvm.stdin is None:
+            raise RuntimeError("the JVM has no standard input")
+        self._jvm.stdin.write(f"{line}\n")
+        self._jvm.stdin.flush()
+
+    def _heard(self) -> list[str]:
+        line = self._jvm.stdout.readline() if self._jvm.stdout else ""
+        if not line:
+            raise RuntimeError(f"the JVM of the client ended with {self._jvm.wait()}")
+        return line.rstrip("\n").split("\t")
+
+
+@cache
+def _bridge() -> Bridge:
+    return Bridge(json.loads(os.environ[COMMAND]))
+
+
+def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
+    """Return a producer with the stage's settings."""
+    settings = stage.settings.producer
+    config: dict[str, Any] = {
+        **_common(stage),
+        "key.serializer": f"{_BYTES}Serializer",
+        "value.serializer": f"{_BYTES}Serializer",
+        "acks": settings.acks,
+        "enable.idempotence": settings.idempotence,
+        "max.in.flight.requests.per.connection": settings.in_flight,
+        "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
+        "request.timeout.ms": settings.request_timeout_ms,
+        "delivery.timeout.ms": settings.delivery_timeout_ms,
+        "max.block.ms": settings.max_block_ms,
+    }
+    if settings.metadata_max_age_ms is not None:
+        config["metadata.max.age.ms"] = settings.metadata_max_age_ms
+    if not settings.retries:
+        config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
+    if settings.transactional:
+        config |= {"transactional.id": transactional_id, "transaction.timeout.ms": stage.settings.transaction_timeout_ms}
+    try:
+        return Producer(_bridge().call("producer", *_words(config))[0])
+    except ClientError as error:
+        if error.name == "ConfigException":
+            raise SettingsRefusedError(str(error)) from error
+        raise
+
+
+def make_consumer(stage: Stage) -> Consumer:
+    """Return a consumer of the stage's group, not subscribed yet."""
+    settings = stage.settings.consumer
+    most_bytes = 1 if settings.unit == 1 else 1 << 20
+    config: dict[str, Any] = {
+        **_consuming(stage),
+        "group.id": stage.group,
+        "enable.auto.commit": settings.position is SavePosition.AUTO,
+        "auto.commit.interval.ms": settings.auto_commit_interval_ms,
+        "auto.offset.reset": settings.reset,
+        "isolation.level": settings.isolation,
+        "max.poll.records": settings.unit,
+        "max.partition.fetch.bytes": most_bytes,
+        "fetch.max.bytes": most_bytes,
+        "fetch.max.wait.ms": 100,
+        "session.timeout.ms": settings.session_ms,
+        "heartbeat.interval.ms": settings.heartbeat_ms,
+        "request.timeout.ms": settings.patience_ms,
+    }
+    if settings.metadata_max_age_ms is not None:
+        config["metadata.max.age.ms"] = settings.metadata_max_age_ms
+    if settings.members is Members.STATIC:
+        config["group.instance.id"] = f"{stage.key}-{stage.name}"
+    return Consumer(_bridge().call("consumer", *_words(config))[0])
+
+
+def last_committed(stage: Stage, topic: str) -> bytes | None:
+    """Return the last value of a topic of one partition that a read-committed reader sees."""
+    config = {**_consuming(stage), "client.id": f"{stage.client_id}.cursor", "isolation.level": "read_committed",
+              "enable.auto.commit": False, "fetch.max.wait.ms": 50}  # fmt: skip
+    return _decoded(_bridge().call("last", topic, *_words(config))[0])
+
+
+class Pending:
+    """A future of the JVM."""
+
+    def __init__(self, producer: str, number: str) -> None:
+        self._producer = producer
+        self._number = number
+
+    def wait(self, within_s: float) -> Stored:
+        """Wait for what the client says of it."""
+        partition, offset = _bridge().call("wait", self._producer, self._number, _ms(within_s))
+        return Stored(int(partition), int(offset))
+
+
+class Producer:
+    """A KafkaProducer of the JVM, by its number there."""
+
+    def __init__(self, number: str) -> None:
+        self._number = number
+
+    def init_transactions(self) -> None:
+        """Fence others with this transactional id."""
+        _bridge().call("init", self._number)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        _bridge().call("begin", self._number)
+
+    def commit(self) -> None:
+        """Commit it."""
+        _bridge().call("commit", self._number)
+
+    def abort(self) -> None:
+        """Abort it."""
+        _bridge().call("abort", self._number)
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
+        """Put a group's positions into the transaction."""
+        _bridge().call("offsets", self._number, topic, _positions(positions), membership.token)
+
+    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+        """Hand a record to the client."""
+        words = [word for name, data in headers for word in (name, _coded(data))]
+        return Pending(self._number, _bridge().call("send", self._number, topic, _coded(key), _coded(value), *words)[0])
+
+    def close(self, within_s: float) -> None:
+        """Give it up."""
+        _bridge().call("close", self._number, _ms(within_s))
+
+
+class Consumer:
+    """A KafkaConsumer of the JVM, by its number there."""
+
+    def __init__(self, number: str) -> None:
+        self._number = number
+
+    def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
+        """Join the group."""
+
+        def known() -> bool:
+            try:
+                return _bridge().call("known", self._number, topic, _ms(METADATA_S)) != ["0"]
+            except ClientError:
+                return False
+
+        wait_until(known, within_s=METADATA_S, because=topic, poll_s=0.05)
+        _bridge().on_assigned(assigned)
+        _bridge().call("subscribe", self._number, topic)
+
+    def poll(self, most: int, within_s: float) -> list[Delivered]:  # noqa: ARG002 - max.poll.records bounds it
+        """Return what has arrived."""
+        return list(_delivered(_bridge().call("poll", self._number, _ms(within_s))))
+
+    def commit(self, topic: str, positions: Position, within_s: float) -> None:
+        """Save positions and wait for the answer."""
+        _bridge().call("commit", self._number, topic, _positions(positions), _ms(within_s))
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Go on from there."""
+        _bridge().call("seek", self._number, topic, partition, offset)
+
+    def assignment(self) -> frozenset[int]:
+        """Return the partitions that are this consumer's own now."""
+        return frozenset(_numbers(_bridge().call("assignment", self._number)[0]))
+
+    def membership(self) -> Membership:
+        """Return the group metadata of now."""
+        token, generation = _bridge().call("membership", self._number)
+        return Membership(token, int(generation) >= 0)
+
+
+def _common(stage: Stage) -> dict[str, Any]:
+    return {**_PATIENCE, "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id}
+
+
+def _consuming(stage: Stage) -> dict[str, Any]:
+    return {**_common(stage), "key.deserializer": f"{_BYTES}Deserializer", "value.deserializer": f"{_BYTES}Deserializer",
+            "allow.auto.create.topics": False}  # fmt: skip
+
+
+def _words(config: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in config.items()]
+
+
+def _delivered(words: Sequence[str]) -> Iterator[Delivered]:
+    for topic, partition, epoch, offset, key, value in zip(*[iter(words)] * 6, strict=True):
+        yield Delivered(topic, int(partition), int(epoch), int(offset), _decoded(key), _decoded(value) or b"")
+
+
+def _coded(data: bytes | None) -> str:
+    return "-" if data is None else base64.b64encode(data).decode()
+
+
+def _decoded(word: str) -> bytes | None:
+    return None if word == "-" else base64.b64decode(word)
+
+
+def _positions(positions: Mapping[int, int]) -> str:
+    return ",".join(f"{partition}={offset}" for partition, offset in positions.items())
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",") if word]
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,330 @@
+"""confluent-kafka (librdkafka), configured from :mod:`harness.stages.settings`. The one module that knows it."""
+
+from __future__ import annotations
+
+import struct
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import Consumer as RdConsumer
+from confluent_kafka import KafkaError as Code
+from confluent_kafka import Producer as RdProducer
+
+from harness.model.waiting import wait_until
+from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.settings import Members, SavePosition
+from harness.stages.stage import SettingsRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from harness.stages.stage import Stage
+
+_NEVER_APPENDED = {
+    Code.MSG_SIZE_TOO_LARGE,
+    Code.TOPIC_EXCEPTION,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.NOT_ENOUGH_REPLICAS,
+    Code.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    Code.INVALID_REQUIRED_ACKS,
+}
+_FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.FENCED_INSTANCE_ID}
+_PUT_OUT = {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.REBALANCE_IN_PROGRESS, Code._NO_OFFSET}  # noqa: SLF001
+_REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
+
+_RESET = {"earliest": "earliest", "latest": "latest", "none": "error"}
+"""Its own words for where to go on without a position."""
+
+CALL_S = 60.0
+"""How long a call of a transaction is repeated while the client says that it may be."""
+METADATA_S = 10.0
+CURSOR_S = 20.0
+_GROUP_METADATA = struct.Struct("=7si")
+"""What librdkafka's serialised group metadata begins with: a magic word and the generation."""
+
+
+def _error(error: Any) -> ClientError:
+    code = error.code()
+    meaning = Meaning.UNKNOWN
+    if code in _NEVER_APPENDED:
+        meaning = Meaning.NEVER_APPENDED
+    elif code in _FENCED:
+        meaning = Meaning.FENCED
+    elif code in _PUT_OUT:
+        meaning = Meaning.PUT_OUT
+    return ClientError(error.name(), error.str(), meaning)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as raised:
+        error = raised.args[0]
+        if error.code() == Code._FENCED:  # noqa: SLF001 - told of a transaction, it is certain
+            raise ClientError(error.name(), error.str(), Meaning.FENCED) from raised
+        raise _error(error) from raised
+    except BufferError as raised:
+        raise ClientError("BufferError", raised, Meaning.NEVER_APPENDED) from raised
+
+
+def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": stage.bootstrap,
+        "client.id": client_id or stage.client_id,
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 200,
+        "broker.address.family": "v4",
+        "topic.metadata.refresh.fast.interval.ms": 50,
+        "log_level": 4,
+    }
+
+
+def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
+    """Return a producer with the stage's settings."""
+    settings = stage.settings.producer
+    config: dict[str, Any] = {
+        **_common(stage),
+        "acks": settings.acks,
+        "enable.idempotence": settings.idempotence,
+        "max.in.flight.requests.per.connection": settings.in_flight,
+        "linger.ms": settings.linger_ms if settings.unit > 1 else 0,
+        "request.timeout.ms": settings.request_timeout_ms,
+        "socket.timeout.ms": settings.request_timeout_ms,
+        "delivery.timeout.ms": settings.delivery_timeout_ms,
+        "retry.backoff.ms": 50,
+        "partitioner": "murmur2_random",  # the one of the other clients
+    }
+    if settings.metadata_max_age_ms is not None:
+        config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
+    if not settings.retries:
+        config |= {"retries": 0, "delivery.timeout.ms": settings.delivery_timeout_ms // 3}
+    if settings.transactional:
+        timeout = stage.settings.transaction_timeout_ms
+        config |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout,
+                   "delivery.timeout.ms": min(settings.delivery_timeout_ms, timeout),
+                   "socket.timeout.ms": min(settings.request_timeout_ms, timeout)}  # fmt: skip
+    try:
+        return Producer(RdProducer(config))
+    except KafkaException as raised:
+        error = raised.args[0]
+        if error.code() in _REFUSED_SETTINGS:
+            raise SettingsRefusedError(f"{error.name()}: {error.str()}") from raised
+        raise _error(error) from raised
+
+
+def make_consumer(stage: Stage) -> Consumer:
+    """Return a consumer of the stage's group, not subscribed yet."""
+    settings = stage.settings.consumer
+    config: dict[str, Any] = {
+        **_common(stage),
+        "group.id": stage.group,
+        "enable.auto.commit": settings.position is SavePosition.AUTO,
+        "auto.commit.interval.ms": settings.auto_commit_interval_ms,
+        "auto.offset.reset": _RESET[settings.reset],
+        "isolation.level": settings.isolation,
+        "max.partition.fetch.bytes": 1 if settings.unit == 1 else 1 << 20,
+        "queued.min.messages": settings.unit,
+        "fetch.queue.backoff.ms": 10,
+        "fetch.error.backoff.ms": 50,
+        "fetch.wait.max.ms": 100,
+        "session.timeout.ms": settings.session_ms,
+        "heartbeat.interval.ms": settings.heartbeat_ms,
+        "max.poll.interval.ms": max(300_000, settings.session_ms),
+        "socket.timeout.ms": settings.patience_ms,
+        "coordinator.query.interval.ms": 1000,
+        "retry.backoff.ms": 50,
+    }
+    if settings.metadata_max_age_ms is not None:
+        config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
+    if settings.members is Members.STATIC:
+        config["group.instance.id"] = f"{stage.key}-{stage.name}"
+    return Consumer(RdConsumer(config))
+
+
+def last_committed(stage: Stage, topic: str) -> bytes | None:
+    """Return the last value of a topic of one partition that a read-committed reader sees."""
+    consumer = RdConsumer({
+        **_common(stage, client_id=f"{stage.client_id}.cursor"),
+        "group.id": f"{stage.group}.cursor",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 50,
+    })  # fmt: skip
+    values: list[bytes] = []
+
+    def at_end() -> bool:
+        message = consumer.poll(1.0)
+        if message is None:
+            return False
+        error = message.error()
+        if error is None:
+            values.append(bytes(message.value() or b""))
+        return error is not None and error.code() == Code._PARTITION_EOF  # noqa: SLF001
+
+    try:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        wait_until(at_end, within_s=CURSOR_S, because="the end of the cursor topic", poll_s=0)
+    finally:
+        consumer.close()
+    return values[-1] if values else None
+
+
+class Pending:
+    """A record that librdkafka reports on when it is polled."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+        self._told: tuple[Any, Any] | None = None
+
+    def told(self, error: Any, message: Any) -> None:
+        """Take the delivery report."""
+        self._told = (error, message)
+
+    def wait(self, within_s: float) -> Stored:
+        """Wait for what the client says of it."""
+        until = time.monotonic() + within_s
+        while self._told is None:
+            if time.monotonic() > until:
+                raise ClientError("Timeout", f"nothing was said of it for {within_s:g} s")
+            with _translated():
+                self._producer.poll(0.1)
+        error, message = self._told
+        if error is not None:
+            raise _error(error)
+        return Stored(message.partition(), -1 if message.offset() is None else message.offset())
+
+
+class Producer:
+    """A producer of librdkafka."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+
+    def init_transactions(self) -> None:
+        """Fence others with this transactional id."""
+        _repeated(self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        with _translated():
+            self._producer.begin_transaction()
+
+    def commit(self) -> None:
+        """Commit it."""
+        _repeated(self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        """Abort it."""
+        _repeated(self._producer.abort_transaction)
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
+        """Put a group's positions into the transaction."""
+        offsets = _offsets(topic, positions)
+        _repeated(lambda within_s: self._producer.send_offsets_to_transaction(offsets, membership.token, within_s))
+
+    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
+        """Hand a record to the client."""
+        pending = Pending(self._producer)
+        with _translated():
+            self._producer.produce(topic, value, key, headers=list(headers), on_delivery=pending.told)
+        return pending
+
+    def close(self, within_s: float) -> None:
+        """Give it up."""
+        if not within_s:
+            self._producer.purge()
+        self._producer.flush(within_s)
+
+
+class Consumer:
+    """A consumer of librdkafka."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
+        """Join the group."""
+
+        def known() -> bool:
+            try:
+                found = self._consumer.list_topics(topic, timeout=METADATA_S).topics.get(topic)
+            except KafkaException:
+                return False
+            return found is not None and found.error is None and bool(found.partitions)
+
+        def on_assign(consumer: Any, partitions: list[Any]) -> None:
+            if partitions:
+                begins = assigned(sorted(partition.partition for partition in partitions))
+                for partition in partitions:
+                    partition.offset = begins.get(partition.partition, partition.offset)
+            consumer.assign(partitions)
+
+        wait_until(known, within_s=METADATA_S, because=topic, poll_s=0.05)
+        self._consumer.subscribe([topic], on_assign=on_assign)
+
+    def poll(self, most: int, within_s: float) -> list[Delivered]:
+        """Return what has arrived."""
+        first = self._consumer.poll(within_s)
+        if first is None:
+            return []
+        more = self._consumer.consume(most - 1, 0) if most > 1 else []
+        # what a message says instead of a record (a time-out, a topic that is unknown yet) this client mends by itself, unless
+        # it says that it is done for (put out as a static member, it never joins again) or does not know where to go on
+        for message in (first, *more):
+            error = message.error()
+            if error is not None and (error.fatal() or error.code() == Code._AUTO_OFFSET_RESET):  # noqa: SLF001 - see above
+                raise _error(error)
+        return [_delivered(message) for message in (first, *more) if message.error() is None]
+
+    def commit(self, topic: str, positions: Position, within_s: float) -> None:  # noqa: ARG002 - socket.timeout.ms bounds it
+        """Save positions and wait for the answer."""
+        with _translated():
+            told = self._consumer.commit(offsets=_offsets(topic, positions), asynchronous=False)
+        for partition in told:
+            if partition.error is not None:
+                raise _error(partition.error)
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Go on from there."""
+        with _translated():
+            self._consumer.seek(TopicPartition(topic, partition, offset))
+
+    def assignment(self) -> frozenset[int]:
+        """Return the partitions that are this consumer's own now."""
+        return frozenset(one.partition for one in self._consumer.assignment())
+
+    def membership(self) -> Membership:
+        """Return the group metadata of now."""
+        token = self._consumer.consumer_group_metadata()
+        _, generation = _GROUP_METADATA.unpack_from(bytes(token))
+        return Membership(token, generation >= 0)
+
+
+def _repeated(call: Callable[[float], object]) -> None:
+    """Make a call of a transaction; again, while the client says that this is how to go on."""
+    until = time.monotonic() + CALL_S
+    while True:
+        try:
+            with _translated():
+                call(CALL_S)
+        except ClientError as error:
+            cause = error.__cause__
+            retriable = isinstance(cause, KafkaException) and cause.args[0].retriable()
+            if not retriable or time.monotonic() > until:
+                raise
+        else:
+            return
+
+
+def _delivered(message: Any) -> Delivered:
+    epoch = message.leader_epoch() if hasattr(message, "leader_epoch") else None
+    return Delivered(message.topic(), message.partition(), -1 if epoch is None else epoch, message.offset(),
+                     message.key(), bytes(message.value()))  # fmt: skip
+
+
+def _offsets(topic: str, positions: Position) -> list[Any]:
+    return [TopicPartition(topic, partition, offset) for partition, offset in positions.items()]

@@ -1,0 +1,89 @@
+"""The consumer stage: topic → database, with the position saved where the semantic says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.failpoint import failpoint
+from harness.model import events as kinds
+from harness.model.record import decode_id
+from harness.stages.clients import client_of
+from harness.stages.consuming import batches, save, save_until_confirmed, subscribe
+from harness.stages.settings import SavePosition
+from harness.stages.sinks.interface import Copy, SinkLostError
+from harness.stages.sinks.opening import open_sink
+from harness.stages.stage import Stage, run_stage
+
+if TYPE_CHECKING:
+    from harness.model.history import HistoryWriter
+    from harness.stages.clients.interface import Delivered
+    from harness.stages.sinks.interface import Sink
+
+
+def consume(stage: Stage, ledger: HistoryWriter) -> None:
+    """Record everything that arrives, until stopped."""
+    settings = stage.settings.consumer
+    sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
+    consumer = client_of(stage).make_consumer(stage)
+    with_result = settings.position is SavePosition.WITH_RESULT
+    subscribe(stage, ledger, consumer, sink.positions if with_result else None)
+    for batch in batches(stage, ledger, consumer):
+        if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
+            continue
+        for message in batch:
+            _work_until_known(stage, ledger, sink, message)
+        if settings.position is SavePosition.AFTER_RECORDING:
+            save(stage, ledger, consumer, batch)
+        for message in batch:
+            failpoint("after-commit", decode_id(message.value))
+
+
+def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
+    """Do the work of one record over any number of connections. Where one is lost in a COMMIT, the semantic says what next."""
+    settings = stage.settings.consumer
+    while True:
+        try:
+            _work(sink, message, settings.position, idempotent=settings.idempotent)
+        except SinkLostError as lost:
+            if lost.in_doubt:
+                ledger.write(kinds.DOUBT, record=decode_id(message.value), error=str(lost))
+            sink.reconnect()
+            if lost.in_doubt and not _again(stage, ledger, sink, message):
+                return
+        else:
+            return
+
+
+def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> bool:
+    """Whether to do a record's work again that may have been committed, or not."""
+    match stage.settings.consumer.position:
+        case SavePosition.BEFORE_WORK:  # at most once
+            return False
+        case SavePosition.WITH_RESULT:  # the position was in the transaction: it tells
+            position = sink.positions().get(message.partition, 0)
+            ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=position)
+            return position <= message.offset
+        case _:  # at least once; the idempotent one recognises what is there
+            return True
+
+
+def _work(sink: Sink, message: Delivered, position: SavePosition, *, idempotent: bool) -> None:
+    """Process one record and record its result, in one database transaction."""
+    record = decode_id(message.value)
+    failpoint("before-processing", record)
+    result, key = message.value, message.key.decode("ascii", "replace") if message.key else None
+    failpoint("before-recording", record)
+    copy = Copy(message.partition, message.leader_epoch, message.offset)
+    sink.begin()
+    if not (idempotent and record is not None and sink.absorb(record, copy)):
+        sink.record(result, key, copy)
+    if position is SavePosition.WITH_RESULT:
+        sink.save_position(message.partition, message.offset + 1)
+    failpoint("before-database-commit", record)
+    sink.commit()
+    failpoint("after-database-commit", record)
+    failpoint("before-commit", record)
+
+
+if __name__ == "__main__":
+    run_stage(consume)

@@ -1,0 +1,108 @@
+"""What every consuming stage does alike: subscribe, report where it resumes, poll, save positions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.record import decode_id
+from harness.model.waiting import wait_until
+from harness.stages.clients.interface import ClientError, Meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.model.history import HistoryWriter
+    from harness.stages.clients.interface import Consumer, Delivered, Membership, Position
+    from harness.stages.stage import Stage
+
+POLL_S = 1.0
+"""Long enough for a join: a poll that ends within one was seen to leave kafka-python 3.0.12 silent for ever."""
+REJOIN_S = 60.0
+STAY_S = 0.25
+"""How long who does long work polls in between, to stay in its group."""
+COMMIT_S = 10.0
+
+
+def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
+              kept: Callable[[], dict[int, int]] | None = None) -> None:  # fmt: skip
+    """Join the stage's group; assignments are written down, and begin at the positions ``kept`` elsewhere."""
+
+    def assigned(partitions: list[int]) -> dict[int, int]:
+        begins = kept() if kept else {}
+        ledger.write(kinds.READY, role="consumer", partitions=partitions)
+        return begins
+
+    consumer.subscribe(stage.topic_in, assigned)
+
+
+def batches(stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> Iterator[list[Delivered]]:
+    """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed."""
+    seen: set[int] = set()
+    while True:
+        batch = consumer.poll(stage.settings.consumer.unit, POLL_S)
+        for message in batch:
+            if message.partition not in seen:
+                seen.add(message.partition)
+                ledger.write(kinds.RESUMED, where=stage.group, partition=message.partition, position=message.offset)
+            ledger.write(kinds.DELIVERED, record=decode_id(message.value), partition=message.partition,
+                         epoch=message.leader_epoch, offset=message.offset)  # fmt: skip
+        if batch:
+            yield batch
+
+
+def rejoined(consumer: Consumer) -> Membership:
+    """Stay in the group by polling, for :data:`STAY_S` and until stable; return the group metadata.
+
+    What people do during long work. A member that was put out meanwhile is in again afterwards, with new partitions.
+    What arrives is put back, not paused: a partition paused and resumed around a rebalance was seen to stay out of the
+    fetch session of kafka-python 3.0.12 for ever.
+    """
+    until = time.monotonic() + STAY_S
+
+    def stable() -> Membership | None:
+        rewind(consumer, consumer.poll(1, STAY_S))
+        membership = consumer.membership()
+        in_group = membership.member and consumer.assignment()
+        return membership if in_group and time.monotonic() >= until else None
+
+    return wait_until(stable, within_s=REJOIN_S, because="the consumer to be in its group again")
+
+
+def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> ClientError | None:
+    """Commit the position after ``batch`` synchronously; return why it is not known to be saved (as the ledger says)."""
+    problem = None
+    positions = positions_after(batch)
+    try:
+        consumer.commit(stage.topic_in, positions, COMMIT_S)
+    except ClientError as raised:
+        problem = raised
+    for partition, position in positions.items():
+        ledger.write(kinds.SAVED, partition=partition, offset=position, error=problem and str(problem))
+    return problem
+
+
+def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> bool:
+    """Commit the position until that has succeeded: what is not confirmed is not worked on.
+
+    False where the group has put this consumer out: the batch is not its own any more, and it must join again.
+    """
+    while problem := save(stage, ledger, consumer, batch):
+        if problem.meaning is Meaning.PUT_OUT:
+            rewind(consumer, batch)
+            return False
+    return True
+
+
+def positions_after(batch: list[Delivered]) -> Position:
+    """Return the position behind the last record of each partition of a batch."""
+    return {message.partition: message.offset + 1 for message in batch}
+
+
+def rewind(consumer: Consumer, batch: list[Delivered]) -> None:
+    """After an aborted transaction: read the batch again, as far as its partitions are still ours."""
+    mine = consumer.assignment()
+    for message in reversed(batch):
+        if message.partition in mine:
+            consumer.seek(message.topic, message.partition, message.offset)

@@ -1,0 +1,123 @@
+"""The producer stage: outbox → topic, with the cursor saved where the semantic says."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.failpoint import failpoint
+from harness.model import events as kinds
+from harness.stages.clients import client_of
+from harness.stages.clients.interface import ClientError
+from harness.stages.outbox import Outbox
+from harness.stages.sending import Message, Sender
+from harness.stages.settings import SaveCursor
+from harness.stages.stage import Stage, run_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model.history import HistoryWriter
+    from harness.model.record import Record
+    from harness.stages.clients.interface import Producer
+
+CLOSE_S = 20.0
+"""How long a client may take to end."""
+
+
+class Producing:
+    """A source, a client, and the one producer that is in use."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._settings = stage.settings.producer
+        self._outbox = Outbox(Path(stage.outbox))
+        self._client = client_of(stage)
+        self._dice = random.Random(stage.seed)
+        self._sender = Sender(stage, ledger, self._new_producer(), hop="topic")
+
+    def run(self) -> None:
+        """Send everything from the cursor on."""
+        cursor = self._cursor()
+        self._ledger.write(kinds.READY, role="producer")
+        while not self._send_from(cursor):
+            # The client has given up. kafka-python 3.0.12 does not come back from that with idempotence on: it waits for
+            # ever, or sends a sequence number that the broker refuses. A new producer does, and ends a transaction left open.
+            with suppress(ClientError):  # it says that something was still under way, which the ledger has
+                self._sender.producer.close(0)
+            self._sender.producer = self._new_producer()
+            cursor = self._cursor()
+        self._sender.producer.close(CLOSE_S)
+
+    def _new_producer(self) -> Producer:
+        producer = self._client.make_producer(self._stage, transactional_id=self._stage.transactional_id)
+        if self._settings.transactional:
+            producer.init_transactions()
+        return producer
+
+    def _cursor(self) -> int:
+        """Return from where to go on."""
+        in_topic = self._settings.cursor is SaveCursor.IN_TRANSACTION
+        written = self._client.last_committed(self._stage, self._stage.topic_cursor) if in_topic else None
+        cursor = int(written or b"1") if in_topic else self._outbox.cursor()
+        self._ledger.write(kinds.RESUMED, where="source", partition=None, position=cursor)
+        return cursor
+
+    def _send_from(self, cursor: int) -> bool:
+        """Send everything from the cursor on; false where the client cannot go on."""
+        for unit in _units(self._outbox.read(cursor), self._settings.unit):
+            after = unit[-1].position + 1
+            _taken(self._ledger, unit)
+            if self._settings.cursor is SaveCursor.BEFORE_SEND:
+                self._outbox.save_cursor(after)
+            for record in unit:
+                failpoint("before-send", record.id)
+            if not self._act(unit):
+                return False
+            if self._settings.cursor in (SaveCursor.AFTER_ACK, SaveCursor.AFTER_COMMIT):
+                self._outbox.save_cursor(after)
+            if self._settings.fresh:
+                self._sender.producer.close(CLOSE_S)
+                self._sender.producer = self._new_producer()
+            if self._stage.jitter_ms[1]:
+                time.sleep(self._dice.uniform(*self._stage.jitter_ms) / 1000)  # load shape drawn from the seed
+        return True
+
+    def _act(self, unit: list[Record]) -> bool:
+        """Send a unit, as often as the semantic wants; false where the client cannot go on."""
+        settings, stage = self._settings, self._stage
+        messages = [Message(stage.topic_in, r.id, r.key.encode(), r.encode(stage.key)) for r in unit]
+        if settings.cursor is SaveCursor.IN_TRANSACTION:
+            messages.append(Message(stage.topic_cursor, None, b"cursor", str(unit[-1].position + 1).encode()))
+        if settings.aborts_first and not self._sender.rehearse(messages):
+            return False
+        act = self._sender.commit if settings.transactional else self._sender.send
+        while not act(messages) and settings.resend:
+            if settings.idempotence:
+                return False
+            _taken(self._ledger, unit)
+        return True
+
+
+def produce(stage: Stage, ledger: HistoryWriter) -> None:
+    """Run the stage."""
+    Producing(stage, ledger).run()
+
+
+def _taken(ledger: HistoryWriter, unit: list[Record]) -> None:
+    for record in unit:
+        ledger.write(kinds.TAKEN, record=record.id)
+
+
+def _units(records: Iterator[Record], size: int) -> Iterator[list[Record]]:
+    while unit := list(islice(records, size)):
+        yield unit
+
+
+if __name__ == "__main__":
+    run_stage(produce)

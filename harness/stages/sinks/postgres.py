@@ -1,0 +1,162 @@
+"""The database sink in PostgreSQL: the same tables, the same transactions, and connections that can be lost."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import wait_until
+from harness.stages.sinks.interface import Copy, SinkLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SCHEMA = """
+CREATE TABLE results (n BIGSERIAL PRIMARY KEY, value BYTEA, key TEXT, partition INT, epoch INT, "offset" BIGINT);
+CREATE TABLE absorbed (n BIGSERIAL PRIMARY KEY, id TEXT, partition INT, epoch INT, "offset" BIGINT);
+CREATE TABLE processed (id TEXT PRIMARY KEY);
+CREATE TABLE positions (partition INT PRIMARY KEY, "offset" BIGINT);
+CREATE TABLE batches (query TEXT, batch BIGINT, PRIMARY KEY (query, batch));
+"""
+_RECORD = 'INSERT INTO results (value, key, partition, epoch, "offset") VALUES (%s, %s, %s, %s, %s)'
+_ABSORB = 'INSERT INTO absorbed (id, partition, epoch, "offset") VALUES (%s, %s, %s, %s)'
+_RESULTS = 'SELECT n, value, key, partition, epoch, "offset" FROM results ORDER BY n'
+_ABSORBED = 'SELECT id, partition, epoch, "offset" FROM absorbed ORDER BY n'
+_UNSETTLED = """
+SELECT (SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)
+     + (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())
+"""
+CONNECT_S = 5
+BACK_S = 60.0
+"""How long a server may take to be there again: longer than any restart here."""
+
+
+class PostgresSink:
+    """A connection to the database ``address``. Each statement is sent when it is called; nothing is retried here.
+
+    Raises EnvironmentFailure where no server answers there, or it has no such database.
+    """
+
+    def __init__(self, address: str, *, name: str = "lostack", durable: bool = True) -> None:
+        self._address = address
+        self._name = name
+        self._durable = durable
+        try:
+            self._db = self._connect()
+        except psycopg.Error as error:
+            raise EnvironmentFailure(f"cannot open the sink {address}: {_line(error)}") from error
+
+    @staticmethod
+    def create(address: str) -> None:
+        """Make the tables. Raises EnvironmentFailure where that cannot be, or they are there already."""
+        try:
+            with psycopg.connect(address, connect_timeout=CONNECT_S) as db:
+                db.execute(_SCHEMA)
+        except psycopg.Error as error:
+            raise EnvironmentFailure(f"cannot make the sink {address}: {_line(error)}") from error
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._ask("BEGIN")
+
+    def commit(self) -> None:
+        """Make it durable. Raises SinkLostError with ``in_doubt`` where no answer came."""
+        with self._told(in_doubt=True):
+            self._db.execute("COMMIT")
+
+    def reconnect(self) -> None:
+        """Take a new connection, as soon as there is one to be had."""
+        self._db.close()
+        self._db = wait_until(self._connect_if_there, within_s=BACK_S, because="the database to take connections", poll_s=0.05)
+
+    def record(self, value: bytes, key: str | None, copy: Copy) -> None:
+        """Write one result."""
+        self._ask(_RECORD, (value, key, *_place(copy)))
+
+    def forget_key(self, key: str) -> None:
+        """Remove every result of a key."""
+        self._ask("DELETE FROM results WHERE key = %s", (key,))
+
+    def absorb(self, record: str, copy: Copy) -> bool:
+        """Remember a processed id; true where it was processed before (the copy is then counted as absorbed)."""
+        known = self._ask("INSERT INTO processed VALUES (%s) ON CONFLICT DO NOTHING", (record,)).rowcount == 0
+        if known:
+            self.absorb_copy(record, copy)
+        return bool(known)
+
+    def absorb_batch(self, query: str, batch: int) -> bool:
+        """Remember a batch of a query; true where it was recorded before."""
+        return bool(self._ask("INSERT INTO batches VALUES (%s, %s) ON CONFLICT DO NOTHING", (query, batch)).rowcount == 0)
+
+    def absorb_copy(self, record: str, copy: Copy) -> None:
+        """Count a copy as absorbed."""
+        self._ask(_ABSORB, (record, *_place(copy)))
+
+    def save_position(self, partition: int, offset: int) -> None:
+        """Save the next offset to be read of a partition."""
+        self._ask('INSERT INTO positions VALUES (%s, %s) ON CONFLICT (partition) DO UPDATE SET "offset" = EXCLUDED."offset"',
+                  (partition, offset))  # fmt: skip
+
+    def positions(self) -> dict[int, int]:
+        """Return the next offset to be read, per partition."""
+        return {int(p): int(o) for p, o in self._ask('SELECT partition, "offset" FROM positions')}
+
+    def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
+        """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
+        for n, value, key, *copy in self._ask(_RESULTS):
+            yield int(n), bytes(value), key, Copy(*copy)
+
+    def absorbed(self) -> Iterator[tuple[str, Copy]]:
+        """Yield ``(id, copy)`` of every absorbed copy."""
+        for record, *copy in self._ask(_ABSORBED):
+            yield str(record), Copy(*copy)
+
+    def size(self) -> tuple[int, int]:
+        """Return the number of results and of absorbed copies: changes while the sink is not quiet."""
+        row = self._ask("SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM absorbed)").fetchone()
+        return int(row[0]), int(row[1])
+
+    def unsettled(self) -> int:
+        """Return how many transactions of others are open or prepared: what they wrote may yet appear."""
+        return int(self._ask(_UNSETTLED).fetchone()[0])
+
+    def close(self) -> None:
+        """Close the connection; what is open is rolled back."""
+        self._db.close()
+
+    def _ask(self, statement: str, values: Sequence[Any] | None = None) -> Any:
+        with self._told():
+            return self._db.execute(statement, values)
+
+    @contextmanager
+    def _told(self, *, in_doubt: bool = False) -> Iterator[None]:
+        """Say in one word that the connection is gone; every other error of the server is a fault of ours, and stays."""
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise SinkLostError(_line(error), in_doubt=in_doubt) from error
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        # statements are sent as they are called: BEGIN and COMMIT are this program's own
+        db = psycopg.connect(self._address, autocommit=True, application_name=self._name, connect_timeout=CONNECT_S)
+        if not self._durable:
+            db.execute("SET synchronous_commit = off")
+        return db
+
+    def _connect_if_there(self) -> psycopg.Connection[Any] | None:
+        try:
+            return self._connect()
+        except psycopg.OperationalError:
+            return None
+
+
+def _place(copy: Copy) -> tuple[int, int, int]:
+    return copy.partition, copy.epoch, copy.offset
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,129 @@
+"""What a stage program is told: one JSON object in the environment variable ``LOSTACK_STAGE``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.history import HistoryWriter
+from harness.stages.settings import (
+    PLAIN,
+    ConsumerSettings,
+    GroupMetadata,
+    Members,
+    ProducerSettings,
+    SaveCursor,
+    SavePosition,
+    Settings,
+    TopicSettings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VARIABLE = "LOSTACK_STAGE"
+TURN = "LOSTACK_TURN"
+"""Names a file: until it is there, a program that can stand by does. It has begun nothing, and read no position."""
+SETTINGS_REFUSED = 78
+"""Exit status of a program whose client refused its settings (EX_CONFIG of sysexits.h)."""
+
+
+class SettingsRefusedError(Exception):
+    """The client refuses the settings; the message begins with its own name for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The environment of one stage process. Topics have ``settings.topic.partitions`` partitions, the cursor topic one."""
+
+    cell: str
+    key: str
+    name: str
+    """Node name, e.g. ``producer`` or ``consumer-2``."""
+    incarnation: int
+    bootstrap: str
+    topic_in: str
+    topic_out: str
+    topic_cursor: str
+    group: str
+    outbox: str
+    sink: str
+    history: str
+    settings: Settings
+    pipeline: str = PLAIN.name
+    """The name of a pipeline of :data:`harness.stages.settings.PIPELINES`."""
+    jitter_ms: tuple[int, int] = (0, 0)
+    seed: int = 0
+    transactional_id: str = ""
+    """Of its producer, where that is transactional: whoever begins with the same one fences it."""
+    client: str = "kafka-python"
+    """The client it talks through: a name of :data:`harness.stages.clients.ADAPTERS`."""
+
+    @property
+    def client_id(self) -> str:
+        """What the wire knows this process by."""
+        return f"{self.key}.{self.name}.{self.incarnation}"
+
+    @property
+    def writer(self) -> str:
+        """The name of this incarnation, in attempts and in the history."""
+        return f"{self.name}-{self.incarnation}"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables to start the program with."""
+        return {VARIABLE: json.dumps(dataclasses.asdict(self))}
+
+    @staticmethod
+    def from_environment() -> Stage:
+        """Read the stage of this process."""
+        return Stage.from_json(os.environ[VARIABLE])
+
+    @staticmethod
+    def from_json(text: str) -> Stage:
+        """Read what :meth:`environment` has written."""
+        data = json.loads(text)
+        settings = data["settings"]
+        producer, consumer = settings["producer"], settings["consumer"]
+        return Stage(**data | {
+            "jitter_ms": tuple(data["jitter_ms"]),
+            "settings": Settings(
+                ProducerSettings(**producer | {"cursor": SaveCursor(producer["cursor"])}),
+                ConsumerSettings(**consumer | {
+                    "position": SavePosition(consumer["position"]),
+                    "members": Members(consumer["members"]),
+                    "group_metadata": GroupMetadata(consumer["group_metadata"]),
+                }),
+                TopicSettings(**settings["topic"]),
+                settings["transaction_timeout_ms"],
+            ),
+        })  # fmt: skip
+
+
+def run_stage(main: Callable[[Stage, HistoryWriter], str | None]) -> None:
+    """Run a stage program: its ledger is opened, and its end is written down with the reason."""
+    status = conduct(Stage.from_environment(), main)
+    if status:
+        sys.exit(status)
+
+
+def conduct(stage: Stage, main: Callable[[Stage, HistoryWriter], str | None]) -> int:
+    """Run a stage with a ledger of its own; return the exit status it deserves. ``main`` may say why it came to its end."""
+    with HistoryWriter(Path(stage.history, f"{stage.writer}.jsonl"), cell=stage.cell, by=stage.writer) as ledger:
+        try:
+            because = main(stage, ledger) or "the source is exhausted"
+        except SettingsRefusedError as error:
+            ledger.write(kinds.STOPPED, kind="settings", because=str(error))
+            return SETTINGS_REFUSED
+        except BaseException as error:  # noqa: BLE001 - whatever ends a program is the last line of its ledger
+            ledger.write(kinds.STOPPED, kind="error", because=f"{type(error).__name__}: {error}")
+            traceback.print_exc()
+            return 1
+        ledger.write(kinds.STOPPED, kind="done", because=because)
+    return 0

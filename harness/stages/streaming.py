@@ -1,0 +1,262 @@
+"""The streaming stage: topic → map → database, files or topic, by Spark Structured Streaming. The front of a driver JVM.
+
+PySpark connects to the JVM that the harness started (``PYSPARK_GATEWAY_PORT``). Only what runs by ``foreachBatch`` comes
+back into this process; everything else, the other sinks included, happens in the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from harness.failpoint import VARIABLE, failpoint
+from harness.model import events as kinds
+from harness.model.history import SUFFIX
+from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER, decode_id
+from harness.model.waiting import wait_until
+from harness.stages.settings import (
+    BY_FOREACH_BATCH,
+    PIPELINES,
+    STREAM_TO_DATABASE,
+    STREAM_TO_FILES,
+    STREAM_TO_POSTGRES,
+    STREAM_TO_STATE,
+    SavePosition,
+)
+from harness.stages.sinks.checkpoint import Checkpoint
+from harness.stages.sinks.interface import Copy
+from harness.stages.sinks.opening import open_sink
+from harness.stages.stage import TURN, Stage, run_stage
+
+if TYPE_CHECKING:
+    from harness.model.history import HistoryWriter
+    from harness.stages.sinks.interface import Sink
+
+TURN_S = 600.0
+"""Longer than a cell lasts."""
+UNKNOWN_EPOCH = -1
+"""Spark hands out no leader epochs."""
+
+
+class Query:
+    """The one query of the stage."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, spark: Any) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._spark = spark
+        self._settings = stage.settings.consumer
+        self._outside = self._settings.position is SavePosition.BEFORE_WORK
+        self._folder = Path(stage.outbox).absolute().parent  # for the JVM, which stands elsewhere
+        self._checkpoint = Checkpoint(self._folder / "checkpoint")
+        self._begun: dict[int, int] = {}
+        self._sink = open_sink(stage.sink, name=stage.client_id) if PIPELINES[stage.pipeline] in BY_FOREACH_BATCH else None
+
+    def start(self) -> Any:
+        """Start it, from wherever its position is kept."""
+        begins = self._begun = self._begins()
+        for partition, position in begins.items():
+            self._ledger.write(kinds.RESUMED, where="query", partition=partition, position=position)
+        rows = self._source(begins)
+        if self._outside:  # the position is elsewhere: a checkpoint of its own for each incarnation
+            self._checkpoint = Checkpoint(self._checkpoint.directory / str(self._stage.incarnation))
+        self._tell_failpoints(_json(begins) if self._outside else "")
+        query = self._to_sink(rows).option("checkpointLocation", str(self._checkpoint.directory)).start()
+        self._ledger.write(kinds.READY, role="driver")
+        return query
+
+    def close(self) -> None:
+        """Leave the database, once the query has ended."""
+        if self._sink is not None:
+            self._sink.close()
+
+    def _tell_failpoints(self, begins: str) -> None:
+        """Tell the failpoints in the JVM, by the folder of the cell, whose query this is (``CheckpointFailpoints.java``)."""
+        marks = {
+            "cell": self._stage.cell,
+            "by": f"{self._stage.writer}-jvm",
+            "history": str(Path(self._stage.history, f"{self._stage.writer}-jvm{SUFFIX}").absolute()),
+            "failpoints": str(Path(os.environ[VARIABLE]).absolute()) if VARIABLE in os.environ else "",
+            "begins": begins,
+        }
+        for name, value in marks.items():
+            self._spark._jvm.System.setProperty(f"lostack.{name}:{self._folder}", value)  # noqa: SLF001 - PySpark's own way in
+
+    def _begins(self) -> dict[int, int]:
+        partitions = range(self._stage.settings.topic.partitions)
+        kept = self._sink.positions() if self._outside and self._sink else self._checkpoint.committed()
+        return {partition: kept.get(partition, 0) for partition in partitions}
+
+    def _source(self, begins: dict[int, int]) -> Any:
+        start = json.dumps({self._stage.topic_in: {str(p): o for p, o in begins.items()}}) if self._outside else "earliest"
+        options = {
+            **_client(self._stage),
+            "kafka.isolation.level": self._settings.isolation,
+            **self._partitions(),
+            "startingOffsets": start,
+            "maxOffsetsPerTrigger": self._settings.unit,
+            "includeHeaders": "true",
+            "failOnDataLoss": str(self._settings.fail_on_loss).lower(),
+        }
+        return self._spark.readStream.format("kafka").options(**options).load()
+
+    def _partitions(self) -> dict[str, str]:
+        """Return which partitions are read: all that the topic has at each batch, or those that it had once."""
+        topic = self._stage.topic_in
+        if self._settings.assigned:
+            return {"assign": json.dumps({topic: list(range(self._stage.settings.topic.partitions))})}
+        return {"subscribe": topic}
+
+    def _to_sink(self, rows: Any) -> Any:
+        origin = "concat(partition, '.', -1, '.', offset)"
+        match self._stage.pipeline:
+            case STREAM_TO_DATABASE.name | STREAM_TO_POSTGRES.name:
+                return rows.select("partition", "offset", "key", "value").writeStream.foreachBatch(self._batch)
+            case STREAM_TO_STATE.name:
+                copies = f.collect_list(f.struct("partition", "offset", "key", "value")).alias("copies")
+                return rows.groupBy("key").agg(copies).writeStream.outputMode("update").foreachBatch(self._states)
+            case STREAM_TO_FILES.name:
+                out = rows.selectExpr("key", "value", f"{origin} as origin")
+                return out.writeStream.format("parquet").option("path", str(self._folder / "files"))
+            case _:
+                attempt = f"concat('{self._stage.writer}.', partition, '.', offset)"
+                headers = ", ".join(
+                    f"struct('{name}' as key, cast({value} as binary) as value)"
+                    for name, value in ((ORIGIN_HEADER, origin), (ATTEMPT_HEADER, attempt))
+                )
+                out = rows.selectExpr("key", "value", f"array({headers}) as headers")
+                return out.writeStream.format("kafka").options(**_client(self._stage), topic=self._stage.topic_out)
+
+    # --- foreachBatch ------------------------------------------------------------------------------------------------
+
+    def _batch(self, frame: Any, number: int) -> None:
+        rows = sorted(frame.collect(), key=_place)
+        self._take(rows)
+        if self._settings.per_batch:
+            self._record_together(rows, number)
+        else:
+            self._record_each(rows)
+
+    def _states(self, frame: Any, number: int) -> None:
+        """Take the state of each key that the batch has touched: every copy the key ever had, those of this batch among them.
+
+        Which are of this batch the engine's offset log says. A sink that replaces is given the state, one that adds what is new.
+        """
+        since = self._checkpoint.ends(number - 1) if number else self._begun if self._outside else {}
+        states = sorted((_text(row.key) or "", sorted(row.copies, key=_place)) for row in frame.collect())
+        news = sorted((row for _, rows in states for row in rows if row.offset >= since.get(row.partition, 0)), key=_place)
+        self._take(news)
+        for key, rows in states:
+            self._ledger.write(kinds.STATE, batch=number, key=key, records=[decode_id(bytes(row.value)) for row in rows],
+                               news=[decode_id(bytes(row.value)) for row in rows if row in news])  # fmt: skip
+        if self._settings.idempotent:
+            self._replace(states)
+        else:
+            self._record_each(news)
+
+    def _take(self, rows: list[Any]) -> None:
+        """Say what was delivered, and save the position first where it is kept outside."""
+        for row in rows:
+            self._ledger.write(kinds.DELIVERED, record=decode_id(bytes(row.value)), partition=row.partition,
+                               epoch=UNKNOWN_EPOCH, offset=row.offset)  # fmt: skip
+        if self._outside and self._sink:
+            self._sink.begin()
+            for row in rows:
+                self._sink.save_position(row.partition, row.offset + 1)
+            self._sink.commit()
+            for row in rows:
+                self._ledger.write(kinds.SAVED, partition=row.partition, offset=row.offset + 1, error=None)
+        _pass("before-processing", rows)
+
+    def _record_each(self, rows: list[Any]) -> None:
+        """Record row by row, as an append does: what is recorded stays, whatever becomes of the batch."""
+        sink = self._database()
+        for row in rows:
+            record = decode_id(bytes(row.value))
+            failpoint("before-recording", record)
+            sink.begin()
+            if not (self._settings.idempotent and record and sink.absorb(record, _copy(row))):
+                sink.record(bytes(row.value), _text(row.key), _copy(row))
+            sink.commit()
+            failpoint("after-recording", record)
+
+    def _replace(self, states: list[tuple[str, list[Any]]]) -> None:
+        """Put each key's state in the place of the one before, key by key."""
+        sink = self._database()
+        for key, rows in states:
+            _pass("before-recording", rows)
+            sink.begin()
+            sink.forget_key(key)
+            for row in rows:
+                sink.record(bytes(row.value), key, _copy(row))
+            sink.commit()
+            _pass("after-recording", rows)
+
+    def _record_together(self, rows: list[Any], number: int) -> None:
+        """Record the whole batch and its number in one transaction, unless it is there already."""
+        sink = self._database()
+        sink.begin()
+        known = sink.absorb_batch(self._stage.group, number)
+        for row in rows:
+            record = decode_id(bytes(row.value))
+            failpoint("before-recording", record)
+            if known:
+                sink.absorb_copy(record or "", _copy(row))
+            else:
+                sink.record(bytes(row.value), _text(row.key), _copy(row))
+        sink.commit()
+        _pass("after-recording", rows)
+
+    def _database(self) -> Sink:
+        if self._sink is None:
+            raise RuntimeError("this pipeline has no database")
+        return self._sink
+
+
+def _client(stage: Stage) -> dict[str, str]:
+    """Return what the Kafka client in the JVM is told, as source and as sink."""
+    return {
+        "kafka.bootstrap.servers": stage.bootstrap,
+        "kafka.client.id": stage.client_id,
+        "kafka.request.timeout.ms": "15000",
+        "kafka.reconnect.backoff.ms": "20",
+        "kafka.reconnect.backoff.max.ms": "200",
+    }
+
+
+def _pass(name: str, rows: list[Any]) -> None:
+    for row in rows:
+        failpoint(name, decode_id(bytes(row.value)))
+
+
+def _place(row: Any) -> tuple[int, int]:
+    return row.partition, row.offset
+
+
+def _copy(row: Any) -> Copy:
+    return Copy(row.partition, UNKNOWN_EPOCH, row.offset)
+
+
+def _text(key: bytearray | None) -> str | None:
+    return None if key is None else bytes(key).decode("ascii", "replace")
+
+
+def _json(begins: dict[int, int]) -> str:
+    return ",".join(f'"{partition}":{offset}' for partition, offset in begins.items())
+
+
+def stream(stage: Stage, ledger: HistoryWriter) -> None:
+    """Run the stage until it is ended. Where it is told to stand by, the session is there before its turn comes."""
+    spark = SparkSession.builder.getOrCreate()
+    if turn := os.environ.get(TURN):
+        wait_until(Path(turn).exists, within_s=TURN_S, because="its turn")
+    Query(stage, ledger, spark).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    run_stage(stream)

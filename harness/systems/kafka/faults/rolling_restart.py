@@ -1,0 +1,59 @@
+"""Roll: every broker of a cluster is ended in order and started again, one at a time, while records flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import RollingRestart
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
+from harness.proofs.leadership import Rolled
+from harness.wire.rules import Action, FreezeScope, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """At ``at`` the broker that it goes to is ended, and started again; ``pace`` records later the next one, until all were.
+
+    A record is on its way whenever a broker goes, and goes on when it is gone; the next broker waits until that one is back and
+    all replicas are in sync. A client must wait longer for an answer than that takes.
+    """
+
+    id: ClassVar[str] = "roll"
+
+    at: OnWire
+    brokers: int = 3
+    pace: int = 2
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, nobody died, and every broker was restarted once, in order."""
+        return Evidence("rule", at_target=not self.at.offset, proofs=(Rolled(self.brokers),))
+
+    def needs(self) -> tuple[type, ...]:
+        """Others serve while one is restarted."""
+        return (RollingRestart,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm a rule per broker."""
+        for number, gate in enumerate(self._gates(), 1):
+            name = "fault" if number == 1 else f"gate-{number}"
+            controls.arm(gate, rule_at(gate, Action.HOLD, name, freeze=FreezeScope.CLIENT))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Restart one broker after the other."""
+        for number, gate in enumerate(self._gates(), 1):
+            fired = await_fault(controls, gate) if number == 1 else controls.await_fired(gate)
+            broker = controls.ability(RollingRestart).next_broker()
+            broker.end()
+            controls.say("applied", node=broker.name)
+            controls.resolve(fired.hold, How.RELEASE)
+            broker.restart()
+        controls.say("healed")
+
+    def _gates(self) -> list[OnWire]:
+        return [replace(self.at, offset=self.at.offset + turn * self.pace) for turn in range(self.brokers)]

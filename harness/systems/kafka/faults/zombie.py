@@ -1,0 +1,48 @@
+"""Usurp: a process is stopped, a second one takes its place, and the first wakes up and goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.abilities import Succession
+from harness.controls import OnWire, Trigger
+from harness.faults.triggers import arm_stop, stop_at
+from harness.model.scenario import Evidence
+from harness.wire.rules import How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+
+
+@dataclass(frozen=True, slots=True)
+class Usurp:
+    """At ``at`` the process is stopped; its stand-in does all the work there is; then the first one goes on."""
+
+    id: ClassVar[str] = "usurp"
+
+    at: Trigger
+
+    def evidence(self) -> Evidence:
+        """The trigger was hit at the target, and the process was stopped."""
+        return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
+
+    def needs(self) -> tuple[type, ...]:
+        """Another takes its place."""
+        return (Succession,)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the trigger."""
+        arm_stop(controls, self.at)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Stop it, start the other, let that one finish, wake the first."""
+        sleeper, hold = stop_at(controls, self.at)
+        controls.ability(Succession).stand_in(self.at.role)
+        controls.await_exhausted()
+        controls.settle()
+        sleeper.resume()
+        controls.resolve(hold, How.RELEASE)
+        controls.ability(Succession).await_zombie(sleeper)
+        controls.say("healed")
