@@ -72,7 +72,7 @@ class Server(Target, Protocol):
         """SIGTERM, and wait until it has handed over what it serves and is gone."""
 
 
-class RollingRestart(Protocol):
+class RestartInTurn(Protocol):
     """Brokers can be restarted in order, one after the other, while the others serve."""
 
     def next_broker(self) -> Server:
@@ -190,7 +190,7 @@ class Partitions(Protocol):
         """Wait until the members of the group, as they say, have been given all the partitions that were added."""
 
 
-class Blow(StrEnum):
+class Harm(StrEnum):
     """What happens to a container, of all that only a container can suffer."""
 
     MEMORY = "memory"
@@ -208,10 +208,10 @@ class Blow(StrEnum):
 class Containers(Protocol):
     """Nodes are containers."""
 
-    def strike(self, blow: Blow, role: Role) -> str:
+    def apply(self, harm: Harm, role: Role) -> str:
         """Do to a container what only a container can suffer; return its node's name."""
 
-    def mend(self, blow: Blow, role: Role) -> None:
+    def mend(self, harm: Harm, role: Role) -> None:
         """Heal that, and wait until the node is ready."""
 
 
@@ -250,7 +250,7 @@ ABILITIES: dict[type, str] = {
     PowerLoss: "loses what was not flushed",
     Replication: "has followers that can be kept from copying",
     Leadership: "lets another replica lead when it is told to",
-    RollingRestart: "has brokers that are restarted in turn",
+    RestartInTurn: "has brokers that are restarted in turn",
     Checkpoint: "keeps a checkpoint that can be lost",
     Retention: "deletes what a query is about to read",
     SavedPositions: "saves the positions of a group",

@@ -9,7 +9,7 @@ from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
 from harness.proofs.input import InputEnded
-from harness.proofs.leadership import LeaderMoved, PartHad, PreferredElected, Rolled
+from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.network import NetworkBad
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
@@ -19,7 +19,7 @@ from harness.systems.spark.batches import batch_selections
 from harness.systems.spark.rollback import rollback_detail
 from harness.systems.spark.signs import spark_signs
 
-PROOFS: Final = (EngineSaid, Forgot, Grown, InputEnded, LeaderMoved, NetworkBad, PartHad, PreferredElected, Rolled)
+PROOFS: Final = (EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, NetworkBad, PartHad, PreferredElected, Rolled)
 KNOWLEDGE: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
     selections=(batch_selections, replication_selections, growth_selections),

@@ -12,7 +12,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, Settings, TopicSettings
-from harness.systems.kafka.faults import Move, Roll
+from harness.systems.kafka.faults import LeaderMoved, RollingRestart
 from harness.systems.kafka.signs import ALONE, FLUSHED, REPLICATED, UNGOVERNED
 from harness.wire.rules import Direction, How
 
@@ -127,7 +127,7 @@ UNCLEAN_ELECTION = replace(
 
 LEADER_MOVED = Scenario(
     pipeline=PLAIN, id="leader-moved", failure_point="leader-moved", group="cluster", deployment=Deployment.CLUSTER,
-    fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
+    fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="The request reaches a broker that leads no longer, which refuses it before the append (or appends it in vain, where "
     "it has not heard of that yet: nobody fetches from it). A client that retries asks who leads now; one that does not has lost "
     "the record, and the next ones, until it asks.",
@@ -142,7 +142,7 @@ LEADER_MOVED = Scenario(
 
 PREFERRED_LEADER = replace(
     LEADER_MOVED, id="preferred-leader", failure_point="preferred-leader",
-    fault=Move(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
+    fault=LeaderMoved(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), preferred=True),
     because="A partition is led by another than its preferred replica, as after a failover, and while the request is on its "
     "way the preferred one is elected (kafka-leader-election, or the controller's own balancing). Nobody dies and no replica "
     "moves; the request reaches a leader that is none any more, which refuses it before the append, or appends it in vain.",
@@ -151,7 +151,7 @@ PREFERRED_LEADER = replace(
 PREFERRED_LEADER_ONE_ACK = Scenario(
     pipeline=PLAIN,
     id="control-preferred-leader-one-ack", failure_point="preferred-leader", group="cluster", deployment=Deployment.CLUSTER,
-    fault=Move(NEXT_REQUEST, preferred=True, stalled=True),
+    fault=LeaderMoved(NEXT_REQUEST, preferred=True, stalled=True),
     because="Control: one ack, sold as at-least-once, and nobody dies. A follower counts as in sync by the clock, not by what it "
     "has: elected in order, it leads without the record that was acknowledged, and the old leader, alive, truncates its own.",
     expect={ALO: Predicted(lost=Exactly(Select.UNREPLICATED), control=True, settings=ONE_ACK)},
@@ -165,7 +165,7 @@ def patient(settings: Settings) -> Settings:
 
 ROLLING_RESTART = Scenario(
     pipeline=PLAIN, id="rolling-restart", failure_point="rolling-restart", group="cluster", deployment=Deployment.CLUSTER,
-    fault=Roll(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
+    fault=RollingRestart(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST)),
     because="Every broker in turn hands over what it leads, ends and comes back, with a record on its way to the first. That "
     "request ends with its connection, unanswered: sent again, it is stored once, by the next leader; at most once, it is gone. "
     "With all acks nothing acknowledged is anywhere alone when a leader hands over, and two of three are always in sync. (One "

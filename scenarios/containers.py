@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.abilities import Blow
+from harness.abilities import Harm
 from harness.controls import OnWire
-from harness.faults import Strike
+from harness.faults import ContainerFault
 from harness.judge.signs import NOT_RESENT, REPEATED_REQUEST, TAKEN_AGAIN
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
@@ -20,7 +20,7 @@ ANSWER = OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)
 REPLACED = Scenario(
     pipeline=PLAIN, id="broker-replaced", failure_point="broker-replaced", group="containers", deployment=Deployment.OWN,
     only_in_containers="a process has no container that another could take the place of",
-    fault=Strike(ANSWER, Blow.CONTAINER, Role.BROKER),
+    fault=ContainerFault(ANSWER, Harm.CONTAINER, Role.BROKER),
     because="What a broker knows is on its volume, and nothing of it in its container: a new one on the same volume is the old "
     "broker after a crash. Stored and not answered, a retry is stored again, unless the recovered log knows its number.",
     expect={
@@ -33,7 +33,7 @@ OUT_OF_MEMORY = replace(
     id="broker-out-of-memory",
     failure_point="broker-out-of-memory",
     only_in_containers="a limit of memory belongs to a container; without one the kernel would choose among all that runs here",
-    fault=Strike(ANSWER, Blow.MEMORY, Role.BROKER),
+    fault=ContainerFault(ANSWER, Harm.MEMORY, Role.BROKER),
     because="The kernel ends the broker at its limit of memory, by the same signal as any kill: nothing is flushed or closed in "
     "order, and the page cache stays. What was stored and not answered is there after the restart.",
 )
@@ -42,7 +42,7 @@ VOLUME_LOST = Scenario(
     pipeline=PLAIN, id="broker-volume-lost", failure_point="broker-volume-lost", group="containers", deployment=Deployment.OWN,
     consumer_starts_after_fault=True,
     only_in_containers="of a process everything lies in one folder, whose loss would be that of a whole machine",
-    fault=Strike(NEXT, Blow.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
+    fault=ContainerFault(NEXT, Harm.VOLUME, Role.BROKER, besides=(Role.PRODUCER,)),
     because="One replica, and its volume is gone: records, positions, transactions, the topics themselves, which an operator "
     "makes again. The producer dies too. A cursor that is kept outside stays past what was lost; one written in the same "
     "transactions is lost with them, so the producer begins again, and nothing is lost.",
@@ -62,7 +62,7 @@ def impatient(settings: Settings) -> Settings:
 DISCONNECTED = Scenario(
     pipeline=PLAIN, id="producer-disconnected-before-ack", failure_point="producer-disconnected-before-ack", group="containers",
     only_in_containers="processes share the loopback of one machine; nobody is taken from it",
-    fault=Strike(ANSWER, Blow.NETWORK, Role.PRODUCER),
+    fault=ContainerFault(ANSWER, Harm.NETWORK, Role.PRODUCER),
     because="Stored, and the producer has no network when the answer comes. Nothing tells it so, no connection is refused or "
     "reset: only its own time-out does. With retries it sends again when it is back.",
     expect={
@@ -78,7 +78,7 @@ DISK_FULL_BEFORE_APPEND = Scenario(
     pipeline=PLAIN,
     id="disk-full-before-append", failure_point="disk-full-before-append", group="containers", deployment=Deployment.SMALL,
     only_in_containers=NO_SMALL_DISK,
-    fault=Strike(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Blow.DISK, Role.BROKER),
+    fault=ContainerFault(OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST), Harm.DISK, Role.BROKER),
     because="A broker that cannot write into its only log directory gives it up and halts, without closing anything in order; "
     "the request has not been seen. A producer without retries has lost the record, and goes on losing while the broker is away; "
     "one with retries sends it again when there is room. What was acknowledged was written, and is there.",
@@ -89,7 +89,7 @@ DISK_FULL_BEFORE_APPEND = Scenario(
 
 DISK_FULL_BEFORE_ACK = replace(
     DISK_FULL_BEFORE_APPEND, id="disk-full-before-ack", failure_point="disk-full-before-ack",
-    fault=Strike(ANSWER, Blow.DISK, Role.BROKER),
+    fault=ContainerFault(ANSWER, Harm.DISK, Role.BROKER),
     because="The record is stored; then the broker halts for want of room, before its producer is told. The copy is in the log "
     "after the restart, as after any crash: a retry is stored again, unless the recovered log knows its number.",
     expect={

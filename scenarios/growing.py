@@ -10,7 +10,7 @@ from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Predicted, Role, Scenario, Suite
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, recipe
-from harness.systems.kafka.faults import Grow
+from harness.systems.kafka.faults import PartitionsAdded
 from harness.systems.kafka.signs import FOUND
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def found(pipeline: Pipeline, *semantics: Semantic) -> dict[Semantic, Predicted]
 
 PLAIN_GROWS = Scenario(
     pipeline=PLAIN, id="partitions-added", failure_point="partitions-added", group="growing", suite=Suite.NIGHT,
-    fault=Grow(BEFORE_SEND, shared_out=True),
+    fault=PartitionsAdded(BEFORE_SEND, shared_out=True),
     because="The topic gets partitions between two records, and the group gathers and shares them out. The consumer keeps those "
     "that it had, and reads both from where it was and from where the new ones begin.",
     expect=found(PLAIN, AMO, ALO, EOS),
 )  # fmt: skip
 UNSEEN = replace(
-    PLAIN_GROWS, id="partitions-added+unseen", fault=Grow(BEFORE_SEND, asleep=Role.CONSUMER),
+    PLAIN_GROWS, id="partitions-added+unseen", fault=PartitionsAdded(BEFORE_SEND, asleep=Role.CONSUMER),
     because="The consumer stands still while the topic grows and all the rest is sent: the partitions that it finds have records "
     "in them. It reads them from the earliest on, for nobody has saved a position there.",
 )  # fmt: skip
@@ -58,7 +58,7 @@ UNSEEN_LATEST = replace(
 )  # fmt: skip
 PROCESSOR_GROWS = replace(PLAIN_GROWS, pipeline=TOPIC_TO_TOPIC, expect=found(TOPIC_TO_TOPIC, ALO, EOS))
 PROCESSOR_UNSEEN = replace(
-    UNSEEN, pipeline=TOPIC_TO_TOPIC, fault=Grow(BEFORE_SEND, asleep=Role.PROCESSOR),
+    UNSEEN, pipeline=TOPIC_TO_TOPIC, fault=PartitionsAdded(BEFORE_SEND, asleep=Role.PROCESSOR),
     expect=found(TOPIC_TO_TOPIC, ALO, EOS),
 )  # fmt: skip
 

@@ -22,7 +22,7 @@ from harness.stages.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.systems.kafka.faults import Expire
+from harness.systems.kafka.faults import OffsetsExpired
 
 if TYPE_CHECKING:
     from harness.model.semantics import Semantic
@@ -62,7 +62,7 @@ def refuses(*all_settings: tuple[Semantic, Settings]) -> dict[str, dict[Semantic
 
 EARLIEST = Scenario(
     pipeline=PLAIN, id="positions-expired+earliest", failure_point="positions-expired", group="offsets",
-    fault=Expire(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
+    fault=OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), UP_TO_NEXT),
     because="The reader was away for longer than its positions are kept, with nothing in hand. It begins at the earliest record: "
     "all that it has recorded is delivered again, and the idempotent consumer absorbs it. At most once that is a broken promise: "
     "a position saved before the work protects as long as it is kept.",
@@ -98,7 +98,7 @@ KEPT_WITH_RESULT = replace(
     expect={EOS: Predicted(sign=RESUMED_PAST, settings=after(EXACTLY_ONCE_WITH_RESULT, "earliest"))},
 )  # fmt: skip
 
-PROCESSOR = Expire(InProgram(Role.PROCESSOR, "after-commit"), UP_TO_NEXT)
+PROCESSOR = OffsetsExpired(InProgram(Role.PROCESSOR, "after-commit"), UP_TO_NEXT)
 
 PROCESSOR_EARLIEST = replace(
     EARLIEST, pipeline=T2T, fault=PROCESSOR,

@@ -21,7 +21,7 @@ from harness.stages.settings import (
     Settings,
     recipe,
 )
-from harness.systems.kafka.faults import Grow, Usurp
+from harness.systems.kafka.faults import PartitionsAdded, Zombie
 from harness.systems.kafka.signs import FOUND
 from harness.systems.spark.signs import REPLAYED
 from harness.wire.rules import Direction
@@ -194,7 +194,7 @@ LOST_CHECKPOINT = Scenario(
 )  # fmt: skip
 ZOMBIE = Scenario(
     id="zombie-driver", failure_point="zombie-driver", pipeline=DATABASE, group="streaming",
-    fault=Usurp(InProgram(Role.DRIVER, "before-commit-log")),
+    fault=Zombie(InProgram(Role.DRIVER, "before-commit-log")),
     because="The driver is stopped with a recorded batch that is not committed; another one takes over the checkpoint and does "
     "all there is. Awake again, the first finds its entry of the commit log taken, and ends. With the position outside the "
     "checkpoint nothing fences it: it goes on to the end, beside the other.",
@@ -320,13 +320,13 @@ def found(pipeline: Pipeline, *semantics: Semantic) -> Mapping[Semantic, Expecta
 BEFORE_SEND = InProgram(Role.PRODUCER, "before-send")
 PARTITIONS_ADDED = Scenario(
     id="partitions-added", failure_point="partitions-added", pipeline=DATABASE, group="streaming", source_goes_on=True,
-    fault=Grow(BEFORE_SEND),
+    fault=PartitionsAdded(BEFORE_SEND),
     because="The topic gets partitions while the query runs and records flow, and keys move to them. A query that subscribes "
     "asks for the topic's partitions before each batch, and reads one that it did not know from its first record.",
     expect=found(DATABASE, AMO, ALO, EOS),
 )  # fmt: skip
 PARTITIONS_ADDED_UNSEEN = replace(
-    PARTITIONS_ADDED, id="partitions-added+unseen", suite=Suite.NIGHT, fault=Grow(BEFORE_SEND, asleep=Role.DRIVER),
+    PARTITIONS_ADDED, id="partitions-added+unseen", suite=Suite.NIGHT, fault=PartitionsAdded(BEFORE_SEND, asleep=Role.DRIVER),
     because="The driver stands still (a long pause of its JVM) while the topic grows and all the rest is sent: the partitions "
     "that it finds have records in them. It reads them from the earliest on, wherever the query began.",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from harness.stages.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.systems.kafka.faults import Outlive, Usurp
+from harness.systems.kafka.faults import TransactionTimeout, Zombie
 from harness.systems.kafka.signs import ASKED_AGAIN, MARKED_AGAIN
 
 PRODUCER = Role.PRODUCER
@@ -259,7 +259,8 @@ def short(settings: Settings) -> Settings:
 CURSOR_FIRST = replace(exactly_once(), producer=replace(exactly_once().producer, cursor=SaveCursor.BEFORE_SEND))
 
 TIMED_OUT = Scenario(
-    pipeline=PLAIN, id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions", fault=Outlive(END),
+    pipeline=PLAIN, id="transaction-timed-out", failure_point="transaction-timed-out", group="transactions",
+    fault=TransactionTimeout(END),
     because="The producer is stopped for longer than its transaction may take, with everything sent: the coordinator aborts it, "
     "and fences whoever wakes up. It is told so, ends, and is started again: the cursor was aborted with the record.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(exactly_once()))},
@@ -273,7 +274,7 @@ TIMED_OUT_CURSOR_OUTSIDE = replace(
 )  # fmt: skip
 
 PROCESSOR_TIMED_OUT = replace(
-    TIMED_OUT, pipeline=TOPIC_TO_TOPIC, fault=Outlive(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
+    TIMED_OUT, pipeline=TOPIC_TO_TOPIC, fault=TransactionTimeout(OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)),
     because="The processor is stopped for longer than its transaction may take, and for less than its session: results and "
     "position are aborted together, it is fenced, ends, and is started again.",
     expect={EOS: Predicted(sign=ABORTED, settings=short(EXACTLY_ONCE_IN_TRANSACTION))},
@@ -282,7 +283,7 @@ PROCESSOR_TIMED_OUT = replace(
 OWN_IDS = replace(exactly_once(), producer=replace(exactly_once().producer, own_id=True))
 
 ZOMBIE = Scenario(
-    pipeline=PLAIN, id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Usurp(END),
+    pipeline=PLAIN, id="zombie-producer", failure_point="zombie-producer", group="transactions", fault=Zombie(END),
     because="The producer is stopped with its transaction open, and another begins with the same transactional id: that aborts "
     "the transaction, and fences the first. When that one wakes up and commits, it is refused.",
     expect={EOS: Predicted(sign=ABORTED, settings=exactly_once())},

@@ -24,7 +24,7 @@ from harness.stages.settings import (
     Settings,
     TopicSettings,
 )  # fmt: skip
-from harness.systems.kafka.faults import Absent, Overtake
+from harness.systems.kafka.faults import MissedRebalance, StaleMember
 
 if TYPE_CHECKING:
     from harness.model.semantics import Semantic
@@ -75,7 +75,7 @@ def patient(settings: Settings) -> Settings:
 
 OVERTAKEN = replace(
     PROCESSOR, id="zombie-processor-overtaken", suite=Suite.NIGHT,
-    fault=Overtake(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
+    fault=StaleMember(OnWire(Role.PROCESSOR, Api.PRODUCE, REQUEST), until=OnWire(Role.PRODUCER, Api.PRODUCE, REQUEST, offset=1)),
     because="The zombie goes on when another has done its work, and when it was told that it was put out: the group metadata of "
     "the poll is that of a member that is none, its offsets are refused, its transaction is aborted.",
     expect={EOS: Predicted(sign=ABORTED, settings=patient(pair(EXACTLY_ONCE_IN_TRANSACTION)))},
@@ -107,7 +107,7 @@ PROCESSOR_COMES_BACK = comes_back({EOS: EXACTLY_ONCE_IN_TRANSACTION})
 
 ABSENT = Scenario(
     pipeline=PLAIN, id="absent-while-others-work", failure_point="absent-from-group", group="zombies",
-    fault=Absent(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
+    fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE)),
     because="A newcomer makes the group gather, and one member's request to join is on its way for so long that the group goes "
     "on without it. Another has its partition meanwhile, and works on it to the end. Then the member joins anew, and is given "
     "its partition again: it goes on from the position that was saved, and has nothing left to do. (kafka-python 3.0.12 goes on "
@@ -117,7 +117,7 @@ ABSENT = Scenario(
 )  # fmt: skip
 
 ABSENT_PROCESSOR = replace(
-    ABSENT, pipeline=TOPIC_TO_TOPIC, fault=Absent(OnWire(Role.PROCESSOR, Api.FETCH, RESPONSE)),
+    ABSENT, pipeline=TOPIC_TO_TOPIC, fault=MissedRebalance(OnWire(Role.PROCESSOR, Api.FETCH, RESPONSE)),
     suite=Suite.NIGHT,
     expect=PROCESSOR_COMES_BACK,
     by_client={"kafka-python": goes_back(PROCESSOR_COMES_BACK)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.faults.container import Strike
+from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
@@ -21,7 +21,7 @@ _ALL = (
     Late,
     Pause,
     Network,
-    Strike,
+    ContainerFault,
     Terminate,
     EndInput,
     Unanswered,
@@ -31,6 +31,18 @@ FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
 
 __all__ = [
-    "FAULTS", "CrashAtWrite", "Drop", "EndInput", "Forget", "Kill", "Late", "Network",
-    "NoFault", "Pause", "Strike", "Terminate", "Unanswered", "Until",
+    "FAULTS",
+    "ContainerFault",
+    "CrashAtWrite",
+    "Drop",
+    "EndInput",
+    "Forget",
+    "Kill",
+    "Late",
+    "Network",
+    "NoFault",
+    "Pause",
+    "Terminate",
+    "Unanswered",
+    "Until",
 ]  # fmt: skip

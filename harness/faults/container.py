@@ -1,11 +1,11 @@
-"""Strike: what only a container can suffer, at an exact place, and what heals it."""
+"""ContainerFault: what only a container can suffer, at an exact place, and what heals it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import Blow, Containers
+from harness.abilities import Containers, Harm
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence, Role
 from harness.proofs.engine import EngineSaid, Said
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 
 
 _SAID = {
-    Blow.MEMORY: (Said.OOM_KILLED,),
-    Blow.CONTAINER: (Said.NEW_CONTAINER,),
-    Blow.VOLUME: (Said.VOLUME_EMPTIED, Said.NEW_CONTAINER),
-    Blow.NETWORK: (Said.DISCONNECTED, Said.CONNECTED),
-    Blow.DISK: (Said.DISK_FULL, Said.DISK_EMPTIED),
+    Harm.MEMORY: (Said.OOM_KILLED,),
+    Harm.CONTAINER: (Said.NEW_CONTAINER,),
+    Harm.VOLUME: (Said.VOLUME_EMPTIED, Said.NEW_CONTAINER),
+    Harm.NETWORK: (Said.DISCONNECTED, Said.CONNECTED),
+    Harm.DISK: (Said.DISK_FULL, Said.DISK_EMPTIED),
 }
-_NOT_KILLED = {Blow.NETWORK, Blow.DISK}
+_NOT_KILLED = {Harm.NETWORK, Harm.DISK}
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
-    """At ``at``: the blow falls on the node of ``role``; ``besides`` are killed with it, and come back after it."""
+class ContainerFault:
+    """At ``at``: the harm falls on the node of ``role``; ``besides`` are killed with it, and come back after it."""
 
-    id: ClassVar[str] = "strike"
+    id: ClassVar[str] = "container"
 
     at: OnWire
-    blow: Blow
+    harm: Harm
     role: Role
     besides: tuple[Role, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.blow is Blow.NETWORK and self.role is not self.at.role:
+        if self.harm is Harm.NETWORK and self.role is not self.at.role:
             raise ValueError("only a client of the broker is disconnected: the one whose request is held")
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, those who die died by SIGKILL or by themselves, and the engine said what it did."""
-        dies = () if self.blow in _NOT_KILLED else (self.role,)
-        ended = (self.role,) if self.blow is Blow.DISK else ()
-        forgets = self.blow is Blow.VOLUME
-        said = EngineSaid(tuple(map(str, _SAID[self.blow])))
+        dies = () if self.harm in _NOT_KILLED else (self.role,)
+        ended = (self.role,) if self.harm is Harm.DISK else ()
+        forgets = self.harm is Harm.VOLUME
+        said = EngineSaid(tuple(map(str, _SAID[self.harm])))
         return Evidence("rule", killed=(*dies, *self.besides), ended=ended, forgotten=forgets, at_target=not self.at.offset,
                         proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
 
@@ -61,16 +61,16 @@ class Strike:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Strike, dispose of what the wire holds, heal."""
+        """ContainerFault, dispose of what the wire holds, heal."""
         fired = await_fault(controls, self.at)
         others = [controls.target(role) for role in self.besides]
-        struck = controls.ability(Containers).strike(self.blow, self.role)
+        struck = controls.ability(Containers).apply(self.harm, self.role)
         for other in others:
             other.kill()
         controls.say("applied", node=struck)
         # of a response: to a dead broker's client it never goes, to a client without a network it goes in vain
-        controls.resolve(fired.hold, How.RELEASE if self.blow is Blow.NETWORK else How.DISCARD)
-        controls.ability(Containers).mend(self.blow, self.role)
+        controls.resolve(fired.hold, How.RELEASE if self.harm is Harm.NETWORK else How.DISCARD)
+        controls.ability(Containers).mend(self.harm, self.role)
         for other in others:
             other.restart()
         controls.say("healed")

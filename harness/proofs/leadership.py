@@ -19,7 +19,7 @@ TRANSACTION_LOG = ("__transaction_state", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderMoved:
+class LeadershipMoved:
     """The target's partition has another leader at the end than when the fault was applied."""
 
     name: ClassVar[str] = "leader-moved"

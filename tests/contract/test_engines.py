@@ -13,7 +13,7 @@ from harness.abilities import ABILITIES, needs_of
 from harness.model.cell import expand
 from harness.model.semantics import Semantic
 from harness.systems.kafka.parts import parts_of as kafka_parts
-from harness.systems.kafka.shared_crash import Volley
+from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.contract import toy
 
@@ -101,7 +101,7 @@ def given(name: str, cell: Cell, folder: Path) -> Collection[type]:
     services: Any = SimpleNamespace(database=lambda: server)
     history: Any = SimpleNamespace(write=lambda *_, **__: None)
     if name == "kafka":
-        parts = kafka_parts(cell, folder, history, transport=transport, services=services, volley=Volley(()), setup=None)
+        parts = kafka_parts(cell, folder, history, transport=transport, services=services, crash=SharedCrash(()), setup=None)
     else:
         spark: Any = SimpleNamespace(at_hand=False)
         session: Any = None

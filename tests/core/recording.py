@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from harness.abilities import RollingRestart, Server, Stage, Termination, needs_of
+from harness.abilities import RestartInTurn, Server, Stage, Termination, needs_of
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.wire.rules import How, Rule
 
 NODE = "node"
-GIVES_NODE: dict[type, str] = {RollingRestart: "next_broker", Termination: "stage"}
+GIVES_NODE: dict[type, str] = {RestartInTurn: "next_broker", Termination: "stage"}
 """What of an ability returns a node."""
 
 

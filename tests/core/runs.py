@@ -166,7 +166,7 @@ def first(story: Story, event: str, **fields: object) -> Row:
 
 
 def before(story: Story, row: Row, *told: Row) -> None:
-    """Move lines to the moment just before another line."""
+    """LeaderMoved lines to the moment just before another line."""
     for line in told:
         line["t"] = row["t"] - 5
 

@@ -11,7 +11,7 @@ from harness.judge.verdict import Kind
 from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Evidence, Predicted, Role
 from harness.systems.kafka.abilities import partition_of, sized
-from harness.systems.kafka.faults import Grow
+from harness.systems.kafka.faults import PartitionsAdded
 from harness.systems.kafka.signs import FOUND
 from tests.core.recording import steps
 from tests.core.runs import RECORDS, TARGET, Story, before, first, judged, place, run, without
@@ -47,11 +47,11 @@ def test_the_topic_grows_under_a_producer_that_waits_and_a_reader_that_has_read(
         "fired", "settle", "Partitions.add", "Partitions.await_known", "applied", "resolve failpoint before-send release",
         "healed",
     ]  # fmt: skip
-    assert steps(Grow(AT), AT) == order
+    assert steps(PartitionsAdded(AT), AT) == order
     asleep = ["fired", "settle", "pause", *order[2:6], "await_exhausted", "resume", "healed"]
-    assert steps(Grow(AT, asleep=Role.DRIVER), AT) == asleep
-    assert steps(Grow(AT, shared_out=True), AT) == [*order[:4], "Partitions.await_shared_out", *order[4:]]
-    assert steps(Grow(AT)) == []
+    assert steps(PartitionsAdded(AT, asleep=Role.DRIVER), AT) == asleep
+    assert steps(PartitionsAdded(AT, shared_out=True), AT) == [*order[:4], "Partitions.await_shared_out", *order[4:]]
+    assert steps(PartitionsAdded(AT)) == []
 
 
 @pytest.mark.parametrize(("later", "size"), [([], 6), (["k5"], 6), (["k0"], 16), (["k1"], 6)])
@@ -64,13 +64,13 @@ def test_the_target_moves_and_something_after_it_stays(later: list[str], size: i
 def test_only_a_producer_puts_the_target_somewhere() -> None:
     """A failpoint elsewhere is refused when it is declared."""
     with pytest.raises(ValueError, match="must be its own"):
-        Grow(InProgram(Role.DRIVER, "before-recording"))
+        PartitionsAdded(InProgram(Role.DRIVER, "before-recording"))
 
 
 def test_nobody_gathers_asleep() -> None:
     """It would be waited for in vain."""
     with pytest.raises(ValueError, match="either asleep or shared_out"):
-        Grow(AT, asleep=Role.CONSUMER, shared_out=True)
+        PartitionsAdded(AT, asleep=Role.CONSUMER, shared_out=True)
 
 
 def test_a_target_that_was_found_in_a_new_partition_is_protected() -> None:

@@ -26,7 +26,7 @@ from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Predicted
 from harness.model.sign import Sign
 from harness.proofs.engine import EngineSaid
-from harness.proofs.leadership import LeaderMoved, Rolled
+from harness.proofs.leadership import LeadershipMoved, Rolled
 from harness.proofs.network import Effect, NetworkBad
 from scenarios import ALL
 from tests.core.runs import TARGET, duplicate, history_of, judged, plan, run
@@ -163,7 +163,7 @@ def test_a_remark_stands_behind_the_reason_of_a_void_run() -> None:
 
 def test_a_plan_saves_proofs_by_name_and_reads_them_back() -> None:
     """What was saved makes the same proof again."""
-    proofs = (NetworkBad(("producer",), Effect.SLOW, 5.0), Rolled(3), LeaderMoved(), EngineSaid(("oom-killed",)))
+    proofs = (NetworkBad(("producer",), Effect.SLOW, 5.0), Rolled(3), LeadershipMoved(), EngineSaid(("oom-killed",)))
     for name, fields in json.loads(json.dumps(proofs_to_json(proofs))).items():
         again = KNOWLEDGE.proofs[name](**fields)
         assert proofs_to_json([again]) == proofs_to_json(proof for proof in proofs if proof.name == name)

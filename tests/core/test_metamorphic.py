@@ -401,7 +401,7 @@ def test_duplicated_names_the_records() -> None:
 
 
 def shift_writers(events: list[Row], dice: random.Random) -> list[Row]:
-    """Move every writer as a whole in time: each keeps its own order, none keeps its place among the others."""
+    """LeaderMoved every writer as a whole in time: each keeps its own order, none keeps its place among the others."""
     writers = sorted({row["by"] for row in events})
     shift = {by: n * FAR_NS for n, by in enumerate(dice.sample(writers, len(writers)))}
     return [{**row, "t": row["t"] + shift[row["by"]]} for row in events]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import registry
-from harness.abilities import ABILITIES, Blow, needs_of
+from harness.abilities import ABILITIES, Harm, needs_of
 from harness.controls import InProgram, OnWire, Role
 from harness.faults import (
     FAULTS,
+    ContainerFault,
     CrashAtWrite,
     Drop,
     EndInput,
@@ -21,7 +22,6 @@ from harness.faults import (
     Network,
     NoFault,
     Pause,
-    Strike,
     Terminate,
     Unanswered,
     Until,
@@ -32,7 +32,16 @@ from harness.proofs.network import Effect
 from harness.protocols.kafka.steps import Api
 from harness.services.toxiproxy import Latency, Stream
 from harness.systems.kafka.faults import FAULTS as KAFKA_FAULTS
-from harness.systems.kafka.faults import Absent, Expire, Grow, Move, Outlive, Overtake, Roll, Usurp
+from harness.systems.kafka.faults import (
+    LeaderMoved,
+    MissedRebalance,
+    OffsetsExpired,
+    PartitionsAdded,
+    RollingRestart,
+    StaleMember,
+    TransactionTimeout,
+    Zombie,
+)
 from harness.wire.rules import Direction
 from tests.core.recording import played
 
@@ -62,15 +71,17 @@ def kills() -> list[Any]:
 
 
 VARIANTS: list[Any] = [
-    NoFault(), NoFault(watched=True), Absent(ANSWER), CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
-    Drop(SENDS), EndInput(SENDS), Expire(InProgram(Role.CONSUMER, "after-commit"), SENDS),
-    Grow(STANDS), Grow(STANDS, asleep=Role.CONSUMER), Grow(STANDS, shared_out=True),
+    NoFault(), NoFault(watched=True), MissedRebalance(ANSWER), CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
+    Drop(SENDS), EndInput(SENDS), OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),
+    PartitionsAdded(STANDS), PartitionsAdded(STANDS, asleep=Role.CONSUMER), PartitionsAdded(STANDS, shared_out=True),
     *kills(), Late(SENDS, OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE)), Late(SENDS, SENDS, kill=True),
-    Move(SENDS), Move(SENDS, preferred=True), Move(SENDS, stalled=True), Move(SENDS, preferred=True, stalled=True),
-    *map(network, Until), Outlive(SENDS), Overtake(ASKS, SENDS),
+    LeaderMoved(SENDS), LeaderMoved(SENDS, preferred=True), LeaderMoved(SENDS, stalled=True),
+    LeaderMoved(SENDS, preferred=True, stalled=True),
+    *map(network, Until), TransactionTimeout(SENDS), StaleMember(ASKS, SENDS),
     Pause(ASKS), Pause(STANDS), Pause(ASKS, others_finish=False), Pause(ASKS, others_ask=True), Pause(ASKS, told=True),
-    Roll(SENDS), *(Strike(ASKS, blow, Role.CONSUMER, besides=(Role.PRODUCER,)) for blow in Blow), Terminate(SENDS),
-    Unanswered(ASKS, Api.OFFSET_FETCH), Usurp(SENDS), Usurp(STANDS),
+    RollingRestart(SENDS), *(ContainerFault(ASKS, harm, Role.CONSUMER, besides=(Role.PRODUCER,)) for harm in Harm),
+    Terminate(SENDS),
+    Unanswered(ASKS, Api.OFFSET_FETCH), Zombie(SENDS), Zombie(STANDS),
 ]  # fmt: skip
 """Every fault, with everything that can be said of it."""
 OURS = sorted({scenario.fault for scenario in registry.scenarios()}, key=repr)

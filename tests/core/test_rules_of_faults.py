@@ -11,7 +11,7 @@ from harness.faults import Kill, Pause
 from harness.faults.triggers import rule_at
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
-from harness.systems.kafka.faults import Outlive, Overtake, Usurp
+from harness.systems.kafka.faults import StaleMember, TransactionTimeout, Zombie
 from harness.wire.rules import Action, Direction, FreezeScope
 from tests.core.recording import played
 
@@ -48,7 +48,7 @@ def armed_by(fault: Any) -> list[Any]:
 END = OnWire(Role.PROCESSOR, Api.END_TXN, REQUEST)
 
 
-@pytest.mark.parametrize("fault", [Pause(END), Usurp(END), Outlive(END)], ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", [Pause(END), Zombie(END), TransactionTimeout(END)], ids=lambda fault: fault.id)
 def test_who_is_to_be_stopped_stands_still_with_all_it_has_open(fault: Any) -> None:
     """Until the stop has reached it, nothing else of it may get through: no heartbeat, no other request."""
     assert [(rule.action, rule.freeze) for rule in armed_by(fault)] == [(Action.HOLD, FreezeScope.CLIENT)]
@@ -56,10 +56,10 @@ def test_who_is_to_be_stopped_stands_still_with_all_it_has_open(fault: Any) -> N
 
 def test_one_that_is_to_hear_of_its_group_has_only_one_request_held() -> None:
     """It learns that it was put out while it waits for the answer."""
-    assert [(rule.action, rule.freeze) for rule in armed_by(Overtake(END, END))] == [(Action.HOLD, None)] * 2
+    assert [(rule.action, rule.freeze) for rule in armed_by(StaleMember(END, END))] == [(Action.HOLD, None)] * 2
 
 
-@pytest.mark.parametrize("fault", [Pause, Usurp], ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", [Pause, Zombie], ids=lambda fault: fault.id)
 def test_at_a_failpoint_it_stops_by_itself(fault: Any) -> None:
     """And nothing is held on the wire."""
     at = InProgram(Role.CONSUMER, "before-commit")

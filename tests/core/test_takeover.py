@@ -6,7 +6,7 @@ from harness.controls import InProgram, OnWire
 from harness.faults import Pause
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
-from harness.systems.kafka.faults import Outlive, Overtake, Usurp
+from harness.systems.kafka.faults import StaleMember, TransactionTimeout, Zombie
 from harness.wire.rules import Direction
 from tests.core.recording import steps
 
@@ -16,7 +16,7 @@ IN_HAND = InProgram(Role.DRIVER, "before-recording")
 
 def test_a_transaction_is_aborted_while_its_process_sleeps() -> None:
     """The request goes on only when there is nothing left to commit; what the process makes of that, its supervisor sees."""
-    assert steps(Outlive(END), END) == [
+    assert steps(TransactionTimeout(END), END) == [
         "fired", "pause", "applied", "Transactions.await_aborted", "resume", "resolve EndTxn release", "Supervision.supervise",
         "healed",
     ]  # fmt: skip
@@ -24,7 +24,7 @@ def test_a_transaction_is_aborted_while_its_process_sleeps() -> None:
 
 def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
     """Its request, which was on its way when it fell asleep, arrives then."""
-    assert steps(Usurp(END), END) == [
+    assert steps(Zombie(END), END) == [
         "fired", "pause", "applied", "Succession.stand_in producer", "await_exhausted", "settle", "resume",
         "resolve EndTxn release", "Succession.await_zombie", "healed",
     ]  # fmt: skip
@@ -32,7 +32,7 @@ def test_a_zombie_wakes_up_when_its_stand_in_has_done_everything() -> None:
 
 def test_where_nothing_was_hit_nobody_sleeps() -> None:
     """Neither on the wire nor in a program."""
-    assert steps(Outlive(END)) == steps(Usurp(END)) == steps(Usurp(IN_HAND)) == []
+    assert steps(TransactionTimeout(END)) == steps(Zombie(END)) == steps(Zombie(IN_HAND)) == []
 
 
 def test_whoever_was_put_out_comes_back_when_the_others_have_done_its_work() -> None:
@@ -50,10 +50,10 @@ def test_whoever_was_overtaken_commits_as_a_member_before_the_source_goes_on() -
     at = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.REQUEST)
     until = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=1)
     ends = OnWire(Role.PROCESSOR, Api.END_TXN, Direction.RESPONSE, since=at)
-    assert steps(Overtake(at, until), at, until, ends) == [
+    assert steps(StaleMember(at, until), at, until, ends) == [
         "fired", "pause", "applied", "Membership.await_expired processor", "settle", "resume", "Membership.await_put_out",
         "arm ends", "resolve Produce release", "resolve EndTxn release", "resolve Produce release", "healed",
     ]  # fmt: skip
     for fires in ((), (at,), (until,), (at, until)):
-        assert "healed" not in steps(Overtake(at, until), *fires)
-    assert steps(Overtake(at, until), at, until, ends, hung_up=True)[-1] == "resolve Produce release"
+        assert "healed" not in steps(StaleMember(at, until), *fires)
+    assert steps(StaleMember(at, until), at, until, ends, hung_up=True)[-1] == "resolve Produce release"

@@ -21,7 +21,7 @@ from harness.model.writes import Point, Side
 from harness.protocols.kafka.steps import Api
 from harness.run import controls as run_controls
 from harness.run.controls import Watching, WireControls
-from harness.systems.kafka.faults import Expire, Outlive
+from harness.systems.kafka.faults import OffsetsExpired, TransactionTimeout
 from harness.wire.messages import Held, Resolved
 from harness.wire.rules import Action, Direction, How
 from tests.core.growing import tell
@@ -162,7 +162,7 @@ def test_an_ability_that_was_named_is_given_where_it_is_there(tmp_path: Path, wi
         without.ability(Membership)
 
 
-@pytest.mark.parametrize("fault", [NoFault(), Outlive(AT), Expire(IN_HAND, AT)], ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", [NoFault(), TransactionTimeout(AT), OffsetsExpired(IN_HAND, AT)], ids=lambda fault: fault.id)
 def test_no_fault_is_given_what_it_says_nothing_of(tmp_path: Path, wire: Wire, nodes: Nodes, fault: Any) -> None:
     """One that says nothing of what it needs needs nothing."""
     controls = controls_of(tmp_path, wire, nodes, fault, Checkpoint=object())

@@ -21,7 +21,7 @@ from harness.stages.outbox import Outbox
 from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC
 from harness.systems.kafka.observer import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
-from harness.systems.kafka.shared_crash import Volley
+from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.sinks import Database
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.core.scenes import CELL, Kept
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 KAFKA, SPARK = registry.described("kafka"), registry.described("spark")
 
 
-class Leaving(Volley):
+class Leaving(SharedCrash):
     """A death that is shared; ``left``: who waits for it no more."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ def made(cell: Cell, folder: Path, *, volley: Leaving | None = None, observer: A
         session: Any = None
         return spark_parts(cell, folder, kept, transport=transport, services=services(), spark=ground, session=session)
     shared = volley or Leaving()
-    return kafka_parts(cell, folder, kept, transport=transport, services=services(), volley=shared, setup=None)
+    return kafka_parts(cell, folder, kept, transport=transport, services=services(), crash=shared, setup=None)
 
 
 def cells() -> Iterator[Cell]:
@@ -180,7 +180,7 @@ def test_a_cell_whose_fault_has_not_fired_keeps_nobody_waiting(tmp_path: Path) -
     fault: Any = UnfiredFault()
     shared, volley = first(lambda cell: cell.scenario.together), Leaving()
     cell = replace(shared, scenario=replace(shared.scenario, fault=fault))
-    parts = made(cell, tmp_path, volley=volley)
+    parts = made(cell, tmp_path, crash=volley)
     history: Any = Kept()
     run = CellRun(cell, history, replace(parts, when=When.NEVER))
     run.inject()
@@ -193,7 +193,7 @@ def test_a_cell_that_was_never_prepared_leaves_what_it_was_to_share(tmp_path: Pa
     """Its turn to wait with the others never comes."""
     cell, volley = first(lambda cell: cell.scenario.together), Leaving()
     history: Any = Kept()
-    CellRun(cell, history, made(cell, tmp_path, volley=volley)).close()
+    CellRun(cell, history, made(cell, tmp_path, crash=volley)).close()
     assert volley.left == [cell.id]
 
 

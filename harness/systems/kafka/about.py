@@ -14,7 +14,7 @@ from harness.abilities import (
     PowerLoss,
     Rebalance,
     Replication,
-    RollingRestart,
+    RestartInTurn,
     SavedPositions,
     SessionClock,
     Succession,
@@ -34,7 +34,7 @@ ALWAYS = frozenset({
     BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, SavedPositions, SessionClock, Succession, Supervision,
     Transactions,
 })  # fmt: skip
-IN_A_CLUSTER = frozenset({Leadership, Replication, RollingRestart})
+IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 
 
 def runs(scenario: Scenario) -> bool:

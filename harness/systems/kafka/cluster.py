@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kafka.errors import KafkaError
 
 from harness.abilities import Leadership as LeadershipAbility
-from harness.abilities import Replication, RollingRestart
+from harness.abilities import Replication, RestartInTurn
 from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.model.scenario import Role
@@ -87,7 +87,7 @@ class ClusterBrokers:
     def abilities(self, controls: WireControls, nodes: KafkaNodes) -> Mapping[type, object]:
         """Return what only a cluster can."""
         self._parts = BrokerParts(self._scene, controls, nodes)
-        return {Replication: self._parts, LeadershipAbility: self._parts, RollingRestart: self._parts}
+        return {Replication: self._parts, LeadershipAbility: self._parts, RestartInTurn: self._parts}
 
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, a replica not in sync, or records that nobody may see yet, or ``None``."""
@@ -166,7 +166,7 @@ class FromHome:
 
 
 @dataclass
-class BrokerParts(Replication, LeadershipAbility, RollingRestart):
+class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
     """The parts that brokers play for the target, and what an administrator does to them."""
 
     scene: Scene

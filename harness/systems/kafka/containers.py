@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.abilities import Blow, Containers
+from harness.abilities import Containers, Harm
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.proofs.engine import Said
@@ -39,18 +39,18 @@ class CellContainers(Containers):
     connections: frozenset[str] = frozenset()
     """Those of a node that was disconnected, when it was."""
 
-    def strike(self, blow: Blow, role: Role) -> str:
+    def apply(self, harm: Harm, role: Role) -> str:
         """Do to a container what only a container can suffer."""
         node = self._struck(role)
-        self._do(blow, node)
+        self._do(harm, node)
         return node.name
 
-    def mend(self, blow: Blow, role: Role) -> None:
+    def mend(self, harm: Harm, role: Role) -> None:
         """Heal that. A node without a network is given it back when it has given up its connections."""
         node = self._struck(role)
-        if blow is Blow.NETWORK:
+        if harm is Harm.NETWORK:
             self._await_given_up(node)
-        self._heal(blow, node)
+        self._heal(harm, node)
 
     def _struck(self, role: Role) -> ServerNode | StageNode:
         node = self.target(role)
@@ -58,32 +58,32 @@ class CellContainers(Containers):
             raise TypeError(f"{node.name} cannot be struck")
         return node
 
-    def _do(self, blow: Blow, node: ServerNode | StageNode) -> None:
-        match blow:
-            case Blow.MEMORY:
+    def _do(self, harm: Harm, node: ServerNode | StageNode) -> None:
+        match harm:
+            case Harm.MEMORY:
                 self._starve(node)
-            case Blow.CONTAINER:
+            case Harm.CONTAINER:
                 node.kill()
-            case Blow.VOLUME:
+            case Harm.VOLUME:
                 node.kill()
                 self._lose_volume(node)
-            case Blow.NETWORK:
+            case Harm.NETWORK:
                 self._cut_off(node)
-            case Blow.DISK:
+            case Harm.DISK:
                 self._fill(node)
 
-    def _heal(self, blow: Blow, node: ServerNode | StageNode) -> None:
-        match blow:
-            case Blow.MEMORY:
+    def _heal(self, harm: Harm, node: ServerNode | StageNode) -> None:
+        match harm:
+            case Harm.MEMORY:
                 node.restart()
-            case Blow.CONTAINER:
+            case Harm.CONTAINER:
                 self._replace(node)
-            case Blow.VOLUME:
+            case Harm.VOLUME:
                 self._replace(node)
                 self.scene.make_topics()
-            case Blow.NETWORK:
+            case Harm.NETWORK:
                 self._say(Said.CONNECTED, node.name, address=self._contained(node).connect())
-            case Blow.DISK:
+            case Harm.DISK:
                 self._empty(node)
                 node.restart()
 
@@ -119,7 +119,7 @@ class CellContainers(Containers):
         for each in volume.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         self.scene.history.write(
-            kinds.FAULT, phase="forgot", fault="strike", node=node.name, file=volume.name, bytes_before=size, bytes_after=0
+            kinds.FAULT, phase="forgot", fault="container", node=node.name, file=volume.name, bytes_before=size, bytes_after=0
         )
         self._say(Said.VOLUME_EMPTIED, node.name, volume=volume.name, bytes=size)
 

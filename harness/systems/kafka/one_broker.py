@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
     from harness.systems.kafka.scene import Scene
-    from harness.systems.kafka.shared_crash import Volley
+    from harness.systems.kafka.shared_crash import SharedCrash
     from harness.systems.kafka.who import KafkaNodes
 
 
 class OneBroker:
     """What a cell has to do with its one broker. A part of its ground."""
 
-    def __init__(self, scene: Scene, volley: Volley) -> None:
+    def __init__(self, scene: Scene, crash: SharedCrash) -> None:
         self._scene = scene
-        self._volley = volley
+        self._volley = crash
 
     def open(self) -> None:
         """It is up."""
@@ -49,10 +49,10 @@ class OneBroker:
         """Return the broker, where the cell has it to itself or dies with others on it."""
         if not self._scene.cell.scenario.deployment.alone:
             return {}
-        transport, cell, volley = self._scene.transport, self._scene.cell.id, self._volley
+        transport, cell, crash = self._scene.transport, self._scene.cell.id, self._volley
         kill, restart = (
-            partial(volley.die, cell, transport.kill_broker),
-            partial(volley.come_back, cell, transport.restart_broker),
+            partial(crash.die, cell, transport.kill_broker),
+            partial(crash.come_back, cell, transport.restart_broker),
         )
         node = ServerNode(self._scene.history, transport.broker_process, kill, restart)
         return {Role.BROKER: lambda: node}

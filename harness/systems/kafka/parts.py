@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
     from harness.systems.kafka.services import Services
-    from harness.systems.kafka.shared_crash import Volley
+    from harness.systems.kafka.shared_crash import SharedCrash
     from harness.systems.kafka.sinks import SinkPart
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -126,7 +126,7 @@ class Ground:
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, volley: Volley,
+    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, crash: SharedCrash,
     setup: ClientSetup | None,
 ) -> Parts:  # fmt: skip
     """Return what one cell is made of."""
@@ -134,7 +134,7 @@ def parts_of(
     ground = Ground.of(scene, services)
     maker = StageMaker(scene, ground.outbox, ground.database.there, setup)
     producing, reading = Producing(scene, maker.make(Role.PRODUCER, "producer")), Reading(scene, maker)
-    brokers = cluster.ClusterBrokers(scene) if cell.scenario.deployment.clustered else OneBroker(scene, volley)
+    brokers = cluster.ClusterBrokers(scene) if cell.scenario.deployment.clustered else OneBroker(scene, crash)
     servers = {**brokers.servers(), **ground.database_node()}
     nodes = KafkaNodes(scene, lambda: (producing.node, *reading.nodes), servers, brokers.asker)
     position_trouble = partial(scene.position_trouble, ground.saved_positions)

@@ -1,4 +1,4 @@
-"""A volley: several cells on one broker, each held at its own failure point; then the broker dies once, for all of them."""
+"""A crash: several cells on one broker, each held at its own failure point; then the broker dies once, for all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETURN_S = 60.0
 DEATH, RETURN = "the broker's death", "the broker's return"
 
 
-class Volley:
+class SharedCrash:
     """The death and the return of a broker, each once for all of some cells. Safe to use from several threads.
 
     A cell that will not come any more has to :meth:`leave`. One that comes when the broker has died without it was not held at

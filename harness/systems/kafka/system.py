@@ -22,7 +22,7 @@ from harness.stages.clients import ADAPTERS, JAVA, PRELOADS
 from harness.systems.kafka.launcher import make_ground
 from harness.systems.kafka.parts import parts_of
 from harness.systems.kafka.services import Services
-from harness.systems.kafka.shared_crash import Volley
+from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.transport import SHAPES, KafkaTransport
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class KafkaDeployed:
         self.transport = transport
         self.services = services
         self._clients = clients
-        self._volley = Volley(())
+        self._volley = SharedCrash(())
 
     def start(self) -> None:
         """Start wire and brokers."""
@@ -172,11 +172,11 @@ class KafkaDeployed:
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Let the broker die once for all of these, and come back once."""
-        self._volley = Volley(cell.id for cell in cells)
+        self._volley = SharedCrash(cell.id for cell in cells)
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self.services, volley=self._volley,
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self.services, crash=self._volley,
                          setup=self._clients.get(cell.client))  # fmt: skip
         return CellRun(cell, history, parts)
 

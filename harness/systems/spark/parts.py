@@ -16,7 +16,7 @@ from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.shared_crash import Volley
+from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.stages import Producing, StageMaker
 from harness.systems.kafka.who import KafkaNodes
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
@@ -46,7 +46,7 @@ def parts_of(
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)
     saved_positions = partial(query.saved_positions, ground.database)
     feed = FilledTopic(scene, producing, query, saved_positions)
-    broker, cluster = OneBroker(scene, Volley(())), query.cluster
+    broker, cluster = OneBroker(scene, SharedCrash(())), query.cluster
     servers = {**broker.servers(), **ground.database_node(), **({Role.EXECUTOR: lambda: cluster} if cluster else {})}
     nodes = SparkNodes(scene, KafkaNodes(scene, lambda: (producing.node, query.driver), servers))
     position_trouble = partial(scene.position_trouble, saved_positions)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from harness.systems.kafka.faults.leader_moved import Move
-from harness.systems.kafka.faults.missed_rebalance import Absent
-from harness.systems.kafka.faults.offsets_expired import Expire
-from harness.systems.kafka.faults.partitions_added import Grow
-from harness.systems.kafka.faults.rolling_restart import Roll
-from harness.systems.kafka.faults.stale_member import Overtake
-from harness.systems.kafka.faults.transaction_timeout import Outlive
-from harness.systems.kafka.faults.zombie import Usurp
+from harness.systems.kafka.faults.leader_moved import LeaderMoved
+from harness.systems.kafka.faults.missed_rebalance import MissedRebalance
+from harness.systems.kafka.faults.offsets_expired import OffsetsExpired
+from harness.systems.kafka.faults.partitions_added import PartitionsAdded
+from harness.systems.kafka.faults.rolling_restart import RollingRestart
+from harness.systems.kafka.faults.stale_member import StaleMember
+from harness.systems.kafka.faults.transaction_timeout import TransactionTimeout
+from harness.systems.kafka.faults.zombie import Zombie
 
-FAULTS = {fault.id: fault for fault in (Absent, Expire, Grow, Move, Outlive, Overtake, Roll, Usurp)}
+FAULTS = {
+    fault.id: fault
+    for fault in (
+        MissedRebalance,
+        OffsetsExpired,
+        PartitionsAdded,
+        LeaderMoved,
+        TransactionTimeout,
+        StaleMember,
+        RollingRestart,
+        Zombie,
+    )
+}
 """The registry: each of them by its name."""
 
-__all__ = ["FAULTS", "Absent", "Expire", "Grow", "Move", "Outlive", "Overtake", "Roll", "Usurp"]
+__all__ = [
+    "FAULTS", "LeaderMoved", "MissedRebalance", "OffsetsExpired", "PartitionsAdded", "RollingRestart", "StaleMember",
+    "TransactionTimeout", "Zombie",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Move: another replica is made the leader, as an administrator does it; nobody dies."""
+"""LeaderMoved: another replica is made the leader, as an administrator does it; nobody dies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.abilities import Leadership, Replication
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
-from harness.proofs.leadership import LeaderMoved, PreferredElected
+from harness.proofs.leadership import LeadershipMoved, PreferredElected
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class LeaderMoved:
     """At ``at`` the frame is held, the target's partition gets another leader, and the frame goes on to the old one."""
 
-    id: ClassVar[str] = "move"
+    id: ClassVar[str] = "leader-moved"
 
     at: OnWire
     preferred: bool = False
@@ -30,7 +30,7 @@ class Move:
     def evidence(self) -> Evidence:
         """The rule was hit at the target, nobody died, and the partition has another leader than before."""
         return Evidence(
-            "rule", at_target=not self.at.offset, proofs=(LeaderMoved(), *((PreferredElected(),) if self.preferred else ()))
+            "rule", at_target=not self.at.offset, proofs=(LeadershipMoved(), *((PreferredElected(),) if self.preferred else ()))
         )
 
     def needs(self) -> tuple[type, ...]:
@@ -47,7 +47,7 @@ class Move:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Move the leader, let the frame go on."""
+        """LeaderMoved the leader, let the frame go on."""
         fired = await_fault(controls, self.at)
         if self.preferred:
             controls.ability(Leadership).elect_preferred()

@@ -1,4 +1,4 @@
-"""Absent: a member is asked to join its group again, its request is on its way for too long, and the group goes on without it."""
+"""MissedRebalance: a member's request to join its group again is late, and the group goes on without it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class MissedRebalance:
     """The answer ``at``, to a member of a group, is held; a newcomer makes the group gather again.
 
     The request with which the member would join is held until the group has put it out, and the others have done all the
     work there is. Then its request arrives (the answer never does), and it is told that it must join anew.
     """
 
-    id: ClassVar[str] = "absent"
+    id: ClassVar[str] = "missed-rebalance"
 
     at: OnWire
 

@@ -1,4 +1,4 @@
-"""Expire: a reader is away so long that its saved positions are gone when it comes back."""
+"""OffsetsExpired: a reader is away so long that its saved positions are gone when it comes back."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Expire:
+class OffsetsExpired:
     """At ``at`` the reader dies, and what its group has saved is deleted, as ``offsets.retention.minutes`` would.
 
     Meanwhile the source goes on up to ``until``; it waits there until the reader is back and knows where it goes on.
     """
 
-    id: ClassVar[str] = "expire"
+    id: ClassVar[str] = "offsets-expired"
 
     at: InProgram
     until: OnWire

@@ -1,4 +1,4 @@
-"""Grow: a topic gets partitions while records flow; its producer learns of them, and goes on."""
+"""PartitionsAdded: a topic gets partitions while records flow; its producer learns of them, and goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class PartitionsAdded:
     """At ``at`` the producer stands with the target in hand; what is there is read; the topic gets partitions.
 
     When its client knows of them it goes on, and the target goes into a new one. ``asleep``: who is stopped meanwhile, until
@@ -25,7 +25,7 @@ class Grow:
     who read has shared the new partitions out.
     """
 
-    id: ClassVar[str] = "grow"
+    id: ClassVar[str] = "partitions-added"
 
     at: InProgram
     asleep: Role | None = None

@@ -1,11 +1,11 @@
-"""Roll: every broker of a cluster is ended in order and started again, one at a time, while records flow."""
+"""RollingRestart: every broker of a cluster is ended in order and started again, one at a time, while records flow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import RollingRestart
+from harness.abilities import RestartInTurn
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.leadership import Rolled
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
+class RollingRestart:
     """At ``at`` the broker that it goes to is ended, and started again; ``pace`` records later the next one, until all were.
 
     A record is on its way whenever a broker goes, and goes on when it is gone; the next broker waits until that one is back and
     all replicas are in sync. A client must wait longer for an answer than that takes.
     """
 
-    id: ClassVar[str] = "roll"
+    id: ClassVar[str] = "rolling-restart"
 
     at: OnWire
     brokers: int = 3
@@ -35,7 +35,7 @@ class Roll:
 
     def needs(self) -> tuple[type, ...]:
         """Others serve while one is restarted."""
-        return (RollingRestart,)
+        return (RestartInTurn,)
 
     def arm(self, controls: Controls) -> None:
         """Arm a rule per broker."""
@@ -48,7 +48,7 @@ class Roll:
         """Restart one broker after the other."""
         for number, gate in enumerate(self._gates(), 1):
             fired = await_fault(controls, gate) if number == 1 else controls.await_fired(gate)
-            broker = controls.ability(RollingRestart).next_broker()
+            broker = controls.ability(RestartInTurn).next_broker()
             broker.end()
             controls.say("applied", node=broker.name)
             controls.resolve(fired.hold, How.RELEASE)

@@ -1,4 +1,4 @@
-"""Overtake: a process is stopped while another does its work; then it goes on with it, and is a member again."""
+"""StaleMember: a process is stopped while another does its work; then it goes on with it, and is a member again."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Overtake:
+class StaleMember:
     """At ``at`` the process is stopped until its group has put it out, and another has done all the work there is.
 
     Its own request waits until it was told that it was put out. The source waits at ``until`` while that transaction is under
     way, so that there is work left that moves positions on afterwards.
     """
 
-    id: ClassVar[str] = "overtake"
+    id: ClassVar[str] = "stale-member"
 
     at: OnWire
     until: OnWire

@@ -1,4 +1,4 @@
-"""Outlive: an outage that is longer than a transaction may take; its coordinator ends the transaction meanwhile."""
+"""TransactionTimeout: an outage that is longer than a transaction may take; its coordinator ends the transaction meanwhile."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlive:
+class TransactionTimeout:
     """At ``at`` the process is stopped until the coordinator has aborted its transaction; then it goes on.
 
     Where its client tells it that it may not, it ends, and its supervisor starts it again.
     """
 
-    id: ClassVar[str] = "outlive"
+    id: ClassVar[str] = "transaction-timeout"
 
     at: OnWire
 

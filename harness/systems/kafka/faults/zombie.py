@@ -1,4 +1,4 @@
-"""Usurp: a process is stopped, a second one takes its place, and the first wakes up and goes on as if nothing had happened."""
+"""Zombie: a process is stopped, a second one takes its place, and the first wakes up and goes on as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Usurp:
+class Zombie:
     """At ``at`` the process is stopped; its stand-in does all the work there is; then the first one goes on."""
 
-    id: ClassVar[str] = "usurp"
+    id: ClassVar[str] = "zombie"
 
     at: Trigger
 

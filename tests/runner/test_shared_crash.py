@@ -14,7 +14,7 @@ from harness.model.failures import CellFailure
 from harness.model.semantics import Semantic
 from harness.model.waiting import WaitCancelledError, WaitTimeoutError, cancellable
 from harness.systems.kafka import shared_crash as volleys
-from harness.systems.kafka.shared_crash import Volley
+from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.memory.system import MemoryDeployed
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK, BROKER_CRASH_BEFORE_APPEND
 from tests.runner.troubled import named, run_troubled
@@ -50,7 +50,7 @@ def at_once() -> Iterator[Callable[..., Future[str]]]:
 
 def test_the_broker_dies_when_all_are_held_and_once(at_once: Callable[..., Future[str]]) -> None:
     """Nothing happens before the last cell has come; then all are told of the same death."""
-    volley, kill = Volley("abc"), Counted()
+    volley, kill = SharedCrash("abc"), Counted()
     early = [at_once(volley.die, cell, kill) for cell in "ab"]
     with pytest.raises(TimeoutError):
         early[0].result(0.2)
@@ -62,7 +62,7 @@ def test_the_broker_dies_when_all_are_held_and_once(at_once: Callable[..., Futur
 
 def test_every_step_waits_for_all(at_once: Callable[..., Future[str]]) -> None:
     """The broker comes back when what each cell had held is disposed of."""
-    volley, kill, restart = Volley("ab"), Counted(), Counted()
+    volley, kill, restart = SharedCrash("ab"), Counted(), Counted()
     other = at_once(volley.die, "b", kill)
     volley.die("a", kill)
     other.result(WITHIN_S)
@@ -75,7 +75,7 @@ def test_every_step_waits_for_all(at_once: Callable[..., Future[str]]) -> None:
 
 def test_who_leaves_is_not_waited_for(at_once: Callable[..., Future[str]]) -> None:
     """A cell whose fault never fires, or that has failed, keeps nobody."""
-    volley, kill = Volley("ab"), Counted()
+    volley, kill = SharedCrash("ab"), Counted()
     held = at_once(volley.die, "a", kill)
     volley.leave("b")
     assert held.result(WITHIN_S) == "exit 1"
@@ -84,7 +84,7 @@ def test_who_leaves_is_not_waited_for(at_once: Callable[..., Future[str]]) -> No
 def test_who_comes_too_late_is_told_and_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who are held wait a bounded time; whose broker died before its fault fired, is void."""
     monkeypatch.setattr(volleys, "PATIENCE_S", 0.1)
-    volley, kill = Volley("ab"), Counted()
+    volley, kill = SharedCrash("ab"), Counted()
     assert volley.die("a", kill) == "exit 1"
     with pytest.raises(CellFailure, match="the broker's death did not wait for this cell"):
         volley.die("b", kill)
@@ -96,7 +96,7 @@ def test_the_return_waits_for_all_that_were_held_and_for_nobody_else(
 ) -> None:
     """Whom the death left behind never comes to the return; who was held may still change the dead broker's files."""
     monkeypatch.setattr(volleys, "PATIENCE_S", 1.0)
-    volley, kill, restart = Volley("abc"), Counted(), Counted()
+    volley, kill, restart = SharedCrash("abc"), Counted(), Counted()
     held = at_once(volley.die, "a", kill)
     assert (volley.die("b", kill), held.result(WITHIN_S)) == ("exit 1", "exit 1")
     back = at_once(volley.come_back, "a", restart)
@@ -111,7 +111,7 @@ def test_a_broker_does_not_come_back_to_files_that_somebody_still_changes(
 ) -> None:
     """Who is never done keeps it away: void for all, rather than a count of what nobody can know."""
     monkeypatch.setattr(volleys, "RETURN_S", 0.1)
-    volley, kill, restart = Volley("ab"), Counted(), Counted()
+    volley, kill, restart = SharedCrash("ab"), Counted(), Counted()
     other = at_once(volley.die, "b", kill)
     volley.die("a", kill)
     other.result(WITHIN_S)
@@ -122,7 +122,7 @@ def test_a_broker_does_not_come_back_to_files_that_somebody_still_changes(
 
 def test_what_goes_wrong_goes_wrong_for_all(at_once: Callable[..., Future[str]]) -> None:
     """A broker that does not come back comes back for nobody, and is not started once more by the next."""
-    volley, restart = Volley("ab"), Counted(OSError("no port"))
+    volley, restart = SharedCrash("ab"), Counted(OSError("no port"))
     other = at_once(volley.come_back, "b", restart)
     with pytest.raises(OSError, match="no port"):
         volley.come_back("a", restart)
@@ -133,7 +133,7 @@ def test_what_goes_wrong_goes_wrong_for_all(at_once: Callable[..., Future[str]])
 
 def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
     """Ctrl-C ends it."""
-    volley, stop = Volley("ab"), threading.Event()
+    volley, stop = SharedCrash("ab"), threading.Event()
 
     def held() -> str:
         with cancellable(stop):
@@ -147,7 +147,7 @@ def test_the_wait_can_be_cancelled(at_once: Callable[..., Future[str]]) -> None:
 
 def test_a_broker_that_nobody_shares_waits_for_nobody() -> None:
     """Without a volley it is killed at once."""
-    assert Volley(()).die("a", Counted()) == "exit 1"
+    assert SharedCrash(()).die("a", Counted()) == "exit 1"
 
 
 # --- which cells run at once -------------------------------------------------------------------------------------
