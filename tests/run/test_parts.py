@@ -105,7 +105,7 @@ def services() -> Any:
     return SimpleNamespace(database=lambda: server)
 
 
-def made(cell: Cell, folder: Path, *, volley: Leaving | None = None, observer: Any = None, history: Any = None) -> Parts:
+def made(cell: Cell, folder: Path, *, crash: Leaving | None = None, observer: Any = None, history: Any = None) -> Parts:
     """Return what a cell is made of."""
     transport = transport_of(observer or Observer())
     kept: Any = history or Kept()
@@ -113,7 +113,7 @@ def made(cell: Cell, folder: Path, *, volley: Leaving | None = None, observer: A
         ground: Any = Ground()
         session: Any = None
         return spark_parts(cell, folder, kept, transport=transport, services=services(), spark=ground, session=session)
-    shared = volley or Leaving()
+    shared = crash or Leaving()
     return kafka_parts(cell, folder, kept, transport=transport, services=services(), crash=shared, setup=None)
 
 

@@ -49,8 +49,9 @@ def test_a_header_that_comes_in_pieces_still_shows_whose_it_is(bench: Bench) -> 
         assert client.read() == response(1, b"the other")
 
 
-def test_who_says_nothing_or_no_protocol_is_not_misled(bench: Bench) -> None:
+def test_who_says_nothing_or_no_protocol_is_not_misled(make_bench: Callable[..., Bench]) -> None:
     """A client that leaves without a word leaves nothing behind; bytes that are no frames take the ordinary way."""
+    bench = make_bench(ScriptedBroker(raw=True))
     with ScriptedBroker(by_the_other_way, raw=True) as other:
         bench.control.detour(bench.cell, bench.route, other.port)
         bench.client().close()

@@ -97,23 +97,6 @@ def request_head(head: bytes | bytearray | memoryview, size: int) -> RequestHead
     return RequestHead(size, api, version, corr, client, len(head))
 
 
-def peek_client(data: bytes) -> str:
-    """Return the client id of the request that ``data`` begins with (empty where it gives none).
-
-    Raises IndexError where there are not bytes enough to say, :class:`NotAFrameError` where it is no request.
-
-    >>> peek_client(bytes([0, 0, 0, 12, 0, 18, 0, 3, 0, 0, 0, 1, 0, 2]) + b"ab")
-    'ab'
-    """
-    if len(data) < LENGTH_BYTES:
-        raise IndexError
-    size = frame_size(data, least=MIN_REQUEST_BYTES)
-    body = data[LENGTH_BYTES:]
-    if len(body) < request_prefix_bytes(size) or len(body) < (length := request_head_bytes(body, size)):
-        raise IndexError
-    return request_head(body[:length], size).client or ""
-
-
 def correlation(head: bytes | bytearray | memoryview) -> int:
     """Return the correlation id of a response."""
     return int.from_bytes(head[:4], "big", signed=True)
