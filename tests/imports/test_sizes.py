@@ -16,7 +16,6 @@ FOLDERS = ("harness", "scenarios")
 MOST_IN_A_FILE = 500
 MOST_IN_A_CLASS = 300
 TOO_LONG: set[str] = {
-    "harness/judge/course.py:Course",
     "harness/report/page/timeline.py:_Drawing",
     "harness/systems/memory/play.py:MemoryCellRun",
 }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.judge.course import SIGKILL
+from harness.judge.firing import SIGKILL
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.model import events as kinds

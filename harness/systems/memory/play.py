@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.judge.course import SIGKILL
+from harness.judge.firing import SIGKILL
 from harness.judge.signs import (
     ABORTED,
     ABSORBED,

@@ -1,0 +1,102 @@
+"""Whether a pipeline is at rest after a drain that is said to have completed: what moves yet makes a duplicate to come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.model.places import MOVABLE, UNDECIDED
+from harness.model.states import Hop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.judge.accounting import Account
+    from harness.model.history import Event, History
+    from harness.model.plan import Plan
+
+
+class Rest:
+    """What the history shows of the source, the logs, the queues and the sink after the drain."""
+
+    def __init__(self, plan: Plan, history: History, found: Account, drain: Event | None) -> None:
+        self.plan = plan
+        self.history = history
+        self.drain = drain
+        self._found = found
+
+    def unrest(self) -> str | None:
+        """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
+        if self.plan.refused_by_client or self.drain is None:
+            return None
+        checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._queue_goes_on, self._sink_goes_on)
+        return next((reason for check in checks if (reason := check())), None)
+
+    def _left_behind(self) -> str | None:
+        rest = self._found.counts["left"] + self._found.counts["stalled"]
+        return f"the drain is said to have completed, and {rest} records are left behind" if rest else None
+
+    def _source_goes_on(self) -> str | None:
+        position = max((e["position"] for e in self.history.of(kinds.CURSOR)), default=None)
+        last = max((e["position"] for e in self.history.of(kinds.OFFERED)), default=0)
+        if position is None or position > last:
+            return None
+        return f"the drain is said to have completed, and the source's cursor is at {position} of {last}"
+
+    def _log_goes_on(self) -> str | None:
+        """An open transaction, a visible copy at or above the saved position, or a log that nobody asked for its ends.
+
+        Where a reader was seen to leave a tail, a copy that it was given, and that is recorded, is not on its way.
+        """
+        said = "the drain is said to have completed, and"
+        logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
+        saved = {e["partition"]: e["offset"] for e in self.history.of(kinds.POSITION)}
+        tail = self._tail()
+        for name, log in logs.items():
+            if log["stable"] < log["end"]:
+                return f"{said} {name} has an open transaction: last stable offset {log['stable']}, end {log['end']}"
+        for copy in self.history.of(kinds.STORED):
+            if copy.get("offset") is None:
+                continue  # it stands in a queue
+            name, offset = _log_of(copy), copy["offset"]
+            if name not in logs:
+                return f"{name} holds copies, and its ends were not asked for"
+            if (name, offset) in tail:
+                continue
+            if copy["hop"] == "topic" and copy["visible"] and offset >= saved.get(copy["partition"], -1):
+                return f"{said} {name} has a record at {offset}: the saved position is {saved.get(copy['partition'], 'none')}"
+        return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
+
+    def _tail(self) -> set[tuple[str, int]]:
+        """Log and offset of the copies that a reader was given and has recorded, where it was seen to leave a tail."""
+        if self.drain is None or not self.drain.get("tail"):
+            return set()
+        recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
+        given = (e for e in self.history.of(kinds.FETCHED) if e.get("reached"))
+        return {(_log_of(e), e["offset"]) for e in given if e["record"] in recorded}
+
+    def _queue_goes_on(self) -> str | None:
+        """A copy that somebody may yet be given, of whatever record, or that an open transaction holds."""
+        for copy in self.history.of(kinds.STORED):
+            waiting = copy.get("waiting")
+            if copy.get("offset") is None and (waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)):
+                what = f"a copy of {copy['record']}" if copy["record"] else "a message"
+                return f"the drain is said to have completed, and {what} at {copy['place']} waits: {waiting}"
+        return None
+
+    def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
+        """A copy in the files of a broker that was above the high watermark: nobody could be given it yet."""
+        for copy in self.history.of(kinds.REPLICA):
+            end = ends.get((copy["topic"], copy["partition"]))
+            if end is not None and copy["offset"] >= end:
+                where = f"{copy['topic']}/{copy['partition']} at {copy['offset']}"
+                return f"the drain is said to have completed, and {copy['node']} has a record of {where}: the log ends at {end}"
+        return None
+
+    def _sink_goes_on(self) -> str | None:
+        left = max((int(e.get("open") or 0) for e in self.history.of(kinds.SETTLED)), default=0)
+        return f"the sink was read while {left} transactions were open in it" if left else None
+
+
+def _log_of(event: Event) -> str:
+    return f"{event.get('topic')}/{event.get('partition')}"
