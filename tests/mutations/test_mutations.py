@@ -74,6 +74,13 @@ def test_every_mutation_says_what_it_breaks(mutation: Mutation) -> None:
     assert fast(mutation)
 
 
+def test_every_mutation_replaces_something_that_is_there() -> None:
+    """What was renamed since would be broken no more, and nobody would notice the mutation."""
+    argv = [sys.executable, "-m", "tests.mutations.targets"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
 def test_the_table_is_up_to_date() -> None:
     """What stands in the read-me is what is tried: ``python -m tests.mutations`` prints it."""
     assert table() in (ROOT / "tests" / "mutations" / "README.md").read_text(encoding="utf-8")
