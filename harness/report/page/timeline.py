@@ -127,19 +127,127 @@ def timeline_of(events: Sequence[Event]) -> Timeline | None:
     return drawing.finished()
 
 
+class _Lanes:
+    """The lanes that there are so far, and whose an event is."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._nodes = {str(e.get("node")): str(e.get("role")) for e in events if e["event"] == kinds.NODE}
+        self._writers = {
+            f"{e.get('node')}-{e.get('incarnation')}": str(e.get("node")) for e in events if e["event"] == kinds.NODE
+        }
+        self._clients = [(re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self._nodes]
+        self.ranks: dict[str, int] = {}
+        """The lanes, and where each stands."""
+
+    def lane(self, name: str, rank: int) -> str:
+        """Return a lane by its name, and note where it stands among the others."""
+        before = self.ranks.get(name, _OTHER)
+        if before == _OTHER or (rank != _OTHER and rank > before):  # who sends and receives stands with the receivers
+            self.ranks[name] = rank
+        return name
+
+    def writer(self, event: Event, rank: int = _OTHER) -> str:
+        """Return the lane of the program that wrote an event."""
+        by = str(event.get("by"))
+        helped = (node for name, node in self._writers.items() if by.startswith(f"{name}-"))  # part of a program: its JVM
+        return self.lane(self._writers.get(by) or next(helped, by), rank)
+
+    def client(self, event: Event) -> str:
+        """Return the lane of the program at the client's end of a connection."""
+        client, role = str(event.get("client") or ""), str(event.get("role") or "client")
+        found = next((name for pattern, name in self._clients if pattern.search(client)), None)
+        if found is None:
+            having = [name for name, its in self._nodes.items() if its == role]
+            found = having[0] if len(having) == 1 else role
+        return self.lane(found, _OTHER)
+
+
+class _Traffic:
+    """What the wire saw pass, as messages from lane to lane."""
+
+    def __init__(self, lanes: _Lanes) -> None:
+        self._lanes = lanes
+        self.messages: list[Message] = []
+        self.requests: dict[tuple[object, ...], Message] = {}
+        self._answers: dict[object, Message] = {}
+
+    def draw_frame(self, t: int, event: Event) -> None:
+        """A frame is a message from lane to lane."""
+        client, server = self._lanes.client(event), self._lanes.lane(str(event.get("node") or "server"), _SERVER)
+        self._lanes.lane(WIRE, _WIRE)
+        asked = event.get("dir") != "response"
+        start, end = (client, server) if asked else (server, client)
+        message = Message(t, start, end, str(event.get("api")), "request" if asked else "response")
+        if event.get("error"):
+            message.notes.append(f"error {event['error']}")
+        self.messages.append(message)
+        self.requests[event.get("conn"), event.get("corr"), message.direction] = message
+        if not asked:
+            self._answers[event.get("conn")] = message
+
+    def _about(self, event: Event, direction: str) -> Message | None:
+        conn, _, corr = str(event.get("request")).partition(":")
+        return self.requests.get((_number(conn), _number(corr), direction))
+
+    def _carried(self, event: Event, direction: str, note: str) -> None:
+        message = self._about(event, direction)
+        if message is not None:
+            message.notes.append(note)
+            if event.get("reached") is False and not message.fate:
+                message.fate = "never arrived"
+
+    def draw_sent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """A request carries a record."""
+        self._carried(event, "request", str(event.get("record")))
+        message = self._about(event, "request")
+        if message is not None and self._lanes.ranks.get(message.start) == _OTHER:
+            self._lanes.lane(message.start, _SENDER)
+
+    def draw_unsent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """A record was to go, and did not."""
+        self._carried({**event, "reached": False}, "request", str(event.get("record")))
+
+    def draw_produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """An answer tells where a record is, or why not."""
+        said = f"{event.get('record')} error {event['error']}" if event.get("error") else f"@{event.get('offset')}"
+        self._carried(event, "response", said)
+
+    def draw_fetched(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """An answer carries a record."""
+        message = self._answers.get(event.get("conn"))
+        if message is not None:
+            message.notes.append(f"{event.get('record')} {event.get('partition')}@{event.get('offset')}")
+            if event.get("reached") is False and not message.fate:
+                message.fate = "never arrived"
+            if self._lanes.ranks.get(message.end) == _OTHER:
+                self._lanes.lane(message.end, _RECEIVER)
+
+    def draw_committed(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """A request saves a position."""
+        self._carried(event, "request", f"{event.get('partition')}@{event.get('offset')}")
+
+    def draw_commit_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """An answer tells of a position."""
+        error = f" error {event['error']}" if event.get("error") else ""
+        self._carried(event, "response", f"{event.get('partition')}@{event.get('offset')}{error}")
+
+    def draw_end_txn(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """A request ends a transaction."""
+        self._carried(event, "request", "commit" if event.get("commit") else "abort")
+
+    def draw_end_txn_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
+        """An answer tells of that."""
+        self._carried(event, "response", f"error {event['error']}" if event.get("error") else "done")
+
+
 class _Drawing:
     """Collects what the events say, one after the other."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.zero: int = events[0]["t"]
         self.last = 0
-        self.nodes = {str(e.get("node")): str(e.get("role")) for e in events if e["event"] == kinds.NODE}
-        self.writers = {f"{e.get('node')}-{e.get('incarnation')}": str(e.get("node")) for e in events if e["event"] == kinds.NODE}
-        self.clients = [(re.compile(rf"(^|\.){re.escape(name)}(\.\d+)?(\.|$)"), name) for name in self.nodes]
-        self.lanes: dict[str, int] = {}
-        self.messages: list[Message] = []
-        self.requests: dict[tuple[object, ...], Message] = {}
-        self.answers: dict[object, Message] = {}
+        self.lanes = _Lanes(events)
+        self.traffic = _Traffic(self.lanes)
         self.bands: list[Band] = []
         self.marks: list[Mark] = []
         self.open: dict[tuple[str, str], tuple[int, str]] = {}
@@ -160,17 +268,17 @@ class _Drawing:
             self.found[kind] = self.found.get(kind, 0) + 1
             self.observed = t
             return
-        draw = getattr(self, f"_{kind}", None)
+        draw = getattr(self, f"_{kind}", None) or getattr(self.traffic, f"draw_{kind}", None)
         if draw is not None:
             draw(t, event)
 
     def finished(self) -> Timeline:
         """Close what is open, and put the lanes in order."""
         if self.found.get(kinds.OFFERED):
-            self._lane(SOURCE, _SOURCE)
+            self.lanes.lane(SOURCE, _SOURCE)
             self.marks.append(Mark("found", SOURCE, self.observed, f"{self.found[kinds.OFFERED]} offered"))
         if kinds.OFFERED in self.found or kinds.RECORDED in self.found:
-            self._lane(SINK, _SINK)
+            self.lanes.lane(SINK, _SINK)
             rows = f"{self.found.get(kinds.RECORDED, 0)} recorded"
             if self.found.get(kinds.ABSORBED):
                 rows += f", {self.found[kinds.ABSORBED]} absorbed"
@@ -180,33 +288,12 @@ class _Drawing:
         for lane, (start, end, count) in self.refused.items():
             self.bands.append(Band("refused", lane, start, end, f"{count} connections refused"))
         kinds_of = {SOURCE: SOURCE, WIRE: WIRE, SINK: SINK}
-        names = sorted(self.lanes, key=lambda name: (self.lanes[name], name))
+        names = sorted(self.lanes.ranks, key=lambda name: (self.lanes.ranks[name], name))
         lanes = tuple(Lane(name, kinds_of.get(name, "node")) for name in names)
         return Timeline(
-            lanes, tuple(self.messages), tuple(sorted(self.bands, key=lambda band: band.start)),
+            lanes, tuple(self.traffic.messages), tuple(sorted(self.bands, key=lambda band: band.start)),
             tuple(sorted(self.marks, key=lambda mark: mark.t)), self.last, self.fired,
         )  # fmt: skip
-
-    def _lane(self, name: str, rank: int) -> str:
-        before = self.lanes.get(name, _OTHER)
-        if before == _OTHER or (rank != _OTHER and rank > before):  # who sends and receives stands with the receivers
-            self.lanes[name] = rank
-        return name
-
-    def _writer(self, event: Event, rank: int = _OTHER) -> str:
-        """Return the lane of the program that wrote an event."""
-        by = str(event.get("by"))
-        helped = (node for name, node in self.writers.items() if by.startswith(f"{name}-"))  # part of a program: its JVM
-        return self._lane(self.writers.get(by) or next(helped, by), rank)
-
-    def _client(self, event: Event) -> str:
-        """Return the lane of the program at the client's end of a connection."""
-        client, role = str(event.get("client") or ""), str(event.get("role") or "client")
-        found = next((name for pattern, name in self.clients if pattern.search(client)), None)
-        if found is None:
-            having = [name for name, its in self.nodes.items() if its == role]
-            found = having[0] if len(having) == 1 else role
-        return self._lane(found, _OTHER)
 
     def _mark(self, kind: str, lane: str, t: int, text: str) -> None:
         self.marks.append(Mark(kind, lane, t, text))
@@ -223,7 +310,7 @@ class _Drawing:
 
     def _node(self, t: int, event: Event) -> None:
         phase = event.get("phase")
-        lane = self._lane(str(event.get("node")), _OTHER)
+        lane = self.lanes.lane(str(event.get("node")), _OTHER)
         who = f"{lane} #{event.get('incarnation')}, pid {event.get('pid')}"
         if phase == "started":
             self._begin("life", lane, t, who)
@@ -260,10 +347,10 @@ class _Drawing:
             self._mark("forgot", self._servers(), t, text)
 
     def _servers(self) -> str:
-        return next((name for name, rank in self.lanes.items() if rank == _SERVER), WIRE)
+        return next((name for name, rank in self.lanes.ranks.items() if rank == _SERVER), WIRE)
 
     def _network(self, t: int, event: Event) -> None:
-        lane = self._client(event)
+        lane = self.lanes.client(event)
         if event.get("phase") == "on":
             self._begin("network", lane, t, network_text(event))
         else:
@@ -280,28 +367,30 @@ class _Drawing:
             self._finish("drain", "", t, f" {phase}{because}")
 
     def _failed(self, t: int, event: Event) -> None:
-        self._mark("kill", self._lane(WIRE, _WIRE), t, f"the run failed: {event.get('because')}")
+        self._mark("kill", self.lanes.lane(WIRE, _WIRE), t, f"the run failed: {event.get('because')}")
 
     # --- the programs ----------------------------------------------------------------------------------------
 
     def _taken(self, t: int, event: Event) -> None:
-        lane = self._writer(event, _SENDER)
-        self.messages.append(Message(t, self._lane(SOURCE, _SOURCE), lane, "take", "request", [str(event.get("record"))]))
+        lane = self.lanes.writer(event, _SENDER)
+        self.traffic.messages.append(
+            Message(t, self.lanes.lane(SOURCE, _SOURCE), lane, "take", "request", [str(event.get("record"))])
+        )
 
     def _delivered(self, t: int, event: Event) -> None:  # noqa: ARG002 - the wire draws it; this says who it is
-        self._writer(event, _RECEIVER)
+        self.lanes.writer(event, _RECEIVER)
 
     def _ready(self, t: int, event: Event) -> None:
         if "partitions" in event:
             held = ", ".join(str(number) for number in event["partitions"]) or "none"
-            self._mark("rebalance", self._writer(event), t, f"assigned: partitions {held}")
+            self._mark("rebalance", self.lanes.writer(event), t, f"assigned: partitions {held}")
 
     def _resumed(self, t: int, event: Event) -> None:
         place = "" if event.get("partition") is None else f" partition {event['partition']}"
-        self._mark("resumed", self._writer(event), t, f"goes on from{place} {event.get('position')}")
+        self._mark("resumed", self.lanes.writer(event), t, f"goes on from{place} {event.get('position')}")
 
     def _transaction(self, t: int, event: Event) -> None:
-        lane, outcome = self._writer(event), str(event.get("outcome"))
+        lane, outcome = self.lanes.writer(event), str(event.get("outcome"))
         if outcome == "begun":
             self._finish("transaction", lane, t, " never ended")
             self._begin("transaction", lane, t, f"transaction {event.get('transaction')}")
@@ -310,7 +399,7 @@ class _Drawing:
             self._finish("transaction", lane, t, f" {outcome}{error}")
 
     def _batch(self, t: int, event: Event) -> None:
-        lane, phase, name = self._writer(event, _RECEIVER), str(event.get("phase")), f"batch {event.get('batch')}"
+        lane, phase, name = self.lanes.writer(event, _RECEIVER), str(event.get("phase")), f"batch {event.get('batch')}"
         if self.step.get(lane) == (name, phase):
             return  # one event per partition
         if self.open.get(("batch", lane), (0, name))[1] != name:
@@ -328,7 +417,7 @@ class _Drawing:
         self._told(t, event, "unknown")
 
     def _told(self, t: int, event: Event, word: str) -> None:
-        self._mark(word, self._writer(event), t, f"{event.get('record')} {word}: {event.get('error')}")
+        self._mark(word, self.lanes.writer(event), t, f"{event.get('record')} {word}: {event.get('error')}")
 
     def _failpoint(self, t: int, event: Event) -> None:
         name, record = event.get("name"), event.get("record")
@@ -336,78 +425,19 @@ class _Drawing:
         text = f"failpoint {name}, hit {event.get('hit')}, record {record}, pid {pid}: {event.get('action')}"
         live = [lane for (kind, lane), (_, who) in self.open.items() if kind == "life" and who.endswith(f"pid {pid}")]
         self.hit = t
-        self._mark("hit", live[0] if live else self._writer(event), t, text)
+        self._mark("hit", live[0] if live else self.lanes.writer(event), t, text)
 
     def _stopped(self, t: int, event: Event) -> None:
-        self._mark("stopped", self._writer(event), t, f"stopped: {event.get('because')}")
+        self._mark("stopped", self.lanes.writer(event), t, f"stopped: {event.get('because')}")
 
     # --- the wire --------------------------------------------------------------------------------------------
-
-    def _frame(self, t: int, event: Event) -> None:
-        client, server = self._client(event), self._lane(str(event.get("node") or "server"), _SERVER)
-        self._lane(WIRE, _WIRE)
-        asked = event.get("dir") != "response"
-        start, end = (client, server) if asked else (server, client)
-        message = Message(t, start, end, str(event.get("api")), "request" if asked else "response")
-        if event.get("error"):
-            message.notes.append(f"error {event['error']}")
-        self.messages.append(message)
-        self.requests[event.get("conn"), event.get("corr"), message.direction] = message
-        if not asked:
-            self.answers[event.get("conn")] = message
-
-    def _about(self, event: Event, direction: str) -> Message | None:
-        conn, _, corr = str(event.get("request")).partition(":")
-        return self.requests.get((_number(conn), _number(corr), direction))
-
-    def _carried(self, event: Event, direction: str, note: str) -> None:
-        message = self._about(event, direction)
-        if message is not None:
-            message.notes.append(note)
-            if event.get("reached") is False and not message.fate:
-                message.fate = "never arrived"
-
-    def _sent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        self._carried(event, "request", str(event.get("record")))
-        message = self._about(event, "request")
-        if message is not None and self.lanes.get(message.start) == _OTHER:
-            self._lane(message.start, _SENDER)
-
-    def _unsent(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        self._carried({**event, "reached": False}, "request", str(event.get("record")))
-
-    def _produce_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        said = f"{event.get('record')} error {event['error']}" if event.get("error") else f"@{event.get('offset')}"
-        self._carried(event, "response", said)
-
-    def _fetched(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        message = self.answers.get(event.get("conn"))
-        if message is not None:
-            message.notes.append(f"{event.get('record')} {event.get('partition')}@{event.get('offset')}")
-            if event.get("reached") is False and not message.fate:
-                message.fate = "never arrived"
-            if self.lanes.get(message.end) == _OTHER:
-                self._lane(message.end, _RECEIVER)
-
-    def _committed(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        self._carried(event, "request", f"{event.get('partition')}@{event.get('offset')}")
-
-    def _commit_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        error = f" error {event['error']}" if event.get("error") else ""
-        self._carried(event, "response", f"{event.get('partition')}@{event.get('offset')}{error}")
-
-    def _end_txn(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        self._carried(event, "request", "commit" if event.get("commit") else "abort")
-
-    def _end_txn_answer(self, t: int, event: Event) -> None:  # noqa: ARG002 - its frame has the time
-        self._carried(event, "response", f"error {event['error']}" if event.get("error") else "done")
 
     def _rule(self, t: int, event: Event) -> None:
         phase = str(event.get("phase"))
         if phase in ("armed", "disarmed"):
             return
         direction = "request" if event.get("dir") != "response" else "response"
-        message = self.requests.get((event.get("conn"), event.get("corr"), direction))
+        message = self.traffic.requests.get((event.get("conn"), event.get("corr"), direction))
         struck = event.get("rule") not in kinds.WAVES
         if message is not None:
             message.hit |= struck
@@ -419,17 +449,17 @@ class _Drawing:
             self.hit = t
         held = _listed(event.get("records"))
         text = f"{phase}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
-        self._mark("hit" if hit else "rule", self._lane(WIRE, _WIRE), t, text)
+        self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
     def _conn(self, t: int, event: Event) -> None:
         if event.get("phase") == "refused":
-            lane = self._client(event)
+            lane = self.lanes.client(event)
             start, _, count = self.refused.get(lane, (t, t, 0))
             self.refused[lane] = (start, t, count + 1)
 
     def _undecodable(self, t: int, event: Event) -> None:
         text = f"cannot read {event.get('api')} v{event.get('version')}: {event.get('because')}"
-        self._mark("rule", self._lane(WIRE, _WIRE), t, text)
+        self._mark("rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
 
 def _number(text: str) -> object:

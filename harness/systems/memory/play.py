@@ -58,6 +58,52 @@ class Copy:
     """What it waits for there; of a log that follows from its ends."""
 
 
+class Scribe:
+    """Writes what a real cell would: programs, wire and failpoints in files of their own, everything else in the runner's."""
+
+    def __init__(self, cell: Cell, directory: Path, history: HistoryWriter) -> None:
+        self._cell = cell
+        self._directory = directory / HISTORY
+        self._history = history
+        self._writers: dict[str, HistoryWriter] = {}
+        self._incarnations: Counter[Role] = Counter()
+
+    def incarnation(self, role: Role) -> str:
+        """Return the name of the program of a role that lives, or lived last."""
+        return f"{role}-{self._incarnations[role]}"
+
+    def tell(self, by: str, event: str, **fields: object) -> None:
+        """Write a line into the file of its writer."""
+        if by not in self._writers:
+            self._writers[by] = HistoryWriter(self._directory / f"{by}{SUFFIX}", cell=self._cell.id, by=by)
+        self._writers[by].write(event, **fields)
+
+    def fault(self, phase: str, **fields: object) -> None:
+        """Write what the fault says."""
+        self._history.write(kinds.FAULT, phase=phase, fault=self._cell.scenario.fault.id, **fields)
+
+    def start(self, role: Role) -> None:
+        """Let the next incarnation of a role come up."""
+        self._incarnations[role] += 1
+        self.node(role, "started")
+        self.node(role, "ready")
+
+    def node(self, role: Role, phase: str, **fields: object) -> None:
+        """Write what becomes of the node of a role."""
+        number = self._incarnations[role]
+        self._history.write(kinds.NODE, node=str(role), role=role, incarnation=number, phase=phase, pid=number, **fields)
+
+    def exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
+        """Let the node of a role end."""
+        self.node(role, "exited", status=status, signal=signal)
+
+    def close(self) -> None:
+        """Close the files."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+
 class MemoryCellRun(ABC):
     """The play of one cell. Implements :class:`harness.interfaces.CellRun`."""
 
@@ -79,9 +125,7 @@ class MemoryCellRun(ABC):
         self.copies: list[Copy] = []
         self.cast = Cast()
         self._history = history
-        self._directory = directory / HISTORY
-        self._writers: dict[str, HistoryWriter] = {}
-        self._incarnations: Counter[Role] = Counter()
+        self._scribe = Scribe(cell, directory, history)
         self._numbers: Counter[str] = Counter()
         self._rows: list[Copy] = []
         self._absorbed_copies: list[Copy] = []
@@ -97,17 +141,17 @@ class MemoryCellRun(ABC):
         """Hand out the parts; the nodes come up."""
         self.cast = cast_of(self.plan, self.plant, self._records)
         for role in (Role.BROKER, Role.PRODUCER, self._reading):
-            self._start(role)
+            self._scribe.start(role)
         if self.plant.unhealthy:
-            self._exit(self._reading, status=1)
-            self._start(self._reading)
+            self._scribe.exit(self._reading, status=1)
+            self._scribe.start(self._reading)
         self._resumed(1)
-        self._fault("armed")
+        self._scribe.fault("armed")
 
     def load(self) -> None:
         """Let the records before the target flow; all of them, where nothing is to move after the fault."""
         if self.plan.refused_by_client:
-            self._tell(self._producer, kinds.STOPPED, because="the client refused these settings", kind="settings")
+            self._scribe.tell(self._producer, kinds.STOPPED, because="the client refused these settings", kind="settings")
             return
         for record in self._records:
             if self.plant.no_load or record.position < self._target.position:
@@ -146,9 +190,7 @@ class MemoryCellRun(ABC):
 
     def close(self) -> None:
         """Close the files."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers = {}
+        self._scribe.close()
 
     # --- what a log and a queue do each in their way -----------------------------------------------------------------
 
@@ -187,7 +229,7 @@ class MemoryCellRun(ABC):
         """Take a record from the source, send it and store it, as its part wants it."""
         part = self.cast.lost.get(record.id)
         self._cursor = record.position + 1
-        self._tell(self._producer, kinds.TAKEN, record=record.id)
+        self._scribe.tell(self._producer, kinds.TAKEN, record=record.id)
         if part is LastHop.NEVER_SENT:
             return
         if part is LastHop.ABORTED:
@@ -205,7 +247,7 @@ class MemoryCellRun(ABC):
             for _ in range(self.cast.stored_twice.get(record.id, 1)):
                 self.store(record, attempt, visible=record.id not in self.cast.stalled)
         uncertain = part is LastHop.SENT or (record is self._target and self.shows(NOT_RESENT))
-        self._tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
+        self._scribe.tell(self._producer, kinds.UNKNOWN if uncertain else kinds.ACKED, record=record.id, attempt=attempt,
                    hop="topic", error="Timeout" if uncertain else None)  # fmt: skip
 
     def _abort(self, record: Record, *, visible: bool) -> None:
@@ -243,7 +285,7 @@ class MemoryCellRun(ABC):
         """Show what proves that the protection worked on the target, where the plan wants a proof."""
         sent = next((copy for copy in self.copies if copy.record == self._target.id), None)
         ways: dict[Sign, Callable[[], None]] = {
-            TAKEN_AGAIN: lambda: self._tell("producer-again", kinds.TAKEN, record=self._target.id),
+            TAKEN_AGAIN: lambda: self._scribe.tell("producer-again", kinds.TAKEN, record=self._target.id),
             ABORTED: lambda: self._abort(self._target, visible=False),
             RESUMED_PAST: lambda: self._resumed(self._target.position + 1),
         }
@@ -270,25 +312,25 @@ class MemoryCellRun(ABC):
         if evidence.trigger == "none" or self.plant.disarm:
             return
         if evidence.trigger == "rule":
-            self._tell("wire", kinds.RULE, rule="fault", phase="hit", records=[self._target.id])
+            self._scribe.tell("wire", kinds.RULE, rule="fault", phase="hit", records=[self._target.id])
         else:
-            self._tell("failpoint", kinds.FAILPOINT, name="here", record=self._target.id, hit=1, action="kill", pid=1)
-        self._fault("fired", record=self._target.id)
+            self._scribe.tell("failpoint", kinds.FAILPOINT, name="here", record=self._target.id, hit=1, action="kill", pid=1)
+        self._scribe.fault("fired", record=self._target.id)
         killed = (self._other_victim(),) if self.plant.wrong_victim else evidence.killed
         for role in killed:
-            self._exit(role, signal=SIGKILL)
+            self._scribe.exit(role, signal=SIGKILL)
         for role in evidence.paused:
-            self._node(role, "paused")
+            self._scribe.node(role, "paused")
         if evidence.forgotten:
             self.forget()
-            self._fault("forgot", file=self.between)
+            self._scribe.fault("forgot", file=self.between)
         if (network := self.cell.scenario.fault.evidence().proof(NetworkBad)) is not None:
             self._bad_network(network)
         for role in killed:
-            self._start(role)
+            self._scribe.start(role)
         for role in evidence.paused:
-            self._node(role, "resumed")
-        self._fault("healed")
+            self._scribe.node(role, "resumed")
+        self._scribe.fault("healed")
 
     def _bad_network(self, need: NetworkBad) -> None:
         """Show the effect on the network, exactly as much as is needed; nothing of it where it is planted so."""
@@ -306,7 +348,7 @@ class MemoryCellRun(ABC):
 
     @property
     def _producer(self) -> str:
-        return f"{Role.PRODUCER}-{self._incarnations[Role.PRODUCER]}"
+        return self._scribe.incarnation(Role.PRODUCER)
 
     def _attempt(self) -> str:
         """Return the id of a new attempt, the first of a transaction of its own."""
@@ -315,12 +357,12 @@ class MemoryCellRun(ABC):
 
     def _sent(self, record: Record, attempt: str) -> None:
         self._numbers["request"] += 1
-        self._tell("wire", kinds.SENT, record=record.id, topic=self.between, attempt=attempt,
+        self._scribe.tell("wire", kinds.SENT, record=record.id, topic=self.between, attempt=attempt,
                    request=f"1/{self._numbers['request']}", **self.aim(record))  # fmt: skip
 
     def _transaction(self, attempt: str, outcome: str) -> None:
         name = attempt.rsplit(".", 1)[0]
-        self._tell(self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None)
+        self._scribe.tell(self._producer, kinds.TRANSACTION, transaction=name, outcome=outcome, error=None)
 
     def delivered(self, copy: Copy, *, again: bool = False) -> None:
         """Write that the consumer was given a copy, which it was ``again``."""
@@ -329,10 +371,10 @@ class MemoryCellRun(ABC):
 
     def tell_reader(self, event: str, **fields: object) -> None:
         """Write a line of the consuming program."""
-        self._tell(self._reading, event, **fields)
+        self._scribe.tell(self._reading, event, **fields)
 
     def _resumed(self, position: int) -> None:
-        self._tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
+        self._scribe.tell(self._producer, kinds.RESUMED, where=OUTBOX, partition=None, position=position)
 
     @property
     def results(self) -> int:
@@ -358,24 +400,3 @@ class MemoryCellRun(ABC):
     def observed(self, event: str, **fields: object) -> None:
         """Write what an authority says: like a real cell, into the runner's file, behind which only the end comes."""
         self._history.write(event, **fields)
-
-    def _tell(self, by: str, event: str, **fields: object) -> None:
-        """Write a line into the file of its writer."""
-        if by not in self._writers:
-            self._writers[by] = HistoryWriter(self._directory / f"{by}{SUFFIX}", cell=self.cell.id, by=by)
-        self._writers[by].write(event, **fields)
-
-    def _fault(self, phase: str, **fields: object) -> None:
-        self._history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
-
-    def _start(self, role: Role) -> None:
-        self._incarnations[role] += 1
-        self._node(role, "started")
-        self._node(role, "ready")
-
-    def _exit(self, role: Role, *, status: int | None = None, signal: int | None = None) -> None:
-        self._node(role, "exited", status=status, signal=signal)
-
-    def _node(self, role: Role, phase: str, **fields: object) -> None:
-        self._history.write(kinds.NODE, node=str(role), role=role, incarnation=self._incarnations[role], phase=phase,
-                            pid=self._incarnations[role], **fields)  # fmt: skip
