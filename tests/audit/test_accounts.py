@@ -15,12 +15,12 @@ from harness.audit.accounts import _kinds, _record_rows, cells_on_spark, records
 from harness.judge.accounting import account
 from harness.model.history import read_history
 from harness.model.plan import PLAN_FILE
-from tests.core.histories import story_of
+from tests.judge.histories import story_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
 
 
 def in_process(folders: list[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.cli import main
 
-GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
 
 
 @pytest.fixture

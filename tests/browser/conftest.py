@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness.saved import CellResult, SavedRun
 
-GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
 HARMFUL = '</script><img src=x onerror="window.hacked=1">\u202e\x1b[31m\'"&{{ 7 * 7 }}\u2028'
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-OBS = "tests/core/test_observing.py::test_an_observer_says_what_there_is"
+OBS = "tests/judge/test_observing.py::test_an_observer_says_what_there_is"
 
 
 def answers(name: str, change: Callable[[Any], Any]) -> None:

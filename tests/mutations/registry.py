@@ -6,7 +6,7 @@ A mutation is loaded by one variable, ``LOSTACK_MUTATION=<seam>.<name>``, into a
 have none, and this is why:
 
 - ``observer.stable_is_the_end``: to be noticed in a run, a transaction must be open at the end of its drain, and no stage of
-  ours leaves one; what the judge then says is tried on histories (``_open`` in ``tests/core/test_crosschecks.py``).
+  ours leaves one; what the judge then says is tried on histories (``_open`` in ``tests/judge/test_crosschecks.py``).
 - ``wire.what_is_held_goes_on``: a rule that holds freezes the client, too, and the freeze holds the frame.
 - those of the accounting: saved histories say all that a run would.
 
@@ -67,12 +67,12 @@ def cell(name: str) -> str:
 
 def golden(name: str) -> str:
     """Return the id of the test of a saved history."""
-    return f"tests/core/test_golden.py::test_a_golden_history_is_judged_as_before[{name}]"
+    return f"tests/judge/test_golden.py::test_a_golden_history_is_judged_as_before[{name}]"
 
 
 def story(name: str) -> str:
     """Return the id of the test of a story of a queue."""
-    return f"tests/core/test_queue_stories.py::test_a_queue_is_counted_as_a_person_counts_it[{name}]"
+    return f"tests/judge/test_queue_stories.py::test_a_queue_is_counted_as_a_person_counts_it[{name}]"
 
 
 def all_of(seam: str) -> dict[str, Mutation]:

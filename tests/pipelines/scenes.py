@@ -23,7 +23,7 @@ from harness.systems.declared.scene import Fetched, Learnt, Scene
 from harness.systems.declared.standing import Standing
 from harness.systems.declared.workers import Workers
 from harness.wire.rules import Direction
-from tests.core.growing import tell
+from tests.judge.growing import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

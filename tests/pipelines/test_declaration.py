@@ -17,7 +17,7 @@ from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.declaration import fill
 from harness.pipelines.writes import Written
 from harness.systems.declared.feeding import acknowledged
-from tests.core.growing import so_far_of
+from tests.judge.growing import so_far_of
 
 ROOT = Path(__file__).parents[2]
 GOOD = """

@@ -20,7 +20,7 @@ from harness.systems.declared.outputs import OutputError
 from harness.systems.declared.scene import Learnt
 from harness.systems.declared.sighted import Sighted
 from harness.systems.declared.silence import NOBODY, Silences, Why, longest_silence, pair_of
-from tests.core.growing import so_far_of, tell
+from tests.judge.growing import so_far_of, tell
 from tests.pipelines.scenes import Clock
 
 if TYPE_CHECKING:

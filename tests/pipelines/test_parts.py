@@ -22,7 +22,7 @@ from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.who import DeclaredNodes
 from harness.wire.rules import Direction
-from tests.core.growing import tell
+from tests.judge.growing import tell
 from tests.pipelines.scenes import EXAMPLES, KILLS, nobody
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from harness.systems.declared.nodes import LIVES, CommandNode, OneProcess, Stage
 from harness.systems.declared.owners import Owners
 from harness.systems.declared.scene import Fetched
 from harness.systems.declared.workers import REPLACED_S, Worker, Workers
-from tests.core.growing import tell
+from tests.judge.growing import tell
 from tests.pipelines.scenes import KILLS, standing_of
 from tests.runtimes.test_nodes import gone
 

@@ -17,8 +17,8 @@ from harness.model.semantics import Semantic
 from harness.model.states import LastHop
 from harness.systems.memory.plants import Plant
 from scenarios.plain import ACK_LOST, COMMIT_LOST, DELIVERY_LOST, NONE
-from tests.core.agreement import differences
-from tests.core.queue_oracle import queue_oracle
+from tests.judge.agreement import differences
+from tests.judge.queue_oracle import queue_oracle
 from tests.planted.lies import FORGIVING, Case, hold, in_queue, run_planted
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ STEP_NS = 3_700_000
 
 def golden(name: str) -> CellResult:
     """Judge a golden cell (its history bears no cell's id, which a run that is read back must)."""
-    directory = Path(__file__).parents[1] / "core" / "golden" / name
+    directory = Path(__file__).parents[1] / "judge" / "golden" / name
     return CellResult(judge(Plan.load(directory), read_history(directory / "history"), KNOWLEDGE), directory, 0.0, {})
 
 

@@ -20,13 +20,13 @@ from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import MOST_STRETCHES, ribbons_of
 from harness.report.page.timeline import timeline_of
 from harness.saved import judge_cell
-from tests.core import queue_runs
-from tests.core.queue_runs import deliver, queue_run
-from tests.core.runs import TARGET
+from tests.judge import queue_runs
+from tests.judge.queue_runs import deliver, queue_run
+from tests.judge.runs import TARGET
 from tests.report.hostile import ACK_LOST, ALO, hostile_run, result, run_of
 from tests.report.lively import golden
 
-GOLDEN = Path(__file__).parents[1] / "core" / "golden"
+GOLDEN = Path(__file__).parents[1] / "judge" / "golden"
 Row = dict[str, Any]
 
 

@@ -13,7 +13,7 @@ from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Drained, Opened, Parts, When
 from harness.wire.rules import Direction
-from tests.core.scenes import CELL, Kept
+from tests.judge.scenes import CELL, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,8 +24,8 @@ from harness.run.controls import Watching, WireControls
 from harness.systems.kafka.faults import OffsetsExpired, TransactionTimeout
 from harness.wire.messages import Held, Resolved
 from harness.wire.rules import Action, Direction, How
-from tests.core.growing import tell
-from tests.core.scenes import CELL, Kept
+from tests.judge.growing import tell
+from tests.judge.scenes import CELL, Kept
 
 if TYPE_CHECKING:
     from pathlib import Path

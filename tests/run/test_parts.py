@@ -24,7 +24,7 @@ from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.sinks import Database
 from harness.systems.spark.parts import parts_of as spark_parts
-from tests.core.scenes import CELL, Kept
+from tests.judge.scenes import CELL, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

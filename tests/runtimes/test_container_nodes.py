@@ -140,10 +140,10 @@ def test_an_exit_code_is_a_signal_where_somebody_sent_it(
 
 def test_a_death_for_want_of_memory_is_awaited(node: DockerNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine learns of the death first; who was killed by us is asked once."""
-    monkeypatch.setattr("harness.runtimes.docker.node.REASON_WITHIN_S", 0.1)
     told = iter([False, False, True])
     monkeypatch.setattr(Host, "state", lambda *_: {"OOMKilled": next(told, True)})
     assert node.out_of_memory(KILLED + KILL)
+    monkeypatch.setattr("harness.runtimes.docker.node.REASON_WITHIN_S", 0.1)
     monkeypatch.setattr(Host, "state", lambda *_: {"OOMKilled": False})
     assert not node.out_of_memory(KILLED + KILL)
     asked: list[int] = []

@@ -1,0 +1,190 @@
+"""Cross-checks of queues: authorities that contradict each other void a run, each check for itself; right histories pass."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.judge import crosschecks, queuechecks
+from harness.judge.signs import ABSORBED
+from harness.judge.verdict import Kind
+from harness.model.scenario import Evidence, Role
+from harness.model.semantics import Semantic
+from tests.judge.queue_runs import judged, place, queue_run, stays
+from tests.judge.queues import QUEUE
+from tests.judge.runs import RECORDS, TARGET, first, without
+from tests.judge.test_crosschecks import both, change, drop, nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.judge.queues import QueueStory
+
+Changes = dict[str, Any]
+OTHER = RECORDS[0]
+
+
+def absorbed(story: QueueStory) -> None:
+    """A second delivery of the target was turned away."""
+    story.spared(TARGET, place(TARGET))
+
+
+def set_aside(story: QueueStory) -> None:
+    """The target is recorded, and a copy of it went to the dead letters, where somebody has it in hand."""
+    stays(story, TARGET, "in-flight", "dlq", hop="aside")
+
+
+def retried(story: QueueStory) -> None:
+    """The target was moved to a queue for later, and recorded from there."""
+    first(story, "removed", record=TARGET).update(place="later:1")
+    first(story, "recorded", record=TARGET).update(place="later:1")
+    story.moved(TARGET, place(TARGET), "later:1")
+
+
+def powerless(story: QueueStory) -> None:
+    """The power was lost, the fault has made the broker forget the target, which had been given to the consumer."""
+    drop("stored", record=TARGET)(story)
+    story.tell("fault", "runner", phase="forgot", fault="kill")["t"] = first(story, "fault", phase="healed")["t"] - 1
+    drop("removed", record=TARGET)(story)
+
+
+RIGHT: dict[str, tuple[Callable[[QueueStory], object], Changes]] = {
+    "a crash": (nothing, {}),
+    "absorbed": (absorbed, {"semantic": Semantic.EXACTLY_ONCE, "sign": ABSORBED}),
+    "set aside": (set_aside, {}),
+    "retried": (retried, {}),
+    "a power loss": (powerless, {"evidence": Evidence("rule", killed=(Role.PRODUCER,), forgotten=True)}),
+    "without a journal": (drop("stored"), {}),
+    "a delivery lost": (
+        lambda s: s.tell("fetched", "wire", record=TARGET, topic=QUEUE, conn=2, reached=False), {}),
+}  # fmt: skip
+WRONG: dict[str, tuple[str, str, Callable[[QueueStory], object], str]] = {
+    "the broker not asked": (
+        "_uncounted", "a crash", drop("counted"), "nobody asked the broker how many messages wait in its queue"),
+    "only the dead letters counted": (
+        "_uncounted", "set aside", drop("counted", hop="topic"), "how many messages wait in its queue"),
+    "a queue not asked for": ("_uncounted", "set aside", drop("counted", hop="aside"), "messages wait in dlq, and nobody asked"),
+    "a message that was not seen": ("_miscounted", "a crash", change("counted", {"ready": 2}),
+                                    "the broker counts 2 messages ready in q, and 0 were seen there"),
+    "a message in flight that was not seen": (
+        "_miscounted", "a crash", change("counted", {"in_flight": 1}), "counts 1 messages in-flight in q, and 0"),
+    "a scheduled message that was not seen": (
+        "_miscounted", "a crash", change("counted", {"scheduled": 1}), "counts 1 messages scheduled in q, and 0"),
+    "a message that is not counted": ("_miscounted", "set aside", change("counted", {"in_flight": 0}, queue="dlq"),
+                                      "the broker counts 0 messages in-flight in dlq, and 1 were seen there"),
+    "two copies at one place": (
+        "_copied_twice", "a crash", lambda s: s.copy(TARGET, place(TARGET), queue=QUEUE), "2 copies are said to be at q:3"),
+    "a copy moved to two places": (
+        "_parted", "retried", lambda s: s.moved(TARGET, place(TARGET), "later:2"), "2 copies .* moved from q:3"),
+    "two copies moved to one place": (
+        "_parted", "retried", lambda s: s.moved(TARGET, "q:9", "later:1"), "2 copies .* moved to later:1"),
+    "a copy that waits and is gone": (
+        "_waits_and_does_not", "a crash",
+        both(change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})),
+        r"the copy of k1-3 at q:3 is said to wait \(ready\), and to have been removed"),
+    "a copy that waits and was moved": (
+        "_waits_and_does_not", "retried",
+        both(change("stored", {"waiting": "ready"}, record=TARGET), change("counted", {"ready": 1})),
+        r"the copy of k1-3 at q:3 is said to wait \(ready\), and to have been moved"),
+    "a copy that is committed and waits for that": (
+        "_waits_and_does_not", "a crash", lambda s: stays(s, TARGET, "prepared", visible=True), "and to be committed"),
+    "a copy that is ready and is not committed": (
+        "_waits_and_does_not", "a crash", lambda s: stays(s, TARGET, "ready", visible=False), "and not to be committed"),
+    "a result of nowhere": (
+        "_homeless", "a crash", change("recorded", {"place": "q:90"}, record=TARGET), "k1-3 is recorded from q:90, where no"),
+    "an absorbed copy of nowhere": (
+        "_homeless", "absorbed", change("absorbed", {"place": "q:90"}), "k1-3 is absorbed from q:90, where no queue has a copy"),
+    "a result of another's place": (
+        "_homeless", "a crash", change("recorded", {"place": place(OTHER)}, record=TARGET), "from q:1, where the queue has k1-1"),
+    "a result of nowhere after a power loss": (
+        "_homeless", "a power loss",
+        both(change("recorded", {"place": "q:90"}, record=OTHER), drop("delivered", record=OTHER), drop("fetched", record=OTHER)),
+        "k1-1 is recorded from q:90"),
+    "a record that was kept from the broker": (
+        "_kept_back", "a crash", drop("sent", record=TARGET), "k1-3 was kept from the broker .*, and the queue has it: q:3"),
+    "a result that was given to nobody": (
+        "_not_given", "a crash", change("fetched", {"reached": False}, record=TARGET), "k1-3 is recorded, and the wire says"),
+    "a record of nowhere": (
+        "_nowhere", "a crash",
+        both(drop("stored", record=TARGET), drop("removed", record=TARGET), change("recorded", {"place": None}, record=TARGET)),
+        "k1-3 was acknowledged and is recorded, and the queue has no copy of it"),
+}  # fmt: skip
+"""The check, the right history that is spoilt, how, and what is said of it."""
+
+
+def prepared(name: str, spoil: Callable[[QueueStory], object]) -> tuple[QueueStory, Changes]:
+    """Tell a right history, and spoil it."""
+    make, changes = RIGHT[name]
+    story = queue_run()
+    make(story)
+    spoil(story)
+    return story, changes
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_history_contradicts_nothing(name: str) -> None:
+    """Of every kind of run."""
+    story, changes = prepared(name, nothing)
+    found = judged(story, **changes).verdict
+    assert (found.kind, found.green) == (Kind.KEPT, True), found.reason
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_contradiction_is_void(name: str) -> None:
+    """Whatever else was seen, with a reason that says what contradicts what."""
+    _, right, spoil, because = WRONG[name]
+    story, changes = prepared(right, spoil)
+    found = judged(story, **changes).verdict
+    assert found.kind is Kind.VOID, found
+    assert re.search(because, found.reason), found.reason
+    assert "\n" not in found.reason
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nobody_else_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the one check that is meant, nothing gives this reason."""
+    check, right, spoil, because = WRONG[name]
+    for module, names in ((crosschecks, "_CHECKS"), (crosschecks, "_SINCE_SEALED"), (queuechecks, "_CHECKS")):
+        monkeypatch.setattr(module, names, tuple(one for one in getattr(module, names) if one.__name__ != check))
+    story, changes = prepared(right, spoil)
+    assert not re.search(because, judged(story, **changes).verdict.reason)
+
+
+def test_every_check_is_tried() -> None:
+    """There is a contradiction for each of them."""
+    assert {check.__name__ for check in queuechecks._CHECKS} <= {check for check, *_ in WRONG.values()}
+
+
+def test_a_plan_of_version_1_promises_no_count() -> None:
+    """It does not say what is between producer and consumer."""
+    story, _ = prepared("a crash", drop("counted"))
+    assert judged(story, schema=1).verdict.kind is Kind.KEPT
+
+
+def test_a_log_needs_no_count() -> None:
+    """Its plan has one, and what its broker counts in queues besides is held against what was seen there."""
+    story = queue_run()
+    without(story, lambda row: row["event"] == "counted")
+    story.tell("log", hop="topic", topic="t", partition=0, start=0, stable=0, end=0, last_data=-1)
+    story.tell("position", partition=0, offset=-1, where="group")
+    assert judged(story, logs={"topic": 1}).verdict.kind is Kind.KEPT
+
+
+MUTATIONS: dict[str, Callable[[QueueStory], object]] = {
+    **{f"one more {field}": lambda s, field=field: first(s, "counted").update({field: 1})
+       for field in ("ready", "in_flight", "scheduled")},
+    "a count less": drop("counted"),
+    "recorded elsewhere": lambda s: first(s, "recorded", record=TARGET).update(place="q:1000"),
+    **{f"waits, {waiting}": lambda s, waiting=waiting: first(s, "stored", record=TARGET).update(waiting=waiting)
+       for waiting in ("ready", "in-flight", "scheduled", "open", "prepared")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_no_mutation_of_an_authority_stays_green(mutation: str) -> None:
+    """Each word of an authority about a queue that matters is held by another's."""
+    story = queue_run()
+    MUTATIONS[mutation](story)
+    assert not judged(story).verdict.green
