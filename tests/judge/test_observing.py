@@ -6,16 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pytest
 from kafka import TopicPartition
 
 from harness.model.record import Record
 from harness.model.semantics import Semantic
-from harness.model.states import Hop
-from harness.pipelines.declaration import OutputKind
 from harness.stages.settings import SaveCursor
-from harness.systems.declared.authorities import Authorities
-from harness.systems.declared.found import Found
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.observer import LogCopy, LogEnds, Observer, WholeLog
 from tests.judge.scenes import CELL, Kept, scene_of
@@ -89,25 +84,6 @@ def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
     assert history.of("cursor", "position", "where") == [(2, "topic")]
     assert history.of("position", "partition", "offset") == [(0, 1)]
     assert len(history.of("offered")) == len(scene.load.records)
-
-
-@pytest.mark.parametrize("identity", [None, "where an id is"])
-def test_what_declared_programs_write_beside_their_records_is_foreign(identity: str | None) -> None:
-    """It is written down, and nobody's fault; where the user has said what an id is, a record without one is a phantom."""
-    history = Kept()
-    pipeline = SimpleNamespace(id=identity, topic="t", output=SimpleNamespace(kind=OutputKind.TOPIC))
-    find_every = lambda key, value, headers: ("k-1",) if value == b"k-1" else ()  # noqa: E731, ARG005
-    scene: Any = SimpleNamespace(
-        history=history, pipeline=pipeline, faultless=False, known={"k-1": None}, load=None,
-        cell=SimpleNamespace(identity=SimpleNamespace(find_every=find_every)),
-    )  # fmt: skip
-    nothing: Any = None
-    log = WholeLog({0: LogEnds(0, 2, 2), 1: LogEnds(0, 0, 0)}, (copy(0, b"k-1"), copy(1, b"heartbeat")))
-    assert Authorities(scene, nothing, Found(scene)).observe_log(Hop.TOPIC, "t", log) == log.copies
-    stored = history.of("stored", "offset", "record", "intact", "foreign")
-    assert stored == [(0, "k-1", True, False), (1, None, False, identity is None)]
-    assert [line.get("text") for line in history.lines if line["event"] == "stored"] == [None, "heartbeat"]
-    assert history.of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
 
 
 class Reader:

@@ -24,6 +24,7 @@ from harness.systems.declared.standing import Standing
 from harness.systems.declared.workers import Workers
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
+from tests.judge.scenes import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,21 +35,6 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KILLS = Kill(OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE), (Role.CONSUMER,))
 """A fault, where it matters only that there is one."""
-
-
-class Told:
-    """A history that is only listened to."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Take a line."""
-        self.lines.append({"event": event, **fields})
-
-    def of(self, event: str, *names: str) -> list[tuple[Any, ...]]:
-        """Return some fields of the lines of a kind."""
-        return [tuple(line.get(name) for name in names) for line in self.lines if line["event"] == event]
 
 
 @dataclass
@@ -102,7 +88,7 @@ class Scenes:
             cell = dataclasses.replace(cell, scenario=dataclasses.replace(cell.scenario, fault=fault))
         self._made += 1
         still: Any = StillBrokers(**brokers)
-        scene = Scene(cell, self._folder / f"cell-{self._made}", history or Told(), brokers=still, fetched=fetched or Fetched(),
+        scene = Scene(cell, self._folder / f"cell-{self._made}", history or Kept(), brokers=still, fetched=fetched or Fetched(),
                       learnt=Learnt())  # fmt: skip
         self._ends.callback(scene.lease.close)
         tell(scene.history_folder, *events)
@@ -113,10 +99,10 @@ class Scenes:
         self._ends.close()
 
 
-def told(scene: Scene) -> Told:
+def told(scene: Scene) -> Kept:
     """Return what was written into the history of a scene."""
     history: Any = scene.history
-    assert isinstance(history, Told)
+    assert isinstance(history, Kept)
     return history
 
 

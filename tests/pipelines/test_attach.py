@@ -136,11 +136,15 @@ def _settings(number: int, direct: int, controller: int, others: Sequence[int]) 
 
 
 def _brokers(at: str) -> int:
-    """Return how many brokers the cluster has, as it says itself; none while one of them, registered or not, does not answer."""
+    """Return how many brokers the cluster has, as each of them says; none while one of them, registered or not, does not answer.
+
+    Each is asked by itself: one that has registered is told of by the others before its own port is open.
+    """
     try:
-        return len(_admin(at, lambda admin: (admin.list_groups(), admin.describe_cluster())[1])["brokers"])  # of each: its groups
+        known = [_admin(each, lambda admin: (admin.list_groups(), admin.describe_cluster())[1]) for each in at.split(",")]
     except (KafkaError, OSError):
         return 0
+    return min(len(cluster["brokers"]) for cluster in known)
 
 
 def _admin(at: str, ask: Any) -> Any:

@@ -55,7 +55,7 @@ def history(tmp_path: Path) -> Iterator[HistoryWriter]:
 def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path: Path, refuses: int) -> None:
     """The end is told when it has been given, behind every line, and how many there were."""
     node: Any = Reading(history, refuses)
-    sighted: Any = SimpleNamespace(tried=lambda _since=0: set(LINES))
+    sighted: Any = SimpleNamespace(tried=lambda **_: set(LINES))
     so_far: Any = SimpleNamespace()  # it has one life: nobody asks what the one before was told
     waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
     feeder = StdinFeeder(node, LINES, rate=1000 if refuses else 0.001, resend=Resend.NONE, history=history, so_far=so_far,

@@ -180,7 +180,22 @@ def test_what_declared_programs_write_beside_their_records_is_foreign(scenes: Sc
     assert authorities_of(scene).observe_log(Hop.TOPIC, scene.pipeline.topic, log) == copies
     stored = told(scene).of("stored", "offset", "record", "intact", "foreign")
     assert stored == [(0, first.id, True, False), (1, None, False, example == "orders")]
+    assert [line.get("text") for line in told(scene).lines if line["event"] == "stored"] == [None, "heartbeat"]
     assert told(scene).of("log", "partition", "end", "last_data") == [(0, 2, 1), (1, 0, -1)]
+
+
+def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
+    """Whatever moves meanwhile: what is past a position is found behind it, and what is in the output in the log."""
+    asked = list[str]()
+    answers = {"positions": {0: 1, 1: 0}, "log": WholeLog({0: LogEnds(0, 1, 1)}, ())}
+    observer = SimpleNamespace(**{name: lambda *_, name=name: asked.append(name) or answers[name] for name in answers})
+    scene = scenes("orders", fault=KILLS, observer=observer, named=("billing",))
+    found = Found(scene)
+    found.results = SimpleNamespace(rows=lambda: asked.append("output") or [], size=lambda: 0)
+    Authorities(scene, standing_of(scene, consumer=Reader.stage_of(scene)), found).observe()
+    assert asked == ["positions", "output", "log"]
+    assert told(scene).of("position", "partition", "offset", "where") == [(0, 1, "group"), (1, 0, "group"), (2, -1, "group")]
+    assert len(told(scene).of("offered")) == len(scene.load.records)
 
 
 @pytest.mark.parametrize(("rows", "count", "results"), [
@@ -251,8 +266,12 @@ class Reader:
         self.size, self.rows = 1, list[str]()
         found = Found(self.scene)
         found.results = SimpleNamespace(size=lambda: self.size, rows=lambda: self.rows)
-        stage: Any = SimpleNamespace(stage=self.scene.pipeline.stage(Role.CONSUMER))
-        self.positions = Positions(self.scene, {Role.CONSUMER: stage}, nobody(self.scene), found)
+        self.positions = Positions(self.scene, {Role.CONSUMER: self.stage_of(self.scene)}, nobody(self.scene), found)
+
+    @staticmethod
+    def stage_of(scene: Scene) -> Any:
+        """Return the stage, of which only the declaration is looked at."""
+        return SimpleNamespace(stage=scene.pipeline.stage(Role.CONSUMER))
 
     def trouble_after(self, still_s: float, size: int = 1) -> str | None:
         """Look at once, and again when nothing has moved for a time; ``size``: that of its output by then."""
