@@ -111,9 +111,11 @@ def inapplicable(cell: Cell) -> str | None:
 
 def _unable(system: System, cell: Cell) -> str | None:
     """Say which ability a system lacks that the fault of a cell needs."""
-    missing = [each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)]
-    fault = cell.scenario.fault.id
-    return f"the fault {fault} needs a system that {ABILITIES[missing[0]]}: {system.name} is none, here" if missing else None
+    missing = next((each for each in needs_of(cell.scenario.fault) if each not in system.abilities(cell)), None)
+    if missing is None:
+        return None
+    does = ABILITIES.get(missing, f"has {missing.__name__}")
+    return f"the fault {cell.scenario.fault.id} needs a system that {does}: {system.name} is none, here"
 
 
 class UnknownNameError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -173,13 +174,14 @@ class WireControls:
 
     def disarm(self) -> None:
         """Take back what has not fired, and discard what is still held (the wire writes both down)."""
-        for held in self.wire.holds():
-            if held.cell == self.cell.id:
-                self.wire.resolve(held.held, How.DISCARD)
-        while self._rules:
-            self.wire.disarm(self.cell.id, self._rules.pop())
-        while self._undone:
-            self._undone.pop()()
+        with ExitStack() as ends:  # also where the wire is gone
+            while self._undone:
+                ends.callback(self._undone.pop(0))
+            for held in self.wire.holds():
+                if held.cell == self.cell.id:
+                    self.wire.resolve(held.held, How.DISCARD)
+            while self._rules:
+                self.wire.disarm(self.cell.id, self._rules.pop())
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability that the cell's fault has named, and this system has."""

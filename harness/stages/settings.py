@@ -239,7 +239,7 @@ class Settings:
             raise SettingsError("one broker keeps one replica; use Deployment.CLUSTER")
         if self.consumer.position is SavePosition.CHECKPOINT and pipeline not in STREAMING:
             raise SettingsError("only a streaming query has a checkpoint")
-        if self.consumer.position is SavePosition.IN_TRANSACTION and pipeline is not TOPIC_TO_TOPIC:
+        if self.consumer.position is SavePosition.IN_TRANSACTION and pipeline != TOPIC_TO_TOPIC:
             raise SettingsError(
                 "offsets can be sent in a transaction only from topic to topic; "
                 "use SavePosition.WITH_RESULT or an idempotent consumer"

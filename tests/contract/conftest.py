@@ -73,9 +73,9 @@ def speaker(request: pytest.FixtureRequest) -> Speaker:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def small_wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireProcess]:
-    """A wire that reads no large frames."""
+    """A wire that reads no large frames. It is up before anybody looks what is running, and so is nothing that is left behind."""
     running = WireProcess.start(tmp_path_factory.mktemp("wire"), decode_limit=LIMIT)
     yield running
     assert running.stop() == 0

@@ -37,7 +37,7 @@ WRITTEN = 5
 
 
 def test_every_sink_there_is_has_its_line() -> None:
-    """Whatever class of ``harness/sinks`` can what a sink must is tried here."""
+    """Whatever class of ``harness/stages/sinks`` can what a sink must is tried here."""
     wanted = {name for name in vars(Sink) if not name.startswith("_")}
     modules = [importlib.import_module(f"{sinks.__name__}.{each.name}") for each in pkgutil.iter_modules(sinks.__path__)]
     found = {one for module in modules for _, one in getmembers(module, isclass) if wanted <= set(dir(one)) and one is not Sink}

@@ -5,12 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.model.names import Name
 from harness.model.prediction import Select
 from harness.model.scenario import Role
+from harness.stages.settings import PIPELINES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.pipeline import Pipeline
 
 
 class Colour(Name):
@@ -36,6 +43,17 @@ def test_names_of_different_kinds_are_different_objects() -> None:
     assert isinstance(Select("target"), Select)
     assert not isinstance(Colour("target"), Select)
     assert Colour("target") == "target" == Select.TARGET
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))])  # noqa: S301
+@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=str)
+def test_a_copied_pipeline_is_the_pipeline(pipeline: Pipeline, again: Callable[[Pipeline], Pipeline]) -> None:
+    """What is asked of it by equality is answered alike; its settings are those of the semantic still."""
+    other = again(pipeline)
+    assert other == pipeline
+    for semantic, settings in other.recipes.items():
+        settings.check(other, clustered=False)
+        assert settings == pipeline.recipes[semantic]
 
 
 def test_a_name_is_written_as_its_text() -> None:

@@ -1,4 +1,4 @@
-"""The faults ``outlive`` and ``usurp``: who sleeps, what happens meanwhile, and that the sleeper goes on where it was."""
+"""The faults ``transaction-timeout`` and ``zombie``: what they wait for, and what they do where nothing was hit."""
 
 from __future__ import annotations
 

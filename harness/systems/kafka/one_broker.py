@@ -26,7 +26,7 @@ class OneBroker:
 
     def __init__(self, scene: Scene, crash: SharedCrash) -> None:
         self._scene = scene
-        self._volley = crash
+        self._crash = crash
 
     def open(self) -> None:
         """It is up."""
@@ -39,7 +39,7 @@ class OneBroker:
 
     def leave(self) -> None:
         """Let those who share its death wait for this cell no more."""
-        self._volley.leave(self._scene.cell.id)
+        self._crash.leave(self._scene.cell.id)
 
     def feed(self, producing: Feed) -> Feed:
         """Return what lets the records flow."""
@@ -49,7 +49,7 @@ class OneBroker:
         """Return the broker, where the cell has it to itself or dies with others on it."""
         if not self._scene.cell.scenario.deployment.alone:
             return {}
-        transport, cell, crash = self._scene.transport, self._scene.cell.id, self._volley
+        transport, cell, crash = self._scene.transport, self._scene.cell.id, self._crash
         kill, restart = (
             partial(crash.die, cell, transport.kill_broker),
             partial(crash.come_back, cell, transport.restart_broker),

@@ -102,7 +102,7 @@ class Prepared:
         found |= {KAFKA_CLIENTS if client == JAVA else client: setup.version for client, setup in self.clients.items()}
         if self.ground is not None:
             found |= self.ground.versions()
-        if self.version is not None:
+        if self.version is not None and "kafka" in found:
             found[name] = found.pop("kafka")
         if self.toxiproxy is not None:
             found["toxiproxy"] = TOXIPROXY
@@ -164,7 +164,7 @@ class KafkaDeployed:
         self.transport = transport
         self.services = services
         self._clients = clients
-        self._volley = SharedCrash(())
+        self._crash = SharedCrash(())
 
     def start(self) -> None:
         """Start wire and brokers."""
@@ -172,11 +172,11 @@ class KafkaDeployed:
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Let the broker die once for all of these, and come back once."""
-        self._volley = SharedCrash(cell.id for cell in cells)
+        self._crash = SharedCrash(cell.id for cell in cells)
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self.services, crash=self._volley,
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self.services, crash=self._crash,
                          setup=self._clients.get(cell.client))  # fmt: skip
         return CellRun(cell, history, parts)
 

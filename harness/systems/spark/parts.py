@@ -40,7 +40,7 @@ def parts_of(
 ) -> Parts:  # fmt: skip
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline is STREAM_TO_FILES else None)
+    ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None)
     maker = StageMaker(scene, ground.outbox, ground.database.there)
     producing = Producing(scene, maker.make(Role.PRODUCER, "producer"))
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)
