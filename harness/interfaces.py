@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+
+from harness.plugins import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -117,6 +118,10 @@ class System:
     """The versions that can be chosen, as ``name==version``, besides the default one."""
     lacks: Callable[[Cell], str | None] = _nothing
     """Why a cell does not apply here, or on this machine, though theory has nothing against it; null: it does."""
+    scenarios: str = ""
+    """``module:tuple``: the scenarios of its own."""
+    knowledge: str = ""
+    """``module:object``: what only it tells the judge of its histories (:class:`~harness.judge.proof.Knowledge`)."""
     transport: str | None = None
     """The system that its records come through, where it has none of its own: that one is needed, too."""
     by_default: bool = False
@@ -126,5 +131,4 @@ class System:
 
     def launch(self, runtime: str, version: str | None = None) -> Launcher:
         """Return its launcher in a runtime, which it must have."""
-        module, _, attribute = self.launcher.partition(":")
-        return cast("Launcher", getattr(importlib.import_module(module), attribute)(runtime, version))
+        return cast("Launcher", load(self.launcher)(runtime, version))

@@ -1,10 +1,12 @@
-"""What faults and systems tell the judge: proofs, selections, signs, remarks and details, one line for each that knows some."""
+"""What the judge is told: what faults and services know of histories, and what each system adds (``System.knowledge``)."""
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from harness.judge.proof import Knowledge
+from harness.plugins import load_brought
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
@@ -13,18 +15,50 @@ from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected
 from harness.proofs.network import NetworkBad
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
-from harness.systems.kafka.selections import growth_selections, lapsed, replication_selections
-from harness.systems.kafka.signs import kafka_signs
-from harness.systems.spark.batches import batch_selections
-from harness.systems.spark.rollback import rollback_detail
-from harness.systems.spark.signs import spark_signs
+from harness.systems import GROUP
+from harness.systems.listing import declaration, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 PROOFS: Final = (EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, NetworkBad, PartHad, PreferredElected, Rolled)
-KNOWLEDGE: Final = Knowledge(
+COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    selections=(batch_selections, replication_selections, growth_selections),
-    signs=(kafka_signs, spark_signs, database_signs),
-    remarks=(lapsed,),
-    details={"rollback": rollback_detail},
+    signs=(database_signs,),
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
+"""What is known whatever the system."""
+
+
+def knowledge() -> Knowledge:
+    """Return all that is known.
+
+    Raises ValueError where two know something different by one name, and EnvironmentFailure where a package of others fails.
+    """
+    return _merged(tuple(listed().items()))
+
+
+@functools.cache
+def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
+    parts = [COMMON]
+    for name, _ in systems:
+        where = declaration(name).knowledge
+        if where:
+            parts.append(cast("Knowledge", load_brought(GROUP, name, where)))
+    return Knowledge(
+        proofs=_united(part.proofs for part in parts),
+        selections=tuple(each for part in parts for each in part.selections),
+        signs=tuple(each for part in parts for each in part.signs),
+        remarks=tuple(each for part in parts for each in part.remarks),
+        details=_united(part.details for part in parts),
+        recipes=_united(part.recipes for part in parts),
+    )
+
+
+def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    united: dict[str, Any] = {}
+    for part in parts:
+        for name, known in part.items():
+            if united.setdefault(name, known) is not known:
+                raise ValueError(f"two systems tell the judge something by the name {name}")
+    return united

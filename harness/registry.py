@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from packaging.version import InvalidVersion, Version
 
 from harness.abilities import ABILITIES, needs_of
 from harness.model.cell import client_name, system_name
 from harness.model.scenario import NotApplicable
+from harness.plugins import load_brought
+from harness.systems import GROUP
+from harness.systems.listing import declaration, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,12 +23,6 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
-SYSTEMS = {
-    "kafka": "harness.systems.kafka.about:SYSTEM",
-    "memory": "harness.systems.memory.about:SYSTEM",
-    "spark": "harness.systems.spark.about:SYSTEM",
-}
-"""Systems under test by name: where each is declared (:class:`~harness.interfaces.System`)."""
 RUNTIMES = ("process", "docker")
 
 T = TypeVar("T")
@@ -33,13 +30,12 @@ T = TypeVar("T")
 
 def described(name: str) -> System:
     """Return what a system (``name``, or ``name==version``) declares of itself. Raises :class:`UnknownNameError`."""
-    module, _, attribute = SYSTEMS[known(system_name(name), SYSTEMS, "system")].partition(":")
-    return cast("System", getattr(importlib.import_module(module), attribute))
+    return declaration(known(system_name(name), listed(), "system"))
 
 
 def declared() -> tuple[System, ...]:
     """Return every system."""
-    return tuple(described(name) for name in SYSTEMS)
+    return tuple(described(name) for name in listed())
 
 
 def default_systems() -> tuple[str, ...]:
@@ -103,7 +99,7 @@ def inapplicable(cell: Cell) -> str | None:
     """
     if isinstance(cell.expectation, NotApplicable):
         return cell.expectation.because
-    if system_name(cell.system) not in SYSTEMS:  # a declared pipeline's: its failure points are those that it has
+    if system_name(cell.system) not in listed():  # a declared pipeline's: its failure points are those that it has
         return None
     system = described(cell.system)
     return _unable(system, cell) or system.lacks(cell)
@@ -123,8 +119,9 @@ class UnknownNameError(Exception):
 
 
 def scenarios() -> tuple[Scenario, ...]:
-    """Return every scenario."""
-    return tuple(importlib.import_module("harness.scenarios").ALL)
+    """Return every scenario, by the systems that declare them."""
+    named = ((system.name, system.scenarios) for system in declared() if system.scenarios)
+    return tuple(scenario for name, where in named for scenario in load_brought(GROUP, name, where))
 
 
 def baseline() -> Path:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model.history import HISTORY, History, HistoryError, read_history
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
@@ -175,7 +175,7 @@ class CellResult:
             "because": plan.because,
             "lost_ids": sorted(self.judgement.account.lost)[:200],
             "duplicated_ids": sorted(self.judgement.account.duplicated)[:200],
-            **{name: self.judgement.details.get(name) for name in KNOWLEDGE.details},
+            **{name: self.judgement.details.get(name) for name in knowledge().details},
             "beside": self.judgement.movement.row(),
             "seconds": round(self.seconds, 3),
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
@@ -208,16 +208,16 @@ def judge_cell(directory: Path) -> CellResult:
     if wrong := misfit(plan, Plan):
         raise PlanError(f"{directory / PLAN_FILE} is damaged: {wrong}")
     if edited:
-        return CellResult(unjudged(plan, str(edited), KNOWLEDGE), directory, 0.0, {})
+        return CellResult(unjudged(plan, str(edited), knowledge()), directory, 0.0, {})
     try:
         history = read_history(directory / HISTORY, plan.id)
         seconds, phases = _timing(history)
-        return CellResult(judge(plan, history, KNOWLEDGE), directory, seconds, phases, _ended(history))
+        return CellResult(judge(plan, history, knowledge()), directory, seconds, phases, _ended(history))
     except HistoryError as error:
-        return CellResult(unjudged(plan, str(error), KNOWLEDGE), directory, 0.0, {}, ended=False)
+        return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
-        return CellResult(unjudged(plan, because, KNOWLEDGE), directory, 0.0, {})
+        return CellResult(unjudged(plan, because, knowledge()), directory, 0.0, {})
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:

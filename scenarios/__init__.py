@@ -1,4 +1,6 @@
-"""All scenarios, by story. A new one is a declaration in one of these files and stands in its tuple there.
+"""Scenarios, by story. A new one is a declaration in one of these files and stands in its tuple there.
+
+The tuples of Kafka are put together here; each other system names its own (``System.scenarios``).
 
 These files are :mod:`harness.scenarios`: by a link in the repository, and as they are in what is installed. There nothing is
 called ``scenarios``, so that a folder of that name is its owner's.
@@ -22,7 +24,6 @@ from harness.scenarios.network import NETWORK
 from harness.scenarios.offsets import OFFSETS
 from harness.scenarios.plain import PLAIN_SCENARIOS
 from harness.scenarios.power_loss import POWER_LOSS
-from harness.scenarios.streaming import STREAMING
 from harness.scenarios.topic_to_topic import TOPIC_SCENARIOS
 from harness.scenarios.transactions import TRANSACTIONS
 from harness.scenarios.variants import VARIANTS
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
-ALL: tuple[Scenario, ...] = (
-    *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *STREAMING, *CLUSTER, *CONTAINERS,
+KAFKA: tuple[Scenario, ...] = (
+    *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *CLUSTER, *CONTAINERS,
     *DURABILITY, *DATABASE,
 )  # fmt: skip
 

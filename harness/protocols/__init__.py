@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+GROUP: Final = "lostack.protocols"
+"""The group of entry points by which packages of others bring protocols: a name, and ``module:class``."""
 PROTOCOLS: Final = {
     "kafka": "harness.protocols.kafka.session:Kafka",
     "postgres": "harness.protocols.postgres.session:Postgres",
     "stomp": "harness.protocols.stomp.session:Stomp",
 }
-"""What a route says it speaks, and what reads that (``module:class``), imported when it is used."""
+"""Ours: what a route says it speaks, and what reads that (``module:class``), imported when it is used."""

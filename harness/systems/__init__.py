@@ -1,1 +1,14 @@
-"""Systems under test, one folder or file each."""
+"""Systems under test, one folder each, and their list: one line each. Packages of others add theirs by entry points."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "lostack.systems"
+"""The group of entry points: a name, and ``module:attribute`` of a :class:`~harness.interfaces.System`."""
+SYSTEMS: Final = {
+    "kafka": "harness.systems.kafka.about:SYSTEM",
+    "memory": "harness.systems.memory.about:SYSTEM",
+    "spark": "harness.systems.spark.about:SYSTEM",
+}
+"""Ours by name: where each is declared."""

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from harness.wire.protocol import Protocol
     from harness.wire.rules import Direction, Rule, RuleCounts
 
-REGISTRY = "harness.protocols"
-"""The module that lists the protocols (``PROTOCOLS``), by its name: the wire imports none of them."""
+REGISTRY = "harness.protocols.listing"
+"""The module that lists the protocols, by its name: the wire imports none of them."""
 LARGE_BYTES, SMALL_BYTES = 1 << 20, 1 << 18
 """Blocks for bytes that only pass through: a large one costs a third less per byte, small ones bound what many hold."""
 LARGE_BLOCKS = 8
@@ -45,7 +45,7 @@ DEFAULT_DECODE_LIMIT = 16 << 20
 
 def load(name: str) -> Protocol:
     """Make the protocol of a name in the registry, or of a ``module:class``. Raises :class:`WireError`."""
-    module, _, made = importlib.import_module(REGISTRY).PROTOCOLS.get(name, name).partition(":")
+    module, _, made = importlib.import_module(REGISTRY).listed().get(name, name).partition(":")
     if not made:
         raise WireError(f"the wire does not read {name}")
     try:

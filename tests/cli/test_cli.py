@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import harness.report.writing
-from harness import cli, registry
+from harness import cli, registry, systems
 from harness.matrix.progress import make_progress
 from harness.saved import RunInfo
 from tests.cli import played
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The commands see played systems and a few scenarios, and work in a folder of their own."""
-    monkeypatch.setitem(registry.SYSTEMS, "memory", "tests.cli.played:PLAYED")
-    monkeypatch.setitem(registry.SYSTEMS, "absent", "tests.cli.played:ABSENT")
+    monkeypatch.setitem(systems.SYSTEMS, "memory", "tests.cli.played:PLAYED")
+    monkeypatch.setitem(systems.SYSTEMS, "absent", "tests.cli.played:ABSENT")
     monkeypatch.setattr(registry, "scenarios", _scenarios)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def test_a_run_that_breaks_is_reported_as_far_as_it_came(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 3, why, and a report that has what was judged and says that it is partial."""
-    monkeypatch.setitem(registry.SYSTEMS, "memory", "tests.cli.played:BREAKING")
+    monkeypatch.setitem(systems.SYSTEMS, "memory", "tests.cli.played:BREAKING")
     assert run("none", "ack-lost/at-least-once", more="--jobs 1") == 3
     told = capsys.readouterr()
     assert told.err.splitlines() == ["lostack: the run broke: the report is PARTIAL", "lostack: the wire ended"]
@@ -350,7 +350,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved run of two cells."""
     folder: Path = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(registry.SYSTEMS, "memory", "tests.cli.played:PLAYED")
+        patch.setitem(systems.SYSTEMS, "memory", "tests.cli.played:PLAYED")
         patch.setattr(registry, "scenarios", _scenarios)
         patch.chdir(folder)
         assert run("none/exactly-once", "ack-lost/exactly-once") == 0

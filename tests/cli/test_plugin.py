@@ -18,9 +18,9 @@ CONFTEST = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
 from tests.cli import played
-from harness import registry
-registry.SYSTEMS["memory"] = "tests.cli.played:PLAYED"
-registry.SYSTEMS["absent"] = "tests.cli.played:ABSENT"
+from harness import registry, systems
+systems.SYSTEMS["memory"] = "tests.cli.played:PLAYED"
+systems.SYSTEMS["absent"] = "tests.cli.played:ABSENT"
 registry.scenarios = lambda: played.SCENARIOS
 """
 

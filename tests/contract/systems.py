@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from harness import registry
+from harness import registry, systems
 from harness.interfaces import PreparesForCells
 from harness.model import events as kinds
 from harness.model.cell import expand
@@ -87,7 +87,7 @@ def declared() -> Subject:
     return Subject("declared", DeclaredSystem, cells, at_once=False)
 
 
-SYSTEMS: dict[str, Callable[[], Subject]] = {name: partial(of_registry, name) for name in registry.SYSTEMS} | {
+SYSTEMS: dict[str, Callable[[], Subject]] = {name: partial(of_registry, name) for name in systems.SYSTEMS} | {
     "declared": declared
 }
 IN_CORE = frozenset({"kafka"})
@@ -100,9 +100,9 @@ def system_params(*, really: bool) -> list[Any]:
 
 
 def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
-    if name in registry.SYSTEMS and registry.described(name).simulated:
+    if name in systems.SYSTEMS and registry.described(name).simulated:
         return ()
-    needs = registry.needed_by(name) if name in registry.SYSTEMS else ("kafka",)
+    needs = registry.needed_by(name) if name in systems.SYSTEMS else ("kafka",)
     marks = tuple(getattr(pytest.mark, each) for each in needs)
     return marks if name in IN_CORE else (*marks, pytest.mark.rest(together=True))
 

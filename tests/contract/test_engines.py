@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import cli, registry
+from harness import cli, registry, systems
 from harness.abilities import ABILITIES, needs_of
 from harness.model.cell import expand
 from harness.model.semantics import Semantic
@@ -28,11 +28,9 @@ LINE = {"toy": "tests.contract.toy:SYSTEM"}
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An engine is added, by its one line; its scenarios are there; reports go into a new folder."""
+    """An engine is added, by its one line; reports go into a new folder."""
     for name, where in LINE.items():
-        monkeypatch.setitem(registry.SYSTEMS, name, where)
-    there = registry.scenarios()
-    monkeypatch.setattr(registry, "scenarios", lambda: (*there, *toy.SCENARIOS))
+        monkeypatch.setitem(systems.SYSTEMS, name, where)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "reports"

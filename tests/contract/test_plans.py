@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness import registry
+from harness import registry, systems
 from harness.matrix.selection import not_run
 from harness.model.plan import PLAN_FILE, Plan, plan_of
 from harness.model.scenario import NotApplicable
@@ -26,7 +26,7 @@ HEX_DIGITS = 8
 
 def test_every_system_there_is_has_its_line() -> None:
     """Those of the registry, and pipelines that users bring."""
-    assert set(SYSTEMS) == {*registry.SYSTEMS, "declared"}
+    assert set(SYSTEMS) == {*systems.SYSTEMS, "declared"}
 
 
 def test_a_system_is_called_what_selects_it(subject: Subject) -> None:
@@ -105,7 +105,7 @@ def test_a_system_talks_through_some_client(subject: Subject) -> None:
     """The first of its own, where none is named."""
     used = {cell.client for cell in subject.cells(1)}
     assert used
-    assert subject.name not in registry.SYSTEMS or used == {*registry.clients_of(subject.name)} == {
+    assert subject.name not in systems.SYSTEMS or used == {*registry.clients_of(subject.name)} == {
         registry.described(subject.name).clients[0]
     }
 

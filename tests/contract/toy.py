@@ -91,6 +91,7 @@ class ToyDeployed(MemoryDeployed):
 SYSTEM = System(
     name="toy",
     launcher="tests.contract.toy:ToyLauncher",
+    scenarios="tests.contract.toy:SCENARIOS",
     clients=("toy-client",),
     runs=lambda scenario: scenario.pipeline.system == "toy",
     abilities=lambda _: frozenset(),

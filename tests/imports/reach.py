@@ -7,6 +7,7 @@ way: by a module that is imported, and by the packages that it lies in, which Py
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import deque
 from typing import TYPE_CHECKING, cast
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 class ReachContract(Contract):
     """``source_modules``, with all that lies in them, reach ``allowed_modules``, ``allowed_libraries`` and the standard library.
 
+    A ``*`` in a source stands for any one name.
     Both lists hold what is needed and no more: an entry that is not reached breaks the contract, too.
     """
 
@@ -36,6 +38,7 @@ class ReachContract(Contract):
         sources, modules, libraries = (
             cast("list[str]", each) for each in (self.source_modules, self.allowed_modules, self.allowed_libraries)
         )
+        sources = [found for each in sources for found in _matching(each, graph)]
         missing = [each for each in (*sources, *modules) if each not in graph.modules]
         if missing:
             raise ValueError(f"there is no module {missing[0]}")
@@ -72,6 +75,12 @@ def packages_of(module: str) -> Iterator[str]:
     while "." in module:
         module = module.rpartition(".")[0]
         yield module
+
+
+def _matching(pattern: str, graph: ImportGraph) -> list[str]:
+    """Return the modules of a pattern; itself where there are none, so that this is told."""
+    like = re.compile(re.escape(pattern).replace(r"\*", r"[^.]+"))
+    return sorted(module for module in graph.modules if like.fullmatch(module)) or [pattern]
 
 
 def _allowed(module: str, graph: ImportGraph, modules: list[str], libraries: list[str]) -> bool:

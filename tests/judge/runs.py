@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.signs import TAKEN_AGAIN
 from harness.judge.verdict import Judgement, judge
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.history import History
 from harness.model.places import placed
 from harness.model.plan import Plan
@@ -217,4 +217,4 @@ def history_of(story: Story, damage: tuple[str, ...] = ()) -> History:
 
 def judged(story: Story, damage: tuple[str, ...] = (), **changes: Any) -> Judgement:
     """Judge the story by the plan, with changes to the plan."""
-    return judge(plan(**changes), history_of(story, damage), KNOWLEDGE)
+    return judge(plan(**changes), history_of(story, damage), knowledge())

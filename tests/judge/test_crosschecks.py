@@ -12,7 +12,7 @@ import pytest
 from harness.judge import crosschecks
 from harness.judge.signs import ABORTED, ABSORBED
 from harness.judge.verdict import Kind, judge
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.events import KINDS
 from harness.model.history import Event, History, read_history
 from harness.model.plan import Plan
@@ -476,7 +476,7 @@ def test_no_mutation_of_an_authority_stays_green(folder: Path) -> None:
             excused = excuse(asked, event, what)
             if crosschecks.contradiction(asked, changed) or excused in _used | {"logs of version 1"}:
                 continue  # it is void, or one of those that need not be
-            if judge(asked, changed, KNOWLEDGE).verdict.green:
+            if judge(asked, changed, knowledge()).verdict.green:
                 assert excused, (what, event)
                 _used.add(excused)
     assert tried

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Judgement, Kind, judge
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.history import read_history
 from harness.model.plan import Plan
 from harness.model.states import State
@@ -27,7 +27,7 @@ def expected(folder: Path) -> dict[str, Any]:
 def judged(folder: Path) -> Judgement:
     """Judge a saved history."""
     plan = Plan.load(folder)
-    return judge(plan, read_history(folder / "history", plan.id), KNOWLEDGE)
+    return judge(plan, read_history(folder / "history", plan.id), knowledge())
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -15,11 +15,11 @@ import pytest
 import harness.judge
 import harness.model
 import harness.proofs
-from harness import knowledge
+from harness import registry
 from harness.judge.proof import Knowledge
 from harness.judge.signs import ABSORBED, RESUMED_PAST
 from harness.judge.verdict import Kind, judge
-from harness.knowledge import KNOWLEDGE, PROOFS
+from harness.knowledge import PROOFS, knowledge
 from harness.model import older
 from harness.model.plan import proofs_to_json
 from harness.model.prediction import Exactly, Select
@@ -28,7 +28,6 @@ from harness.model.sign import Sign
 from harness.proofs.engine import EngineSaid
 from harness.proofs.leadership import LeadershipMoved, Rolled
 from harness.proofs.network import Effect, NetworkBad
-from scenarios import ALL
 from tests.judge.runs import TARGET, duplicate, history_of, judged, plan, run
 
 JUDGE, MODEL = Path(harness.judge.__path__[0]), Path(harness.model.__path__[0])
@@ -70,7 +69,7 @@ def test_every_proof_is_known() -> None:
         members = inspect.getmembers(importlib.import_module(f"harness.proofs.{module.name}"), inspect.isclass)
         found |= {kind for _, kind in members if hasattr(kind, "trouble") and kind.__module__.startswith("harness.proofs")}
     assert found == set(PROOFS)
-    assert len(KNOWLEDGE.proofs) == len(PROOFS)
+    assert len(knowledge().proofs) == len(PROOFS)
 
 
 def test_a_fault_whose_proof_nobody_knows_is_void() -> None:
@@ -139,7 +138,7 @@ def test_every_sign_that_a_scenario_names_is_known() -> None:
     """By somebody, under a name of its own, in words for the page: an engine's signs are in no list of the core."""
     known = judged(run()).signs
     wanted = {
-        expectation.sign for scenario in ALL
+        expectation.sign for scenario in registry.scenarios()
         for expected in (scenario.expect, *scenario.by_client.values(), *scenario.by_system.values())
         for expectation in expected.values() if isinstance(expectation, Predicted) and expectation.sign is not None
     }  # fmt: skip
@@ -165,7 +164,7 @@ def test_a_plan_saves_proofs_by_name_and_reads_them_back() -> None:
     """What was saved makes the same proof again."""
     proofs = (NetworkBad(("producer",), Effect.SLOW, 5.0), Rolled(3), LeadershipMoved(), EngineSaid(("oom-killed",)))
     for name, fields in json.loads(json.dumps(proofs_to_json(proofs))).items():
-        again = KNOWLEDGE.proofs[name](**fields)
+        again = knowledge().proofs[name](**fields)
         assert proofs_to_json([again]) == proofs_to_json(proof for proof in proofs if proof.name == name)
 
 
@@ -194,7 +193,7 @@ def test_what_a_plan_of_before_demands_is_demanded_still(before: dict[str, Any],
     now = older.plan_of_before({"id": "x", "evidence": evidence})
     assert now["proofs"] == proofs
     assert set(now["evidence"]) <= {"trigger", "killed", "paused", "forgotten"}
-    assert all(name in knowledge.KNOWLEDGE.proofs for name in proofs)
+    assert all(name in knowledge().proofs for name in proofs)
 
 
 def test_a_plan_of_today_is_left_as_it_is() -> None:

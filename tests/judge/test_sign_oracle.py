@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.judge.rows import Rows
 from harness.judge.verdict import signs_of
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.history import History
 from harness.model.places import placed
 from tests.judge import histories, queues
@@ -42,7 +42,7 @@ def story_of(seed: int) -> list[Row]:
 
 def differences(events: list[Row]) -> list[str]:
     """Say where the two disagree."""
-    signs = signs_of(Rows(events), History(tuple(events)), KNOWLEDGE)
+    signs = signs_of(Rows(events), History(tuple(events)), knowledge())
     told = {record: (seen, set(map(str, signs.of(record)))) for record, seen in sign_oracle(events).items()}
     return [f"{record}: {sorted(have ^ want)}, oracle {sorted(want)}" for record, (want, have) in told.items() if have != want]
 
@@ -63,7 +63,7 @@ def test_one_history_agrees_with_the_oracle(seed: int) -> None:
 
 def test_the_oracle_knows_every_sign_there_is() -> None:
     """A sign that is new is looked at twice from its first day on."""
-    known = signs_of(Rows(()), History((), ()), KNOWLEDGE)
+    known = signs_of(Rows(()), History((), ()), knowledge())
     assert set(map(str, known.seen)) == set(SHOWS)
 
 
@@ -92,4 +92,4 @@ def test_what_a_log_says_is_nothing_to_a_queue() -> None:
     for driver in ("driver-1", "driver-2"):
         queue.tell("batch", driver, batch=0, partition=0, offset=0, position=9)
         queue.tell("resumed", driver, where="query", partition=0, position=9)
-    assert signs_of(Rows(queue.events), History(tuple(queue.events)), KNOWLEDGE).of("a-1") == frozenset()
+    assert signs_of(Rows(queue.events), History(tuple(queue.events)), knowledge()).of("a-1") == frozenset()

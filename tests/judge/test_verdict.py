@@ -12,7 +12,7 @@ from harness.judge.signs import (
     ABSORBED,
 )
 from harness.judge.verdict import Kind, Verdict, merge, unjudged
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.events import WAVES
 from harness.model.plan import Plan
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select, Some
@@ -628,7 +628,7 @@ def test_damage_is_void() -> None:
 
 def test_a_cell_without_history_is_void() -> None:
     """Nothing to read is void, never kept, also for a control."""
-    found = unjudged(plan(control=True), "no history in x", KNOWLEDGE)
+    found = unjudged(plan(control=True), "no history in x", knowledge())
     check(Kind.VOID, "no history in x", found.verdict)
     assert not found.verdict.green
     assert set(found.account.counts.values()) == {0}

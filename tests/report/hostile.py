@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.judge.verdict import Kind, Verdict, unjudged
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.cell import Cell
 from harness.model.plan import plan_of
 from harness.model.semantics import Semantic
@@ -45,7 +45,7 @@ def result(
     """Make a judged cell with the counts it is given."""
     plan = plan_of(Cell(scenario, semantic, "kafka", "kafka-python", "process", seed, 24))
     offered = 24 if readable else 0
-    blank = unjudged(plan, "", KNOWLEDGE)
+    blank = unjudged(plan, "", knowledge())
     seen = {"offered": offered, "recorded": max(offered - lost, 0), "lost": lost, "duplicated": duplicated}
     counts = blank.account.counts | seen
     judgement = replace(blank, account=replace(blank.account, counts=counts), verdict=verdict)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import judge
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model.cell import Cell
 from harness.model.history import read_history
 from harness.model.plan import Plan, plan_of
@@ -24,7 +24,7 @@ STEP_NS = 3_700_000
 def golden(name: str) -> CellResult:
     """Judge a golden cell (its history bears no cell's id, which a run that is read back must)."""
     directory = Path(__file__).parents[1] / "judge" / "golden" / name
-    return CellResult(judge(Plan.load(directory), read_history(directory / "history"), KNOWLEDGE), directory, 0.0, {})
+    return CellResult(judge(Plan.load(directory), read_history(directory / "history"), knowledge()), directory, 0.0, {})
 
 
 class _Told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from harness.knowledge import KNOWLEDGE
+from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.report.summary import Outcome, outcome
 
@@ -32,7 +32,7 @@ def settings_of(plan: Plan) -> tuple[list[tuple[str, str, str]], dict[str, str]]
     What the run did not know yet is no difference.
     """
     here = dict(_flat(plan.settings))
-    baseline = KNOWLEDGE.recipes.get(plan.pipeline, {}).get(plan.semantic)
+    baseline = knowledge().recipes.get(plan.pipeline, {}).get(plan.semantic)
     if baseline is None:  # a pipeline that has no recipe in this version
         return [], here
     there = dict(_flat(dataclasses.asdict(baseline)))

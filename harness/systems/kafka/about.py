@@ -73,6 +73,8 @@ def versions() -> Collection[str]:
 SYSTEM = System(
     name="kafka",
     launcher="harness.systems.kafka.system:KafkaSystem",
+    scenarios="harness.scenarios:KAFKA",
+    knowledge="harness.systems.kafka.knowledge:KNOWLEDGE",
     clients=("kafka-python", "confluent-kafka", "java"),
     runtimes=("process", "docker"),
     runs=runs,

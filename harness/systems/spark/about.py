@@ -22,6 +22,8 @@ def runs(scenario: Scenario) -> bool:
 SYSTEM = System(
     name="spark",
     launcher="harness.systems.spark.system:SparkSystem",
+    scenarios="harness.scenarios.streaming:STREAMING",
+    knowledge="harness.systems.spark.knowledge:KNOWLEDGE",
     clients=("spark-sql-kafka",),
     runtimes=("process", "docker"),
     runs=runs,

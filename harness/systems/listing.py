@@ -1,0 +1,23 @@
+"""Every system, ours and those of others, and what each declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from harness.plugins import load_brought, with_others
+from harness.systems import GROUP, SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.interfaces import System
+
+
+def listed() -> Mapping[str, str]:
+    """Return where each system is declared, by its name, ours first. Raises EnvironmentFailure where a name is taken twice."""
+    return with_others(GROUP, SYSTEMS)
+
+
+def declaration(name: str) -> System:
+    """Return what a system declares of itself. Raises KeyError where it is none, EnvironmentFailure where it cannot be loaded."""
+    return cast("System", load_brought(GROUP, name, listed()[name]))

@@ -1,0 +1,12 @@
+"""What Spark tells the judge of its histories."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.judge.proof import Knowledge
+from harness.systems.spark.batches import batch_selections
+from harness.systems.spark.rollback import rollback_detail
+from harness.systems.spark.signs import spark_signs
+
+KNOWLEDGE: Final = Knowledge(selections=(batch_selections,), signs=(spark_signs,), details={"rollback": rollback_detail})
