@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.scenario import Role
-    from harness.systems.kafka.nodes import StageNode
+    from harness.run.nodes import StageNode
 
 CELL = Cell(NONE, Semantic.AT_LEAST_ONCE, "kafka", "kafka-python", "process", 1, 24)
 
@@ -48,7 +48,7 @@ def scene_of(folder: Path, *brokers: Any, cell: Cell = CELL, history: Any = None
 
 def living(scene: Scene, role: Role, name: str) -> StageNode:
     """Return a process of a cell, in its first incarnation, that lives."""
-    node = StageMaker(scene, scene.directory / "outbox.sqlite", "").make(role, name)
+    node = StageMaker(scene, "").make(role, name)
     process: Any = SimpleNamespace(pid=7, exit=None, stands_still=lambda: False)
     node.node, node.stage = process, replace(node.stage, incarnation=1)
     return node

@@ -11,10 +11,10 @@ from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
 from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
+from harness.run.who import CellNodes
 from harness.systems.kafka import cluster, system
 from harness.systems.kafka.cluster import BrokerParts, ClusterBrokers
 from harness.systems.kafka.observer import Leadership, LogEnds
-from harness.systems.kafka.who import KafkaNodes
 from harness.wire.rules import Action, Direction
 from tests.judge.growing import tell
 from tests.judge.scenes import Kept, scene_of
@@ -114,7 +114,7 @@ def test_an_elected_leader_is_asked_itself(tmp_path: Path, stalled: bool) -> Non
     )  # fmt: skip
     tell(scene.history_folder, {"event": kinds.SENT, "record": scene.load.target.id, "partition": 0})
     controls: Any = SimpleNamespace(put_beside=armed.append)
-    parts = BrokerParts(scene, controls, KafkaNodes(scene, lambda: (), {}))
+    parts = BrokerParts(scene, controls, CellNodes(scene, lambda: (), {}))
     if stalled:
         parts.stall()
     parts.elect_preferred()

@@ -16,6 +16,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import WaitTimeoutError
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
+from harness.run.who import CellNodes
 from harness.systems.kafka import abilities
 from harness.systems.kafka.abilities import (
     GroupMembership,
@@ -24,7 +25,6 @@ from harness.systems.kafka.abilities import (
     Ledgers,
     SourceTopic,
 )
-from harness.systems.kafka.who import KafkaNodes
 from harness.wire.messages import WireError
 from harness.wire.rules import Action, Direction
 from tests.judge.scenes import CELL, living, scene_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from harness.systems.kafka.nodes import StageNode
+    from harness.run.nodes import StageNode
     from harness.systems.kafka.scene import Scene
 
 CLIENT = f"{CELL.key}.processor-1"
@@ -235,7 +235,7 @@ class Wire:
 def test_each_hit_of_a_rule_is_taken_once(scene: Scene, members: tuple[StageNode, ...]) -> None:
     """In order, and only of that trigger's rule; where there is none, the wire must still be there."""
     trigger, target = OnWire(Role.PROCESSOR, Api.FETCH, Direction.RESPONSE), scene.load.target.id
-    wire, nodes = Wire(), KafkaNodes(scene, lambda: members, {})
+    wire, nodes = Wire(), CellNodes(scene, lambda: members, {})
     at_rest = Watching(lambda: 0, lambda: True, lambda: True, idle_s=0)
     spoken: Any = wire
     controls = WireControls(CELL, scene.load, spoken, scene.directory, scene.history, scene.so_far, nodes, at_rest)

@@ -12,8 +12,8 @@ from harness.controls import Fired, InProgram
 from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.model.tail import SoFar
-from harness.systems.kafka.nodes import StageNode
-from harness.systems.kafka.who import KafkaNodes
+from harness.run.nodes import StageNode
+from harness.run.who import CellNodes
 from harness.systems.spark.driver import DriverNode
 from tests.judge.growing import tell
 from tests.judge.scenes import scene_of
@@ -60,7 +60,7 @@ def test_a_failpoint_has_fired_when_it_was_written_down(tmp_path: Path) -> None:
     history = scene.history_folder
     stage = node_of(StageNode, history, "consumer")
     stage.stopped_itself = lambda: True
-    nodes, trigger = KafkaNodes(scene, lambda: (stage,), {}), InProgram(Role.CONSUMER, "after-work")
+    nodes, trigger = CellNodes(scene, lambda: (stage,), {}), InProgram(Role.CONSUMER, "after-work")
     tell(history, {"event": kinds.FAILPOINT, "name": "before-work"}, by="failpoint")
     assert nodes.standing(trigger) is None
     tell(history, {"event": kinds.FAILPOINT, "name": "after-work"}, by="failpoint")

@@ -72,7 +72,7 @@ def test_a_cell_on_kafka_is_asked_for_its_log_last(tmp_path: Path) -> None:
     scene = scene_of(tmp_path, cell=replace(CELL, semantic=Semantic.EXACTLY_ONCE), history=history, log=log)
     assert scene.cell.settings.producer.cursor is SaveCursor.IN_TRANSACTION
     logs["in"] = WholeLog({0: LogEnds(0, 1, 2)}, (copy(0, ours("k-1", scene.cell.key)), copy(1, b"?", visible=False)))
-    observe_source(scene, tmp_path / "outbox.sqlite")
+    observe_source(scene)
     observe_reading(scene, saved, lambda: asked.append("sink"))
     assert asked == ["cursor", "positions", "sink", "in"]
     assert history.of("stored", "hop", "offset", "record", "visible") == [

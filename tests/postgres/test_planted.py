@@ -16,10 +16,10 @@ from harness.model.cell import Cell
 from harness.model.scenario import Deployment, Role
 from harness.model.semantics import Semantic
 from harness.protocols.postgres.steps import Database
+from harness.run.who import CellNodes
 from harness.stages.sinks.opening import create_sink
 from harness.systems.kafka import sinks
 from harness.systems.kafka.system import KafkaSystem
-from harness.systems.kafka.who import KafkaNodes
 from harness.wire.rules import Direction
 from scenarios.database import COMMIT_ANSWER_LOST, CRASH_AFTER_COMMIT, NONE
 
@@ -80,7 +80,7 @@ def wrong(self: Any, role: Role, node: str | None = None) -> Target:
     return found
 
 
-TARGET = KafkaNodes.target
+TARGET = CellNodes.target
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CellResult]:
     plan = RunPlan((KafkaSystem(),), (UNDONE, DOUBLED, DISARMED, WRONG), (), reports, 2, "pytest", (1,), 24)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "create_sink", lying)
-        patch.setattr(KafkaNodes, "target", wrong)
+        patch.setattr(CellNodes, "target", wrong)
         saved = run(plan, _Silent())
     return {result.plan.id: result for result in saved.results}
 

@@ -17,12 +17,12 @@ from harness.model.semantics import Semantic
 from harness.model.states import Hop
 from harness.run.cell import CellRun
 from harness.run.parts import When
+from harness.run.sinks import Database
 from harness.stages.outbox import Outbox
 from harness.stages.settings import PLAIN, STREAM_TO_FILES, TOPIC_TO_TOPIC
 from harness.systems.kafka.observer import LogEnds, WholeLog
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
-from harness.systems.kafka.sinks import Database
 from harness.systems.spark.parts import parts_of as spark_parts
 from tests.judge.scenes import CELL, Kept
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
-from harness.systems.kafka.nodes import ServerNode
+from harness.run.nodes import ServerNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

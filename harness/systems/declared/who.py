@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from harness.controls import AtWrite, Fired
 from harness.model import events as kinds
 from harness.pipelines.declaration import PROCESS
+from harness.run.who import SERVERS
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.nodes import CommandNode, StageError
-from harness.systems.kafka.who import SERVERS
 from harness.wire.rules import FreezeScope
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
+from harness.run.nodes import StageNode
 from harness.systems.kafka.broker import INTERNAL_TOPICS
-from harness.systems.kafka.nodes import StageNode
+from harness.systems.kafka.stages import next_producer
 from harness.wire.rules import Direction, is_prefix
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.model.tail import SoFar
     from harness.run.controls import Watching
+    from harness.run.stages import Producing, Reading
     from harness.services.toxiproxy import Toxic
     from harness.systems.kafka.broker import Broker
     from harness.systems.kafka.place import PlaceOnWire
     from harness.systems.kafka.scene import Scene
-    from harness.systems.kafka.stages import Producing, Reading
     from harness.wire.messages import Traffic
 
 WITHIN_S = 60.0
@@ -228,14 +229,15 @@ class Supervisor(Supervision):
 class NextProducer(Succession):
     """Another producer in the place of the first; groups share the work among the processes they have."""
 
+    scene: Scene
     producing: Producing
 
     def stand_in(self, role: Role) -> None:
         """Start it."""
         if role is not Role.PRODUCER:
             raise TypeError(f"nobody stands in for a {role}")
-        _, second = self.producing.substitute()
-        second.restart()
+        self.producing.succeed(next_producer(self.scene, self.producing.node))
+        self.producing.node.restart()
 
     def await_zombie(self, node: Target) -> None:
         """Wait until the first has ended: it was fenced, or has sent everything."""

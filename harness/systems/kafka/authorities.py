@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING
 from harness.model import events as kinds
 from harness.model.record import decode
 from harness.model.states import Hop
-from harness.stages.outbox import Outbox
 from harness.stages.settings import SaveCursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from harness.systems.kafka.observer import LogCopy, WholeLog
     from harness.systems.kafka.scene import Scene
 
 
-def observe_source(scene: Scene, outbox: Path) -> None:
+def observe_source(scene: Scene) -> None:
     """Write what was offered, and where the source's cursor stands."""
-    for record in scene.load.records:
-        scene.history.write(kinds.OFFERED, record=record.id, key=record.key, position=record.position)
-    in_topic = scene.settings.producer.cursor is SaveCursor.IN_TRANSACTION
-    position = _cursor_in_topic(scene) if in_topic else _cursor_in(outbox)
-    scene.history.write(kinds.CURSOR, position=position, where="topic" if in_topic else "outbox")
+    scene.observe_offered()
+    if scene.settings.producer.cursor is SaveCursor.IN_TRANSACTION:
+        scene.history.write(kinds.CURSOR, position=_cursor_in_topic(scene), where="topic")
+    else:
+        scene.observe_cursor()
 
 
 def _cursor_in_topic(scene: Scene) -> int:
@@ -32,13 +30,6 @@ def _cursor_in_topic(scene: Scene) -> int:
     _tell_ends(scene, Hop.CURSOR, scene.cursor, log)
     written = [copy for copy in log.copies if copy.visible]
     return int(written[-1].value or b"1") if written else 1
-
-
-def _cursor_in(file: Path) -> int:
-    outbox = Outbox(file)
-    position = outbox.cursor()
-    outbox.close()
-    return position
 
 
 def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int]], observe_sink: Callable[[], None]) -> None:

@@ -17,8 +17,8 @@ from harness.model.waiting import wait_until
 from harness.proofs.leadership import TRANSACTION_LOG
 from harness.protocols.kafka.codec import read_batches
 from harness.protocols.kafka.steps import Api
+from harness.run.nodes import ServerNode
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
-from harness.systems.kafka.nodes import ServerNode
 from harness.wire.rules import Action, Direction, Rule
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from harness.model.history import Event, HistoryWriter
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
+    from harness.run.who import CellNodes
     from harness.runtimes.interface import Exit
     from harness.systems.kafka.observer import Leadership
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.transport import KafkaTransport
-    from harness.systems.kafka.who import KafkaNodes
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class ClusterBrokers:
         """Return the broker that asks another: ``broker-2`` of ``broker-2-fetcher-0``."""
         return "-".join(hit["client"].split("-")[:2])
 
-    def abilities(self, controls: WireControls, nodes: KafkaNodes) -> Mapping[type, object]:
+    def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
         """Return what only a cluster can."""
         self._parts = BrokerParts(self._scene, controls, nodes)
         return {Replication: self._parts, LeadershipAbility: self._parts, RestartInTurn: self._parts}
@@ -171,7 +171,7 @@ class BrokerParts(Replication, LeadershipAbility, RestartInTurn):
 
     scene: Scene
     controls: WireControls
-    nodes: KafkaNodes
+    nodes: CellNodes
     _stalled: bool = field(default=False, init=False)
     _turns: list[int] = field(default_factory=list, init=False)
     """The brokers that are still to be restarted, by number."""

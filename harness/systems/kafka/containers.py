@@ -11,8 +11,8 @@ from harness.abilities import Containers, Harm
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.proofs.engine import Said
+from harness.run.nodes import ServerNode, StageNode
 from harness.runtimes.interface import Contained
-from harness.systems.kafka.nodes import ServerNode, StageNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
-from harness.systems.kafka.nodes import ServerNode
-from harness.systems.kafka.who import where_it_goes
+from harness.run.nodes import ServerNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.run.controls import WireControls
     from harness.run.parts import Feed
+    from harness.run.who import CellNodes
     from harness.systems.kafka.scene import Scene
     from harness.systems.kafka.shared_crash import SharedCrash
-    from harness.systems.kafka.who import KafkaNodes
 
 
 class OneBroker:
@@ -59,9 +58,9 @@ class OneBroker:
 
     def asker(self, hit: Event) -> str:
         """Return the broker that is meant where it asks itself."""
-        return where_it_goes(hit)
+        return str(hit["node"])
 
-    def abilities(self, controls: WireControls, nodes: KafkaNodes) -> Mapping[type, object]:
+    def abilities(self, controls: WireControls, nodes: CellNodes) -> Mapping[type, object]:
         """Nobody follows one broker."""
         del controls, nodes
         return {}

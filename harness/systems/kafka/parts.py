@@ -25,9 +25,12 @@ from harness.abilities import (
 from harness.model.scenario import Deployment, Predicted, RefusedByClient, Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
+from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
+from harness.run.sinks import Database
+from harness.run.stages import Producing, Reading
+from harness.run.who import CellNodes, by_client
 from harness.services.postgres.program import NODE as DATABASE
-from harness.stages.outbox import Outbox
 from harness.stages.settings import SavePosition
 from harness.systems.kafka import cluster
 from harness.systems.kafka.abilities import (
@@ -44,14 +47,13 @@ from harness.systems.kafka.abilities import (
     Supervisor,
 )
 from harness.systems.kafka.authorities import observe_reading, observe_source
+from harness.systems.kafka.broker import INTER_BROKER
 from harness.systems.kafka.containers import CellContainers
-from harness.systems.kafka.nodes import ServerNode
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.place import PlaceOnWire
 from harness.systems.kafka.scene import Scene
-from harness.systems.kafka.sinks import Database, TopicSink
-from harness.systems.kafka.stages import Producing, Reading, Refused, StageMaker
-from harness.systems.kafka.who import KafkaNodes
+from harness.systems.kafka.sinks import TopicSink
+from harness.systems.kafka.stages import Refused, StageMaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,12 +61,12 @@ if TYPE_CHECKING:
 
     from harness.controls import Target
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
+    from harness.model.history import Event, HistoryWriter
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
+    from harness.run.sinks import SinkPart
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.shared_crash import SharedCrash
-    from harness.systems.kafka.sinks import SinkPart
     from harness.systems.kafka.transport import KafkaTransport
 
 UNANSWERED = (KafkaError,)
@@ -77,7 +79,6 @@ class Ground:
 
     scene: Scene
     place: PlaceOnWire
-    outbox: Path
     database: Database
     sink: SinkPart
 
@@ -87,19 +88,14 @@ class Ground:
         pipeline = scene.cell.scenario.pipeline
         database = Database(scene, services.database() if pipeline.on_server else None)
         place = PlaceOnWire(scene, services)
-        return Ground(scene, place, scene.directory / "outbox.sqlite", database,
-                      sink or (TopicSink(scene) if pipeline.to_topic else database))  # fmt: skip
-
-    def make_outbox(self) -> None:
-        """Put the records into the source."""
-        Outbox.create(self.outbox, self.scene.load.records)
+        return Ground(scene, place, database, sink or (TopicSink(scene) if pipeline.to_topic else database))  # fmt: skip
 
     def parts(self) -> tuple[Opened | PlaceOnWire | Database, ...]:
         """Return its parts in the order in which they are opened."""
         scene = self.scene
         return (
-            Opened(lambda: scene.logs.mkdir(parents=True, exist_ok=True)), self.place, Opened(scene.make_topics),
-            Opened(scene.save_beginning), Opened(self.make_outbox), self.database,
+            Opened(scene.make_folders), self.place, Opened(scene.make_topics),
+            Opened(scene.save_beginning), Opened(scene.make_outbox), self.database,
         )  # fmt: skip
 
     def database_node(self) -> Mapping[Role, Callable[[], Target]]:
@@ -132,17 +128,23 @@ def parts_of(
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services)
-    maker = StageMaker(scene, ground.outbox, ground.database.there, setup)
-    producing, reading = Producing(scene, maker.make(Role.PRODUCER, "producer")), Reading(scene, maker)
+    maker = StageMaker(scene, ground.database.there, setup)
+    producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
+    reading = Reading(maker.make, Role.PROCESSOR if cell.scenario.pipeline.to_topic else Role.CONSUMER,
+                      scene.settings.consumer.count)  # fmt: skip
     brokers = cluster.ClusterBrokers(scene) if cell.scenario.deployment.clustered else OneBroker(scene, crash)
     servers = {**brokers.servers(), **ground.database_node()}
-    nodes = KafkaNodes(scene, lambda: (producing.node, *reading.nodes), servers, brokers.asker)
+
+    def meant(hit: Event) -> str:
+        return brokers.asker(hit) if hit["role"] == INTER_BROKER else by_client(hit)
+
+    nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
     position_trouble = partial(scene.position_trouble, ground.saved_positions)
     watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
     abilities: dict[type, object] = {
         PowerLoss: FlushedFiles(scene), SavedPositions: GroupPositions(scene), Membership: GroupMembership(scene, reading),
         Rebalance: GroupRebalance(scene, reading), SessionClock: ReaderClock(scene),
-        Transactions: Coordinator(scene), Supervision: Supervisor(watching), Succession: NextProducer(producing),
+        Transactions: Coordinator(scene), Supervision: Supervisor(watching), Succession: NextProducer(scene, producing),
         BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
         Containers: CellContainers(scene, nodes.target),
     }  # fmt: skip
@@ -168,7 +170,7 @@ def parts_of(
         controls=controls,
         drain=drain,
         authorities=(
-            partial(observe_source, scene, ground.outbox),
+            partial(observe_source, scene),
             partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
             brokers.observe,
         ),

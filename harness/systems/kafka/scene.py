@@ -1,11 +1,10 @@
-"""The scene of a cell on Kafka: its names, its load and its history, which all of its parts share."""
+"""The scene of a cell on Kafka: what its parts share, its topics and its group among it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.model.history import HISTORY, LOGS
-from harness.model.tail import SoFar
+from harness.run.scene import CellScene
 from harness.stages.settings import SaveCursor, ours
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ UNSAVED = -1
 """The saved position where there is none."""
 
 
-class Scene:
+class Scene(CellScene):
     """What the parts of one cell share. ``placement`` says which brokers keep a partition; ``None``: Kafka does.
 
     The names of its topics and its group begin with the cell's key.
@@ -30,14 +29,10 @@ class Scene:
     def __init__(
         self, cell: Cell, directory: Path, history: HistoryWriter, transport: KafkaTransport, placement: Placement | None = None
     ) -> None:
-        self.cell = cell
-        self.directory = directory
-        self.history = history
+        super().__init__(cell, directory, history)
         self.transport = transport
         self.placement = placement
         self.settings = ours(cell.settings)
-        self.load = cell.load()
-        self.so_far = SoFar(directory / HISTORY)
         self.source = f"{cell.key}.in"
         self.sink = f"{cell.key}.out"
         self.cursor = f"{cell.key}.cursor"
@@ -49,21 +44,6 @@ class Scene:
     def observer(self) -> Observer:
         """Who reads the logs, past the wire."""
         return self.transport.observer
-
-    @property
-    def history_folder(self) -> Path:
-        """Where the history is."""
-        return self.directory / HISTORY
-
-    @property
-    def logs(self) -> Path:
-        """Where programs print to."""
-        return self.directory / LOGS
-
-    @property
-    def failpoints(self) -> Path:
-        """Where failpoints are armed."""
-        return self.directory / "failpoints"
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -98,10 +78,6 @@ class Scene:
     def every_partition(self, found: Mapping[int, int]) -> dict[int, int]:
         """Return positions by partition, of all that the source has; UNSAVED where there is none."""
         return {p: found.get(p, UNSAVED) for p in range(self.settings.topic.partitions + self.added)}
-
-    def progress(self) -> Any:
-        """Return a value that changes while programs write anything down."""
-        return {by: count for by, count in self.so_far.lines().items() if by != "wire"}
 
     def log_trouble(self) -> str | None:
         """Which partition has an open transaction, or ``None``."""

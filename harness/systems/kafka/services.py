@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from harness.run.database import DatabaseServer
 from harness.services.toxiproxy.server import ToxiproxyServer
-from harness.systems.kafka.database import DatabaseServer
 from harness.systems.kafka.network import CellNetwork
 
 if TYPE_CHECKING:

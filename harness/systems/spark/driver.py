@@ -9,8 +9,8 @@ from harness import failpoint
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.provision.failpoints import CHECKPOINT_CLASS
+from harness.run.nodes import StageNode
 from harness.stages.stage import TURN
-from harness.systems.kafka.nodes import StageNode
 from harness.systems.spark.launcher import Job, Launched
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class DriverNode(StageNode):
         self._turn(self.stage).touch()
 
     def _next(self) -> Stage:
-        return replace(self.stage, incarnation=self.stage.incarnation + 1)
+        stage: Stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
+        return stage
 
     def _turn(self, stage: Stage) -> Path:
         """Return the file that tells a program that its turn has come."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from harness.run.sinks import Row, origin_of, recorded
 from harness.stages.sinks.checkpoint import listed_files, sink_files
-from harness.systems.kafka.sinks import Row, origin_of, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

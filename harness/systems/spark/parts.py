@@ -10,6 +10,8 @@ from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Parts, When
+from harness.run.stages import Producing
+from harness.run.who import CellNodes
 from harness.stages.settings import STREAM_TO_FILES
 from harness.systems.kafka.abilities import FlushedFiles, Ledgers, Proxies, SourceTopic
 from harness.systems.kafka.authorities import observe_reading, observe_source
@@ -17,8 +19,7 @@ from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.shared_crash import SharedCrash
-from harness.systems.kafka.stages import Producing, StageMaker
-from harness.systems.kafka.who import KafkaNodes
+from harness.systems.kafka.stages import StageMaker
 from harness.systems.spark.abilities import NextDriver, QueryCheckpoint, SourceRetention
 from harness.systems.spark.files import FileSink
 from harness.systems.spark.query import FilledTopic, Query, SparkNodes
@@ -41,14 +42,14 @@ def parts_of(
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FileSink(scene) if cell.scenario.pipeline == STREAM_TO_FILES else None)
-    maker = StageMaker(scene, ground.outbox, ground.database.there)
-    producing = Producing(scene, maker.make(Role.PRODUCER, "producer"))
+    maker = StageMaker(scene, ground.database.there)
+    producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
     query = Query(scene, maker.make(Role.DRIVER, "driver"), spark, session)
     saved_positions = partial(query.saved_positions, ground.database)
     feed = FilledTopic(scene, producing, query, saved_positions)
     broker, cluster = OneBroker(scene, SharedCrash(())), query.cluster
     servers = {**broker.servers(), **ground.database_node(), **({Role.EXECUTOR: lambda: cluster} if cluster else {})}
-    nodes = SparkNodes(scene, KafkaNodes(scene, lambda: (producing.node, query.driver), servers))
+    nodes = SparkNodes(scene, CellNodes(scene, lambda: (producing.node, query.driver), servers))
     position_trouble = partial(scene.position_trouble, saved_positions)
     watching = Watching(scene.progress, lambda: position_trouble() is None, feed.exhausted, UNANSWERED)
     abilities: dict[type, object] = {
@@ -66,7 +67,7 @@ def parts_of(
         controls=WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities),
         drain=lambda: QuietSink(Checks(checks, UNANSWERED), ground.sink.size),
         authorities=(
-            partial(observe_source, scene, ground.outbox),
+            partial(observe_source, scene),
             partial(observe_reading, scene, saved_positions, ground.sink.observe),
         ),
         when=When.FILLED,

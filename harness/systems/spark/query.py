@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import Event
     from harness.model.record import Record
-    from harness.systems.kafka.nodes import StageNode
+    from harness.run.nodes import StageNode
+    from harness.run.sinks import Database
+    from harness.run.stages import Producing
+    from harness.run.who import CellNodes
     from harness.systems.kafka.scene import Scene
-    from harness.systems.kafka.sinks import Database
-    from harness.systems.kafka.stages import Producing
-    from harness.systems.kafka.who import KafkaNodes
     from harness.systems.spark.launcher import SparkGround
     from harness.systems.spark.session import SharedSession
     from harness.wire.rules import Rule
@@ -169,7 +169,7 @@ class SparkNodes:
     """Who is who where a query runs: its program is of several processes, so a failpoint holds it, and the harness acts."""
 
     scene: Scene
-    kafka: KafkaNodes
+    kafka: CellNodes
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role."""

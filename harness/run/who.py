@@ -1,4 +1,4 @@
-"""Who is who in a cell on Kafka: nodes by role, and the node behind a client id."""
+"""Who is who in a cell: nodes by role, and the node behind the name that a client gives itself."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ from typing import TYPE_CHECKING, Any
 from harness.controls import Fired, InProgram
 from harness.model import events as kinds
 from harness.model.scenario import Role
-from harness.systems.kafka.broker import INTER_BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.controls import AtWrite, OnWire, Stop, Target
     from harness.model.history import Event
-    from harness.systems.kafka.nodes import StageNode
-    from harness.systems.kafka.scene import Scene
+    from harness.run.nodes import StageNode
+    from harness.run.scene import CellScene
     from harness.wire.rules import Rule
 
 SERVERS = (Role.BROKER, Role.DATABASE)
 
 
-def where_it_goes(hit: Event) -> str:
-    """Return the broker that a request of another goes to."""
-    return str(hit["node"])
+def by_client(hit: Event) -> str:
+    """Return the name of the node in what its client calls itself, ``<key>.<name>.<incarnation>``."""
+    return str(hit["client"]).split(".")[1]
 
 
 @dataclass
-class KafkaNodes:
+class CellNodes:
     """The nodes of a cell. ``stages`` returns those that there are now; ``others`` finds those of roles that no stage has.
 
-    ``between``: which node is meant where the frame is one that brokers send each other.
+    ``meant``: which node's frame was hit.
     """
 
-    scene: Scene
+    scene: CellScene
     stages: Callable[[], Sequence[StageNode]]
     others: Mapping[Role, Callable[[], Target]]
-    between: Callable[[Event], str] = where_it_goes
+    meant: Callable[[Event], str] = by_client
     last_hit: Event | None = field(default=None, init=False)
     """What the wire has written of the frame at which a trigger fired last."""
 
@@ -66,10 +65,10 @@ class KafkaNodes:
         return f"{{key}}.{fired.node}"
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
-        """Return the node by its client id; of what a broker asks another, one of the two."""
+        """Return the node by its client's name, or as the system says."""
         del trigger
         self.last_hit = hit
-        return self.between(hit) if hit["role"] == INTER_BROKER else str(hit["client"]).split(".")[1]
+        return self.meant(hit)
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
         """Return the stage that has stopped at its failpoint."""

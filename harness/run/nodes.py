@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import failpoint
 from harness.model import events as kinds
@@ -21,10 +21,36 @@ if TYPE_CHECKING:
     from harness.model.tail import SoFar
     from harness.provision.clients import ClientSetup
     from harness.runtimes.interface import Exit, Node, Runtime
-    from harness.stages.stage import Stage
 
 READY_S = 30.0
 EXIT_S = 15.0
+
+
+class Told(Protocol):
+    """What a stage program is told: a frozen dataclass of plain data, of which each incarnation gets its own."""
+
+    @property
+    def key(self) -> str:
+        """Of its cell."""
+
+    @property
+    def name(self) -> str:
+        """The node's name in the cell."""
+
+    @property
+    def incarnation(self) -> int:
+        """Counts from 1; 0: it was never started."""
+
+    @property
+    def client(self) -> str:
+        """The client that it talks through."""
+
+    @property
+    def writer(self) -> str:
+        """The name of this incarnation, in attempts and in the history."""
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables to start the program with."""
 
 
 @dataclass
@@ -33,7 +59,8 @@ class StageNode:
 
     role: Role
     module: str
-    stage: Stage
+    stage: Any
+    """A :class:`Told` of its system's own."""
     runtime: Runtime
     history: HistoryWriter
     so_far: SoFar
@@ -51,7 +78,7 @@ class StageNode:
     @property
     def name(self) -> str:
         """The node's name in the cell."""
-        return self.stage.name
+        return str(self.stage.name)
 
     def start(self) -> None:
         """Start the next incarnation; does not wait."""
