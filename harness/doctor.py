@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from harness.model.failures import EnvironmentFailure
+from harness.plugins import brought, packaged
 from harness.provision.archive import find_archive
 from harness.provision.cache import cache_root
 from harness.provision.jars import check_jars, read_jar_set
@@ -22,8 +23,10 @@ from harness.provision.postgres import find_postgres, why_no_postgres
 from harness.provision.spark import pyspark_version
 from harness.provision.toxiproxy import VERSION as TOXIPROXY
 from harness.provision.toxiproxy import find_toxiproxy, go_candidates
+from harness.registry import real
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.durable import why_no_tracing
+from harness.systems import GROUP, SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +53,7 @@ def diagnose() -> list[Finding]:
     """Look at everything (about a second: every jar's sha256 is compared, and a program is held)."""
     checks: tuple[Callable[[], Finding], ...] = (
         _packages, _cache, _java, _jars, _archive, _connector, _toxiproxy, _postgres, _tracing, _disk, _memory, _ports,
-        _open_files, _engine,
+        _open_files, _engine, _systems,
     )  # fmt: skip
     return [_safely(check) for check in checks]
 
@@ -191,3 +194,9 @@ def _engine() -> Finding:
         return Finding(name, ok=True, detail=f"{trouble} (optional: only --runtime docker needs one)")
     there = "; ".join(describe(client, each) for each in NAMES)
     return Finding(name, ok=True, detail=f"{client.version()['Version']}; {there}")
+
+
+def _systems() -> Finding:
+    own, theirs = [name for name in real() if name in SYSTEMS], brought(GROUP)
+    others = "".join(f"; {entry.name} of the package {packaged(entry)}" for entry in theirs)
+    return Finding("systems", ok=True, detail=", ".join(own) + others)

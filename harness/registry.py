@@ -43,6 +43,15 @@ def default_systems() -> tuple[str, ...]:
     return tuple(system.name for system in declared() if system.by_default)
 
 
+def real() -> tuple[str, ...]:
+    """Return every system but those that are plays.
+
+    >>> real()
+    ('kafka', 'spark')
+    """
+    return tuple(system.name for system in declared() if not system.simulated)
+
+
 def engines() -> tuple[str, ...]:
     """Return the systems that are run only where they are named, and fetched only then: all but the default ones and ours.
 

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness import registry
 from harness.cli.options import AsJson, Clients, Only, Semantics  # noqa: TC001 - typer reads them
-from harness.matrix.selection import choose
-from harness.model.scenario import NotApplicable, Predicted, RefusedByClient
+from harness.matrix.selection import SelectionError, choose
+from harness.model.scenario import Predicted, RefusedByClient
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.model.cell import Cell
 
 
-def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients = None, as_json: AsJson = False) -> None:
+def list_cells(
+    *,
+    only: Only = None,
+    semantic: Semantics = None,
+    system: Annotated[str | None, typer.Option(help="Only cells of this system; of every real one, where none is named.")] = None,
+    client: Clients = None,
+    as_json: AsJson = False,
+) -> None:
     """Show every cell with what theory predicts, and those that do not apply with their reason."""
-    cells = choose(registry.scenarios(), only=only or (), semantics=semantic or (), clients=client or ())
+    cells = _cells([system] if system else registry.real(), only or (), semantic or (), client or ())
     if as_json:
         typer.echo(json.dumps([_listed(cell) for cell in cells], indent=1))
         return
@@ -27,9 +36,21 @@ def list_cells(*, only: Only = None, semantic: Semantics = None, client: Clients
         typer.echo(f"{cell.id:<{width}}  {_predicted(cell)}")
 
 
+def _cells(systems: Sequence[str], only: Sequence[str], semantics: Sequence[str], clients: Sequence[str]) -> list[Cell]:
+    """Return the cells of several systems. Raises SelectionError where none has any."""
+    cells: list[Cell] = []
+    for at, system in enumerate(systems, 1):
+        try:
+            cells += choose(registry.scenarios(), only=only, semantics=semantics, clients=clients, system=system)
+        except SelectionError:
+            if at == len(systems) and not cells:
+                raise
+    return cells
+
+
 def _listed(cell: Cell) -> dict[str, Any]:
     """Return a cell as ``list --json`` shows it; what does not apply has no prediction."""
-    expectation = cell.expectation
+    expectation, unable = cell.expectation, registry.inapplicable(cell)
     row = {
         "id": cell.id, "scenario": cell.scenario.id, "failure_point": cell.scenario.failure_point,
         "pipeline": str(cell.scenario.pipeline), "semantic": str(cell.semantic), "because": cell.scenario.because,
@@ -37,24 +58,24 @@ def _listed(cell: Cell) -> dict[str, Any]:
         "not_applicable": None,
     }  # fmt: skip
     match expectation:
-        case Predicted():
+        case Predicted() if unable is None:
             sign = str(expectation.sign) if expectation.sign else None
             return row | {"lost": expectation.lost.text(), "duplicated": expectation.duplicated.text(), "sign": sign,
                           "control": expectation.control}  # fmt: skip
-        case RefusedByClient():
+        case RefusedByClient() if unable is None:
             return row | {"refused_by_client": expectation.because}
-        case NotApplicable():
-            return row | {"not_applicable": expectation.because}
+        case _:
+            return row | {"not_applicable": unable}
 
 
 def _predicted(cell: Cell) -> str:
-    expectation = cell.expectation
+    expectation, unable = cell.expectation, registry.inapplicable(cell)
     match expectation:
-        case Predicted():
+        case Predicted() if unable is None:
             control = "  (control: must be convicted)" if expectation.control else ""
             left = f", left {expectation.left.text()}" if expectation.left.must_show() else ""
             return f"lost {expectation.lost.text()}, duplicated {expectation.duplicated.text()}{left}{control}"
-        case RefusedByClient():
+        case RefusedByClient() if unable is None:
             return f"refused by the client: {expectation.because}"
-        case NotApplicable():
-            return f"n/a: {expectation.because}"
+        case _:
+            return f"n/a: {unable}"

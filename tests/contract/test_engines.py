@@ -1,74 +1,25 @@
-"""What an engine costs: nothing outside its own files but one registry line; and what it says that it can, its cells can."""
+"""What an engine says that it can, its cells can; and what faults ask for is said in words."""
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness import cli, registry, systems
+from harness import registry
 from harness.abilities import ABILITIES, needs_of
 from harness.model.cell import expand
 from harness.model.semantics import Semantic
 from harness.systems.kafka.parts import parts_of as kafka_parts
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.spark.parts import parts_of as spark_parts
-from tests.contract import toy
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
     from harness.model.cell import Cell
-
-LINE = {"toy": "tests.contract.toy:SYSTEM"}
-
-
-@pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An engine is added, by its one line; reports go into a new folder."""
-    for name, where in LINE.items():
-        monkeypatch.setitem(systems.SYSTEMS, name, where)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "reports"
-
-
-def test_an_engine_is_added_by_one_line(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its cells are planned, run, judged and reported, with a role, settings and a pipeline that nobody else knows."""
-    assert cli.main(["run", "--system", "toy", "--suite", "night", "--reports", str(reports)]) == 0
-    capsys.readouterr()
-    told = json.loads((reports / "latest" / "report.json").read_text())
-    ran = {(cell["scenario"], cell["semantic"]): cell["outcome"] for cell in told["cells"]}
-    assert ran == dict.fromkeys(
-        [
-            ("none", "at-least-once"),
-            ("none", "exactly-once"),
-            ("delivery-lost", "at-least-once"),
-            ("delivery-lost", "exactly-once"),
-        ],
-        "kept",
-    )
-    assert {cell["pipeline"] for cell in told["cells"]} == {"toy-line"}
-    assert "toy-client" in (reports / "latest" / "report.html").read_text()
-
-
-def test_what_a_system_cannot_do_is_said_when_the_plan_is_made(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The cell is listed as not applicable, with its reason, and nobody tries."""
-    del reports
-    assert cli.main(["run", "--system", "toy", "--only", "power-loss"]) == 2
-    assert capsys.readouterr().err == (
-        "lostack: nothing to run: toy/toy-client/toy-line/power-loss/at-least-once/process/s1 does not apply: the fault kill "
-        f"needs a system that {ABILITIES[toy.LACKS]}: toy is none, here\n"
-    )
-
-
-def test_without_its_line_it_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing else names it."""
-    assert cli.main(["run", "--system", "toy"]) == 2
-    assert "no system is called toy" in capsys.readouterr().err
 
 
 def cells_of(name: str) -> Collection[Cell]:

@@ -1,0 +1,105 @@
+"""A package that nobody here knows brings an engine and a protocol, by its entry points: ``toy/``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOY = Path(__file__).parent / "toy"
+UV = Path(sys.executable).parent / "uv"
+WITHIN_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the package as anybody would, but for the network; return the folder."""
+    folder = tmp_path_factory.mktemp("toy")
+    source, target = folder / "source", folder / "installed"
+    shutil.copytree(TOY, source, ignore=shutil.ignore_patterns("__pycache__", "build", "*.egg-info"))
+    install = ["pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([UV, *install, "--target", target, source], check=True, timeout=WITHIN_S)
+    return target
+
+
+def lostack(*words: str, folder: Path, packages: Path | None) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder, with what was installed, or without."""
+    path = os.pathsep.join(map(str, filter(None, (packages, ROOT))))
+    return subprocess.run(
+        [sys.executable, "-m", "harness.cli", *words], cwd=folder, env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, check=False, timeout=WITHIN_S,
+    )  # fmt: skip
+
+
+def test_its_cells_run_and_are_judged(installed: Path, tmp_path: Path) -> None:
+    """A real server, real programs, real SIGKILL; by sign and settings of its own. What it cannot do does not apply."""
+    done = lostack("run", "--system", "toy", "--suite", "night", folder=tmp_path, packages=installed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "reports" / "latest" / "report.json").read_text())
+    assert {cell["outcome"] for cell in told["cells"]} == {"kept"}
+    assert len(told["cells"]) == 18
+    anomalies = {
+        (cell["scenario"], cell["semantic"]): (len(cell["lost_ids"]), len(cell["duplicated_ids"])) for cell in told["cells"]
+    }
+    assert anomalies["request-lost", "at-most-once"] == (1, 0)
+    assert anomalies["ack-lost", "at-least-once"] == (0, 1)
+    assert anomalies["delivery-lost", "at-least-once"] == (0, 0)
+    signs = {cell["sign"] for cell in told["cells"]}
+    assert {"toy-done-with", "sent-anew", "absorbed"} <= signs
+    assert "toy-line" in (tmp_path / "reports" / "latest" / "report.html").read_text()
+    assert "the fault kill needs a system that loses what was not flushed: toy is none, here" in json.dumps(told)
+    again = lostack("judge", "reports/latest", folder=tmp_path, packages=installed)
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_a_protocol_that_lies_proves_nothing(installed: Path, tmp_path: Path) -> None:
+    """Here it says that what was dropped was sent."""
+    broken = tmp_path / "installed"
+    shutil.copytree(installed, broken)
+    protocol, right = broken / "lostack_toy" / "protocol.py", "yield (kinds.SENT if reached else kinds.UNSENT)"
+    assert right in protocol.read_text()
+    protocol.write_text(protocol.read_text().replace(right, "yield kinds.SENT"))
+    done = lostack("run", "--system", "toy", "--only", "request-lost/at-most-once", folder=tmp_path, packages=broken)
+    assert done.returncode != 0
+    assert "0 kept, 0 broken, 0 controls convicted, 1 void" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("list",), ("list", "--system", "toy"), ("doctor",)], ids=" ".join)
+def test_it_is_shown(installed: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Where all that there is is shown."""
+    there, gone = (lostack(*words, folder=tmp_path, packages=each) for each in (installed, None))
+    assert "toy" in there.stdout
+    assert "toy" not in gone.stdout
+
+
+def test_without_the_package_it_is_not_there(tmp_path: Path) -> None:
+    """Nothing else names it."""
+    done = lostack("run", "--system", "toy", folder=tmp_path, packages=None)
+    assert done.returncode == 2
+    assert done.stderr.startswith("lostack: no system is called toy; there are: kafka")
+    named = [file for file in (ROOT / "harness").rglob("*.py") if "lostack_toy" in file.read_text(encoding="utf-8")]
+    assert named == []
+
+
+@pytest.mark.parametrize(("name", "value", "told"), [
+    ("kafka", "lostack_toy.about:SYSTEM",
+     "the package lostack-toy brings kafka in lostack.systems, and lostack has one: uninstall it, or have it renamed"),
+    ("toy", "lostack_toy.nowhere:SYSTEM",
+     ("the package lostack-toy brings toy in lostack.systems, and cannot be loaded (ModuleNotFoundError: No module named "
+      "'lostack_toy.nowhere'): mend or uninstall it")),
+], ids=["a-name-that-is-taken", "what-cannot-be-imported"])  # fmt: skip
+def test_a_package_that_cannot_be_is_told_in_one_line(installed: Path, tmp_path: Path, name: str, value: str, told: str) -> None:
+    """And by which command it goes."""
+    broken = tmp_path / "installed"
+    shutil.copytree(installed, broken)
+    entries = next(broken.glob("*.dist-info/entry_points.txt"))
+    entries.write_text(f"[lostack.systems]\n{name} = {value}\n")
+    done = lostack("run", "--system", "toy", folder=tmp_path, packages=broken)
+    assert done.returncode != 0
+    assert done.stderr == f"lostack: {told}\n"
