@@ -65,14 +65,17 @@ def test_what_was_recorded_is_read_row_by_row(kind: SinkKind) -> None:
 
 
 def test_any_bytes_and_any_place_are_read_as_they_were(kind: SinkKind) -> None:
-    """A value is nobody's text, an offset may be beyond 32 bits, and a result that has no place has -1."""
-    rows = [(b"", "", Copy(-1, -1, -1)), (bytes(range(256)), "\u00e4\u4e2d", Copy(3, 7, 1 << 40))]
+    """A value is nobody's text, an offset may be beyond 32 bits, a result that has no place has -1, and one of a queue a name."""
+    queued = Copy(name="ID:\u00e4-1:2")
+    rows = [(b"", "", Copy(-1, -1, -1)), (bytes(range(256)), "\u00e4\u4e2d", Copy(3, 7, 1 << 40)), (b"q", None, queued)]
     with closing(kind.open(kind.made())) as sink:
         sink.begin()
         for row in rows:
             sink.record(*row)
+        sink.absorb_copy("k-1", queued)
         sink.commit()
         assert [row[1:] for row in sink.results()] == rows
+        assert list(sink.absorbed()) == [("k-1", queued)]
 
 
 def test_a_new_sink_has_nothing(kind: SinkKind) -> None:

@@ -57,7 +57,7 @@ def nothing_absorbed() -> None:
     DatabaseSink.absorbed = lambda _: iter(())  # type: ignore[method-assign,assignment]
 
 
-@mutation({DB: r"offset=6\)\), \(2, b'b'", cell("none/at-least-once"): "where the log has"})
+@mutation({DB: r"offset=6, [^)]*\)\), \(2, b'b'", cell("none/at-least-once"): "where the log has"})
 def of_another_place() -> None:
     """Each row is said to be of the log copy behind its own."""
 

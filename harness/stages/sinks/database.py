@@ -1,7 +1,8 @@
 """The database sink: results, absorbed copies, processed ids and positions in one SQLite file.
 
-Everything that belongs together is written in one transaction. Each result keeps the log copy (partition, leader epoch,
-offset) that it was made from, so a duplicate can be told apart: stored twice or delivered twice.
+Everything that belongs together is written in one transaction. Each result keeps the copy that it was made from (partition,
+leader epoch and offset; or what the broker of a queue calls it), so a duplicate can be told apart: stored twice or delivered
+twice.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from harness.model.failures import EnvironmentFailure
-from harness.stages.sinks.interface import Copy
+from harness.stages.sinks.interface import Copy, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 BUSY_MS = 10_000
 """How long a writer waits for another one."""
 _SCHEMA = """
-CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT);
-CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT);
+CREATE TABLE results (n INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, key TEXT, partition INT, epoch INT, offset INT, name TEXT);
+CREATE TABLE absorbed (n INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, partition INT, epoch INT, offset INT, name TEXT);
 CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, offset INT);
 CREATE TABLE batches (query TEXT, batch INT, PRIMARY KEY (query, batch));
 """
+_RESULTS = "SELECT n, value, key, partition, epoch, offset, name FROM results ORDER BY n"
 
 
 class DatabaseSink:
@@ -63,8 +65,8 @@ class DatabaseSink:
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
-        self._db.execute("INSERT INTO results (value, key, partition, epoch, offset) VALUES (?, ?, ?, ?, ?)",
-                         (value, key, copy.partition, copy.epoch, copy.offset))  # fmt: skip
+        self._db.execute("INSERT INTO results (value, key, partition, epoch, offset, name) VALUES (?, ?, ?, ?, ?, ?)",
+                         (value, key, *place_of(copy)))  # fmt: skip
 
     def forget_key(self, key: str) -> None:
         """Remove every result of a key."""
@@ -83,8 +85,8 @@ class DatabaseSink:
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
-        self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset) VALUES (?, ?, ?, ?)",
-                         (record, copy.partition, copy.epoch, copy.offset))  # fmt: skip
+        self._db.execute("INSERT INTO absorbed (id, partition, epoch, offset, name) VALUES (?, ?, ?, ?, ?)",
+                         (record, *place_of(copy)))  # fmt: skip
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""
@@ -96,12 +98,12 @@ class DatabaseSink:
 
     def results(self) -> Iterator[tuple[int, bytes, str | None, Copy]]:
         """Yield ``(order, value, key, copy)`` of every result in the order of recording."""
-        for n, value, key, *copy in self._db.execute("SELECT n, value, key, partition, epoch, offset FROM results ORDER BY n"):
+        for n, value, key, *copy in self._db.execute(_RESULTS):
             yield int(n), bytes(value), key, Copy(*copy)
 
     def absorbed(self) -> Iterator[tuple[str, Copy]]:
         """Yield ``(id, copy)`` of every absorbed copy."""
-        for record, *copy in self._db.execute("SELECT id, partition, epoch, offset FROM absorbed ORDER BY n"):
+        for record, *copy in self._db.execute("SELECT id, partition, epoch, offset, name FROM absorbed ORDER BY n"):
             yield str(record), Copy(*copy)
 
     def size(self) -> tuple[int, int]:

@@ -11,11 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One log copy of a record."""
+    """One copy of a record in a log; or in a queue, whose broker has a ``name`` for it, and no numbers."""
 
-    partition: int
-    epoch: int
-    offset: int
+    partition: int = -1
+    epoch: int = -1
+    offset: int = -1
+    name: str | None = None
+
+
+def place_of(copy: Copy) -> tuple[int, int, int, str | None]:
+    """Return what of a copy stands in a row."""
+    return copy.partition, copy.epoch, copy.offset, copy.name
 
 
 class SinkLostError(Exception):

@@ -9,22 +9,22 @@ import psycopg
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import wait_until
-from harness.stages.sinks.interface import Copy, SinkLostError
+from harness.stages.sinks.interface import Copy, SinkLostError, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _SCHEMA = """
-CREATE TABLE results (n BIGSERIAL PRIMARY KEY, value BYTEA, key TEXT, partition INT, epoch INT, "offset" BIGINT);
-CREATE TABLE absorbed (n BIGSERIAL PRIMARY KEY, id TEXT, partition INT, epoch INT, "offset" BIGINT);
+CREATE TABLE results (n BIGSERIAL PRIMARY KEY, value BYTEA, key TEXT, partition INT, epoch INT, "offset" BIGINT, name TEXT);
+CREATE TABLE absorbed (n BIGSERIAL PRIMARY KEY, id TEXT, partition INT, epoch INT, "offset" BIGINT, name TEXT);
 CREATE TABLE processed (id TEXT PRIMARY KEY);
 CREATE TABLE positions (partition INT PRIMARY KEY, "offset" BIGINT);
 CREATE TABLE batches (query TEXT, batch BIGINT, PRIMARY KEY (query, batch));
 """
-_RECORD = 'INSERT INTO results (value, key, partition, epoch, "offset") VALUES (%s, %s, %s, %s, %s)'
-_ABSORB = 'INSERT INTO absorbed (id, partition, epoch, "offset") VALUES (%s, %s, %s, %s)'
-_RESULTS = 'SELECT n, value, key, partition, epoch, "offset" FROM results ORDER BY n'
-_ABSORBED = 'SELECT id, partition, epoch, "offset" FROM absorbed ORDER BY n'
+_RECORD = 'INSERT INTO results (value, key, partition, epoch, "offset", name) VALUES (%s, %s, %s, %s, %s, %s)'
+_ABSORB = 'INSERT INTO absorbed (id, partition, epoch, "offset", name) VALUES (%s, %s, %s, %s, %s)'
+_RESULTS = 'SELECT n, value, key, partition, epoch, "offset", name FROM results ORDER BY n'
+_ABSORBED = 'SELECT id, partition, epoch, "offset", name FROM absorbed ORDER BY n'
 _UNSETTLED = """
 SELECT (SELECT count(*) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)
@@ -75,7 +75,7 @@ class PostgresSink:
 
     def record(self, value: bytes, key: str | None, copy: Copy) -> None:
         """Write one result."""
-        self._ask(_RECORD, (value, key, *_place(copy)))
+        self._ask(_RECORD, (value, key, *place_of(copy)))
 
     def forget_key(self, key: str) -> None:
         """Remove every result of a key."""
@@ -94,7 +94,7 @@ class PostgresSink:
 
     def absorb_copy(self, record: str, copy: Copy) -> None:
         """Count a copy as absorbed."""
-        self._ask(_ABSORB, (record, *_place(copy)))
+        self._ask(_ABSORB, (record, *place_of(copy)))
 
     def save_position(self, partition: int, offset: int) -> None:
         """Save the next offset to be read of a partition."""
@@ -152,10 +152,6 @@ class PostgresSink:
             return self._connect()
         except psycopg.OperationalError:
             return None
-
-
-def _place(copy: Copy) -> tuple[int, int, int]:
-    return copy.partition, copy.epoch, copy.offset
 
 
 def _line(error: Exception) -> str:
