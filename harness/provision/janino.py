@@ -1,4 +1,7 @@
-"""Java sources of ours, compiled once into jars of the cache by the Janino inside PySpark, so that no JDK is needed."""
+"""Java sources of ours, compiled once into jars of the cache by the Janino inside PySpark: no JDK, nothing fetched.
+
+That is enough for what a first run compiles; everything else is :mod:`harness.provision.compiled`'s.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ import importlib.util
 import os
 import subprocess
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import Final
 
 from harness.model.failures import EnvironmentFailure
+from harness.provision.compiled import pack
 
 SOURCES: Final = Path(__file__).parents[1] / "stages" / "jvm"
 COMPILER: Final = SOURCES / "Compile.java"
@@ -35,7 +38,7 @@ def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known
                        str(classes), against, str(source))  # fmt: skip
             if why := _compile(command):
                 raise EnvironmentFailure(f"{source.stem} does not compile for {known}: {why}")
-            _pack(classes, part)
+            pack(classes, part)
             part.replace(jar)
     return jar
 
@@ -57,10 +60,3 @@ def _compile(command: tuple[str, ...]) -> str:
         return ""
     causes = (line for line in done.stderr.splitlines() if "Caused by" in line)
     return next(causes, done.stderr.strip()[:200]) or f"its compiler ended with {done.returncode}"
-
-
-def _pack(classes: Path, jar: Path) -> None:
-    with zipfile.ZipFile(jar, "w") as archive:
-        for file in sorted(classes.rglob("*.class")):
-            archive.write(file, file.relative_to(classes).as_posix())
-    os.utime(jar)

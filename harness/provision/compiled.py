@@ -1,0 +1,85 @@
+"""Java sources of ours, compiled into the cache by Eclipse's compiler, a jar of 3 MB that runs on a JRE: no JDK is needed.
+
+It compiles all of Java 17: lambdas, records, generic interfaces with their signatures. What the first ``make run`` compiles is
+left to the Janino that lies in PySpark anyway (:mod:`harness.provision.janino`), which knows none of these: nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import zipfile
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import EnvironmentFailure
+from harness.provision.cache import cache_root, fill, locked
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+ECJ: Final = "ecj-3.38.0"
+OPTIONS: Final = ("-17", "-encoding", "UTF-8", "-proc:none", "-nowarn", "-Xemacs")
+"""Not ``--release 17``: that reads a file which a JRE of another release has not."""
+WITHIN_S: Final = 120.0
+ERROR: Final = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): error: (?P<what>.*)$", re.MULTILINE)
+
+
+def compiled(name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]) -> Path:
+    """Return the jar of ``sources``, compiled where nobody has (1 to 3 s). A jar, since class-data archives know no folders.
+
+    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts) and of ``class_path`` (names
+    and sizes). Raises EnvironmentFailure with the compiler's first error, or where the compiler or a Java cannot be fetched.
+    """
+    folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path)}"
+    jar = folder / f"{name}.jar"
+    if jar.exists():
+        return jar
+    folder.parent.mkdir(exist_ok=True)
+    java = find_java(cache_root(), say)
+    compiler = ensure_jars(read_jar_set(ECJ), cache=cache_root(), java=java, say=say) / f"{ECJ}.jar"
+
+    def make(part: Path) -> None:
+        classes = part / "classes"
+        command = (str(java.path), "-jar", str(compiler), *OPTIONS, "-cp", os.pathsep.join(map(str, class_path)),
+                   "-d", str(classes), *map(str, sources))  # fmt: skip
+        if why := _failure(command):
+            raise EnvironmentFailure(f"{name} does not compile: {why}")
+        pack(classes, part / jar.name)
+
+    with locked(folder, say):
+        if not jar.exists():
+            fill(folder, make)
+    return jar
+
+
+def pack(classes: Path, jar: Path) -> None:
+    """Write the class files below ``classes`` into a jar."""
+    with zipfile.ZipFile(jar, "w") as archive:
+        for file in sorted(classes.rglob("*.class")):
+            archive.write(file, file.relative_to(classes).as_posix())
+
+
+def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
+    texts = [(source.name, source.read_text()) for source in sources]
+    jars = [(jar.name, jar.stat().st_size) for jar in class_path]
+    return hashlib.sha256(json.dumps([ECJ, OPTIONS, texts, jars]).encode()).hexdigest()[:16]
+
+
+def _failure(command: Sequence[str]) -> str:
+    """Run the compiler; return in one line why it failed, if it did."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=WITHIN_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"its compiler takes over {WITHIN_S / 60:g} minutes"
+    if done.returncode == 0:
+        return ""
+    said = done.stderr + done.stdout
+    if error := ERROR.search(said):
+        return f"{os.path.basename(error['file'])}, line {error['line']}: {error['what']}"  # noqa: PTH119 - a word, no path
+    return said.strip().partition("\n")[0][:200] or f"its compiler ended with {done.returncode}"
