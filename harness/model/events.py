@@ -98,7 +98,8 @@ DOUBT: Final = "doubt"
 """``record, error``: the connection to the database was lost while a COMMIT was not answered: nobody told the program whether
 the record's result is there."""
 SAVED: Final = "saved"
-"""``partition, offset, error``: the program saved its position (error null), or tried to."""
+"""``partition, offset, error``, of a queue ``record, error``: the program saved its position, or acknowledged a message (error
+null), or tried to."""
 BATCH: Final = "batch"
 """``phase, batch, partition, offset, position``: a batch reads a partition from ``offset`` up to, not including, ``position``.
 

@@ -11,6 +11,8 @@ from harness.model.record import decode
 from harness.stages.sinks.opening import create_sink, open_sink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.run.database import DatabaseServer
     from harness.run.scene import CellScene
     from harness.stages.sinks.interface import Sink
@@ -34,13 +36,17 @@ class SinkPart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One result. ``origin``: partition, epoch and offset of the copy that it is of; ``NO_ORIGIN``: it names none."""
+    """One result. ``origin``: partition, epoch and offset of the copy that it is of; ``NO_ORIGIN``: it names none.
+
+    ``place``: where that copy stood, or stands, in a queue; then there is no origin.
+    """
 
     value: bytes | None
     key: str | None
     order: int
     origin: tuple[int, int, int]
     attempt: str | None = None
+    place: str | None = None
 
 
 NO_ORIGIN = (-1, -1, -1)
@@ -60,16 +66,23 @@ def recorded(scene: CellScene, row: Row) -> None:
     ours = payload is not None and payload.cell_key == scene.cell.key
     scene.history.write(
         kinds.RECORDED, record=payload.record if payload and ours else None, key=row.key, order=row.order,
-        intact=bool(payload and ours and payload.intact), attempt=row.attempt, **log_fields(*row.origin),
+        intact=bool(payload and ours and payload.intact), attempt=row.attempt,
+        **(log_fields(*row.origin) if row.place is None else {"place": row.place}),
     )  # fmt: skip
 
 
 class Database:
-    """Results in a database: a file of the cell, or one on a server, which its programs reach through the wire."""
+    """Results in a database: a file of the cell, or one on a server, which its programs reach through the wire.
 
-    def __init__(self, scene: CellScene, server: DatabaseServer | None = None) -> None:
+    ``placed`` returns the place in a queue of what its broker calls a copy.
+    """
+
+    def __init__(
+        self, scene: CellScene, server: DatabaseServer | None = None, placed: Callable[[str], str] = lambda name: name
+    ) -> None:
         self._scene = scene
         self.server = server
+        self._placed = placed
         self._open: Sink | None = None
 
     @property
@@ -114,9 +127,12 @@ class Database:
         """Write every result and every absorbed copy; of a server, how many transactions were open, before and after."""
         self._observe_settled()
         for order, value, key, copy in self.sink.results():
-            recorded(self._scene, Row(value, key, order, (copy.partition, copy.epoch, copy.offset)))
+            place = None if copy.name is None else self._placed(copy.name)
+            recorded(self._scene, Row(value, key, order, (copy.partition, copy.epoch, copy.offset), place=place))
         for record, copy in self.sink.absorbed():
-            self._scene.history.write(kinds.ABSORBED, record=record, **log_fields(copy.partition, copy.epoch, copy.offset))
+            in_log = log_fields(copy.partition, copy.epoch, copy.offset)
+            where = in_log if copy.name is None else {"place": self._placed(copy.name)}
+            self._scene.history.write(kinds.ABSORBED, record=record, **where)
         self._observe_settled()
 
     def _observe_settled(self) -> None:

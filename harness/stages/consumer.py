@@ -9,6 +9,7 @@ from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
 from harness.stages.consuming import batches, save, save_until_confirmed, subscribe
+from harness.stages.recording import work
 from harness.stages.settings import SavePosition
 from harness.stages.sinks.interface import Copy, SinkLostError
 from harness.stages.sinks.opening import open_sink
@@ -41,9 +42,12 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
 def _work_until_known(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) -> None:
     """Do the work of one record over any number of connections. Where one is lost in a COMMIT, the semantic says what next."""
     settings = stage.settings.consumer
+    key = message.key.decode("ascii", "replace") if message.key else None
+    copy = Copy(message.partition, message.leader_epoch, message.offset)
+    position = (message.partition, message.offset + 1) if settings.position is SavePosition.WITH_RESULT else None
     while True:
         try:
-            _work(sink, message, settings.position, idempotent=settings.idempotent)
+            work(sink, message.value, key, copy, idempotent=settings.idempotent, position=position)
         except SinkLostError as lost:
             if lost.in_doubt:
                 ledger.write(kinds.DOUBT, record=decode_id(message.value), error=str(lost))
@@ -65,24 +69,6 @@ def _again(stage: Stage, ledger: HistoryWriter, sink: Sink, message: Delivered) 
             return position <= message.offset
         case _:  # at least once; the idempotent one recognises what is there
             return True
-
-
-def _work(sink: Sink, message: Delivered, position: SavePosition, *, idempotent: bool) -> None:
-    """Process one record and record its result, in one database transaction."""
-    record = decode_id(message.value)
-    failpoint("before-processing", record)
-    result, key = message.value, message.key.decode("ascii", "replace") if message.key else None
-    failpoint("before-recording", record)
-    copy = Copy(message.partition, message.leader_epoch, message.offset)
-    sink.begin()
-    if not (idempotent and record is not None and sink.absorb(record, copy)):
-        sink.record(result, key, copy)
-    if position is SavePosition.WITH_RESULT:
-        sink.save_position(message.partition, message.offset + 1)
-    failpoint("before-database-commit", record)
-    sink.commit()
-    failpoint("after-database-commit", record)
-    failpoint("before-commit", record)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,8 @@ class Sender:
             self._say(kinds.REFUSED if refused else kinds.UNKNOWN, message, attempt, error=str(error))
             return False
         if not self._silent:
-            self._say(kinds.ACKED, message, attempt, partition=told.partition, offset=told.offset)
+            where = {} if told is None else {"partition": told.partition, "offset": told.offset}
+            self._say(kinds.ACKED, message, attempt, **where)
         return True
 
     def _say(self, kind: str, message: Message, attempt: str, **fields: Any) -> None:

@@ -41,7 +41,7 @@ class SavePosition(StrEnum):
     CHECKPOINT = "checkpoint"
     """Kept by the streaming engine in its checkpoint: planned before the work, committed after it."""
     AUTO = "auto"
-    """The client's auto-commit, as people copy it."""
+    """The client's auto-commit, as people copy it; of a queue, the broker's own word when it has dispatched a message."""
 
 
 class Members(StrEnum):
@@ -63,6 +63,7 @@ class ProducerSettings:
     """How records are sent. ``unit`` is records per send (per transaction, where there is one)."""
 
     acks: Literal[0, 1, "all"]
+    """0: nobody is told anything. Of a queue, whose broker is one, the others are alike: a receipt is asked for."""
     retries: bool
     idempotence: bool
     cursor: SaveCursor
@@ -280,6 +281,29 @@ STREAM_EXACTLY_ONCE = Settings(
 """With a checkpoint and a sink that absorbs what it has. Its unit counts offsets: a marker stands behind each record."""
 
 
+_QUEUE = TopicSettings(partitions=0)
+QUEUE_AT_MOST_ONCE = Settings(
+    ProducerSettings(acks=0, retries=False, idempotence=False, cursor=SaveCursor.BEFORE_SEND),
+    ConsumerSettings(position=SavePosition.AUTO), _QUEUE,
+)  # fmt: skip
+"""As a protocol's defaults are: no receipt is asked for, and the broker forgets what it has dispatched."""
+QUEUE_AT_MOST_ONCE_ANSWERED = Settings(AT_MOST_ONCE.producer, AT_MOST_ONCE.consumer, _QUEUE)
+"""Everything is answered: who sends asks for a receipt, and who consumes acknowledges before the work, once that is taken."""
+QUEUE_AT_LEAST_ONCE = Settings(
+    ProducerSettings(acks="all", retries=False, idempotence=False, cursor=SaveCursor.AFTER_ACK, resend=True),
+    ConsumerSettings(position=SavePosition.AFTER_RECORDING), _QUEUE,
+)  # fmt: skip
+QUEUE_EXACTLY_ONCE = replace(
+    QUEUE_AT_LEAST_ONCE, consumer=ConsumerSettings(position=SavePosition.AFTER_RECORDING, idempotent=True)
+)
+"""Effectively once, in the sink: what was sent twice, or delivered twice, is absorbed there by the record's id, in the
+transaction of the result. The queue may hold a record twice, and nothing is claimed of that."""
+QUEUE_RECIPES = {
+    Semantic.AT_MOST_ONCE: QUEUE_AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: QUEUE_AT_LEAST_ONCE,
+    Semantic.EXACTLY_ONCE: QUEUE_EXACTLY_ONCE,
+}  # fmt: skip
+
+
 _RECIPES = {
     Semantic.AT_MOST_ONCE: AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: EXACTLY_ONCE,
 }  # fmt: skip
@@ -309,6 +333,12 @@ def _of_a_query(*, replaces: bool = False, listed: bool = False, absorbs: bool =
     }
 
 
+def queue_pipeline(system: str) -> Pipeline:
+    """Return the pipeline of a broker of queues: outbox → producer → queue → consumer → database."""
+    return Pipeline(QUEUE, system, QUEUE_RECIPES)
+
+
+QUEUE: Final = "queue"
 STREAM_TO_DATABASE: Final = Pipeline("stream-to-database", "spark", _of_a_query(absorbs=True))
 """outbox → producer → topic → streaming query → database, by foreachBatch."""
 STREAM_TO_POSTGRES: Final = Pipeline("stream-to-postgres", "spark", _of_a_query(absorbs=True), on_server=True)

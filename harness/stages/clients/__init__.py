@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from harness.stages.clients.interface import Client
+    from harness.stages.clients.queues import QueueClient
     from harness.stages.stage import Stage
 
 JAVA = "java"
@@ -16,17 +17,28 @@ ADAPTERS = {
     "confluent-kafka": "harness.stages.clients.librdkafka",
     JAVA: "harness.stages.clients.java",
 }
-"""The registry: ``module`` of every client; a Python one by its name on the package index."""
+"""The registry: ``module`` of every client of a log; a Python one by its name on the package index."""
+STOMP_PY = "stomp.py"
+QUEUE_ADAPTERS = {STOMP_PY: "harness.stages.clients.stomp_py"}
+"""Likewise of a queue: see :mod:`.queues`."""
 
 PRELOADS = {
     "kafka-python": (
         "harness.stages.producer", "harness.stages.consumer", "harness.stages.processor", ADAPTERS["kafka-python"],
         "encodings.idna",  # what the first look-up of a host's name brings
     ),
+    STOMP_PY: (
+        "harness.stages.producer", "harness.stages.queue_consumer", QUEUE_ADAPTERS[STOMP_PY], "encodings.idna",
+    ),
 }  # fmt: skip
 """What the stage programs import, of clients that start nothing when they are imported: it may be there when they begin."""
 
 
 def client_of(stage: Stage) -> Client:
-    """Return the client that a stage talks through."""
-    return cast("Client", importlib.import_module(ADAPTERS[stage.client]))
+    """Return the client that a stage talks through; of a queue, its producing half."""
+    return cast("Client", importlib.import_module((ADAPTERS | QUEUE_ADAPTERS)[stage.client]))
+
+
+def queue_client_of(stage: Stage) -> QueueClient:
+    """Return the client that a stage on a queue talks through."""
+    return cast("QueueClient", importlib.import_module(QUEUE_ADAPTERS[stage.client]))

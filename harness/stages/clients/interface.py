@@ -73,8 +73,11 @@ Position = dict[int, int]
 class Pending(Protocol):
     """A record under way."""
 
-    def wait(self, within_s: float) -> Stored:
-        """Wait for what the client says of it. Raises :class:`ClientError`."""
+    def wait(self, within_s: float) -> Stored | None:
+        """Wait for what the client says of it; none: it is acknowledged by a broker that names no place.
+
+        Raises :class:`ClientError`.
+        """
 
 
 class Producer(Protocol):

@@ -1,0 +1,53 @@
+"""What a stage needs of the client of a queue: messages are acknowledged one by one, and nobody has a position.
+
+Its producer is that of :mod:`.interface`, whose broker names no place: ``wait`` returns nothing. Whatever a client complains of
+becomes a :class:`~harness.stages.clients.interface.ClientError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from harness.stages.clients.interface import Producer
+    from harness.stages.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A message as it was given to a consumer."""
+
+    name: str
+    """What the broker calls this copy: another one each time that the record is sent."""
+    value: bytes
+    redelivered: bool
+    """Whether the broker says that somebody was given it before."""
+    token: Any
+    """The client's own: by what, and on which connection, it is acknowledged."""
+
+
+class QueueConsumer(Protocol):
+    """A consumer of one queue. A connection that is lost is made again by the next call that needs one."""
+
+    def subscribe(self, queue: str) -> None:
+        """Return when the broker has said that messages of the queue will come. Raises ClientError."""
+
+    def receive(self, within_s: float) -> Given | None:
+        """Return the next message; none where none has come. Raises ClientError where there is no broker for long."""
+
+    def acknowledge(self, given: Given) -> None:
+        """Say that it is done with, and wait until the broker says that it has taken note.
+
+        Raises ClientError where that is not known; then it may come again. Does nothing where the broker needs no word.
+        """
+
+
+class QueueClient(Protocol):
+    """An adapter module."""
+
+    def make_producer(self, stage: Stage, *, transactional_id: str) -> Producer:
+        """Return a producer with the stage's settings, whose connection is made by its first send."""
+
+    def make_consumer(self, stage: Stage) -> QueueConsumer:
+        """Return a consumer with the stage's settings, not subscribed yet."""

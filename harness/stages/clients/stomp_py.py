@@ -1,0 +1,302 @@
+"""stomp.py: a queue behind a broker that speaks STOMP 1.2.
+
+The library connects once and tells of what arrives in a thread of its own; that a lost connection is made again, and what becomes
+of what was under way on it, is the program's business, and stands here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import stomp
+from stomp.exception import StompException
+
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.stages.clients.interface import ClientError
+from harness.stages.clients.queues import Given
+from harness.stages.settings import SavePosition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.stages.clients.interface import Membership, Position
+    from harness.stages.stage import Stage
+
+CONNECT_S: Final = 30.0
+"""How long a broker may be away: longer than any restart here."""
+ANSWER_S: Final = 10.0
+"""How long it may take to answer a greeting, or a subscription."""
+SUBSCRIPTION: Final = "1"
+_NUMBERS: Final = itertools.count(1)
+"""Of the connections of this process: a broker wants each client id once, and may not know yet that the last one is gone."""
+logging.getLogger("stomp.py").setLevel(logging.CRITICAL)  # whatever it complains of is raised, too
+
+
+class GoneError(ClientError):
+    """The connection is lost, or was never there: nobody knows what became of what was under way."""
+
+    def __init__(self, said: object) -> None:
+        super().__init__("Disconnected", said)
+
+
+class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library has no types
+    """One connection over its one life. Raises GoneError wherever that is over, and ClientError for what the broker refuses."""
+
+    def __init__(self, stage: Stage) -> None:
+        host, _, port = stage.bootstrap.rpartition(":")
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """What was given; None: there will be no more."""
+        self._stomp = stomp.Connection12(
+            [(host, int(port))], reconnect_attempts_max=1, reconnect_sleep_initial=0, auto_decode=False, heartbeats=(0, 0)
+        )
+        self._stomp.set_listener("", self)
+        self._changed = threading.Condition()
+        self._receipts: dict[str, str | None] = {}
+        """By name: why it was refused, or None."""
+        self._up = False
+        self._over: str | None = None
+        self._names = itertools.count(1)
+        try:
+            self._stomp.connect(headers={"client-id": f"{stage.client_id}-{next(_NUMBERS)}"})
+            self._wait(lambda: self._up, ANSWER_S, "the greeting")
+        except (OSError, StompException) as error:
+            self.close()
+            raise GoneError(f"{type(error).__name__}: {error}") from error
+        except ClientError:
+            self.close()
+            raise
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is over."""
+        return self._over is not None
+
+    def ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
+        """Send a frame, and wait for its receipt; ``within_s``: none asks for none."""
+        name = None if within_s is None else f"{next(self._names)}"
+        try:
+            act(self._stomp, *words, **named, **({} if name is None else {"receipt": name}))
+        except (OSError, StompException, AttributeError) as error:  # its socket is None where another thread has closed it
+            raise GoneError(f"{type(error).__name__}: {error}") from error
+        if name is not None and within_s is not None:
+            self._wait(lambda: name in self._receipts, within_s, "a receipt")
+            refused = self._receipts.pop(name)
+            if refused is not None:
+                raise ClientError("Refused", refused)
+
+    def close(self) -> None:
+        """End it without a word."""
+        self._stomp.transport.disconnect_socket()
+
+    def _wait(self, come: Callable[[], bool], within_s: float, what: str) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: come() or self.gone, within_s):
+                raise GoneError(f"{what} did not come within {within_s:g} s")
+            if not come():
+                raise GoneError(self._over)
+
+    # -- told by the library's thread -----------------------------------------------------------------------------------
+
+    def on_connected(self, _frame: Any) -> None:
+        """It is up."""
+        with self._changed:
+            self._up = True
+            self._changed.notify_all()
+
+    def on_message(self, frame: Any) -> None:
+        """Something is given."""
+        self.inbox.put(frame)
+
+    def on_receipt(self, frame: Any) -> None:
+        """Something was taken."""
+        self._answered(frame.headers.get("receipt-id"), None)
+
+    def on_error(self, frame: Any) -> None:
+        """Something was refused; who says so ends the connection."""
+        said = frame.headers.get("message", "ERROR")
+        self._answered(frame.headers.get("receipt-id"), said)
+
+    def on_disconnected(self) -> None:
+        """It is over."""
+        with self._changed:
+            self._over = self._over or "the connection is lost"
+            self._changed.notify_all()
+        self.inbox.put(None)
+
+    def _answered(self, name: str | None, refused: str | None) -> None:
+        with self._changed:
+            if name is not None:
+                self._receipts[name] = refused
+            elif refused is not None:
+                self._over = refused
+            self._changed.notify_all()
+
+
+class Connected:
+    """The connection of a stage that there is now."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._connection: Connection | None = None
+
+    def there(self, opened: Callable[[Connection], None] = lambda _: None) -> Connection:
+        """Return the connection, made where there is none; of a new one, ``opened``. Raises GoneError where nobody is there."""
+        if self._connection is None or self._connection.gone:
+            self.close()
+            try:
+                self._connection = wait_until(
+                    lambda: self._new(opened), within_s=CONNECT_S, because=f"a broker at {self._stage.bootstrap}", poll_s=0.05
+                )
+            except WaitTimeoutError as error:
+                raise GoneError(error) from error
+        return self._connection
+
+    def _new(self, opened: Callable[[Connection], None]) -> Connection | None:
+        try:
+            connection = Connection(self._stage)
+        except GoneError:
+            return None
+        try:
+            opened(connection)
+        except GoneError:
+            connection.close()
+            return None
+        return connection
+
+    def close(self) -> None:
+        """End it without a word."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class Sent:
+    """A message whose receipt has come, or that has none. Implements :class:`~harness.stages.clients.interface.Pending`."""
+
+    def wait(self, within_s: float) -> None:
+        """Its receipt was waited for when it was sent: one is under way at a time."""
+
+
+class StompProducer:
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+
+    def __init__(self, stage: Stage) -> None:
+        settings = stage.settings.producer
+        self._connected = Connected(stage)
+        self._receipt_s = settings.request_timeout_ms / 1000 if settings.acks != 0 else None
+
+    def init_transactions(self) -> None:
+        """A transaction is its connection's: what was left open ended with that."""
+
+    def begin(self) -> None:
+        """Nobody asks for transactions yet."""
+        raise NotImplementedError("the stages on queues have no transactions")
+
+    commit = abort = begin
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
+        """A queue has no positions."""
+        raise NotImplementedError("a queue has no positions")
+
+    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
+        """Send a message that the broker is to keep. Where no receipt is asked for, nobody learns what became of it."""
+        del key
+        named = {"persistent": "true"} | {name: text.decode() for name, text in headers}
+        self._ask(stomp.Connection12.send, topic, value, headers=named, within_s=self._receipt_s)
+        return Sent()
+
+    def close(self, within_s: float) -> None:
+        """Say goodbye, and wait until the broker has read everything up to there."""
+        try:
+            if within_s > 0:
+                self._ask(_goodbye, within_s=within_s)
+        finally:
+            self._connected.close()
+
+    def _ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
+        connection = self._connected.there()
+        try:
+            connection.ask(act, *words, within_s=within_s, **named)
+        except ClientError:  # what comes late is not to be taken for the answer to something else
+            self._connected.close()
+            raise
+
+
+def _goodbye(connection: stomp.Connection12, receipt: str) -> None:
+    """Ask to end: the library itself hangs up before anybody can see the receipt."""
+    connection.transport.transmit(stomp.utils.Frame("DISCONNECT", {"receipt": receipt}, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """By what a message is acknowledged, and where."""
+
+    connection: Connection
+    name: str
+
+
+class StompConsumer:
+    """Implements :class:`~harness.stages.clients.queues.QueueConsumer`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._settings = stage.settings.consumer
+        self._connected = Connected(stage)
+        self._receipt_s = stage.settings.producer.request_timeout_ms / 1000
+        self._queue = ""
+        self._inbox: Connection | None = None
+        """The connection whose messages are received: of one that is gone, what it was given is there still."""
+
+    @property
+    def _auto(self) -> bool:
+        return self._settings.position is SavePosition.AUTO
+
+    def subscribe(self, queue: str) -> None:
+        """Let messages come, as many at a time as the settings say."""
+        self._queue = queue
+        self._inbox = self._connected.there(self._opened)
+
+    def _opened(self, connection: Connection) -> None:
+        mode, prefetch = "auto" if self._auto else "client-individual", str(self._settings.unit)
+        connection.ask(stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=mode,
+                       headers={"activemq.prefetchSize": prefetch}, within_s=ANSWER_S)  # fmt: skip
+
+    def receive(self, within_s: float) -> Given | None:
+        """Return the next message. What a lost connection had given is worked on only where it will not come again."""
+        if self._inbox is None or (self._inbox.gone and not self._auto):
+            self._inbox = self._connected.there(self._opened)
+        try:
+            frame = self._inbox.inbox.get(timeout=within_s)
+        except queue.Empty:
+            return None
+        if frame is None:
+            self._inbox = None
+            return None
+        headers = frame.headers
+        token = Token(self._inbox, headers.get("ack", ""))
+        return Given(headers["message-id"], frame.body, headers.get("redelivered") == "true", token)
+
+    def acknowledge(self, given: Given) -> None:
+        """Send the acknowledgement, over the connection that brought the message, and wait for its receipt."""
+        if self._auto:
+            return
+        token: Token = given.token
+        try:
+            token.connection.ask(stomp.Connection12.ack, token.name, within_s=self._receipt_s)
+        except ClientError:
+            self._connected.close()
+            raise
+
+
+def make_producer(stage: Stage, *, transactional_id: str) -> StompProducer:  # noqa: ARG001 - a transaction is its connection's
+    """Return a producer with the stage's settings."""
+    return StompProducer(stage)
+
+
+def make_consumer(stage: Stage) -> StompConsumer:
+    """Return a consumer with the stage's settings."""
+    return StompConsumer(stage)
