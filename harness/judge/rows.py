@@ -34,7 +34,7 @@ _SAID_OF = {kinds.REMOVED: {"visible": True}}
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED, kinds.TAKEN, kinds.ACKED,
     kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT, kinds.FETCHED, kinds.REMOVED,
-    kinds.MOVED, kinds.FOLDED, kinds.ENDING,
+    kinds.MOVED, kinds.FOLDED, kinds.ENDING, kinds.ACKNOWLEDGED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more. Of positions to go on from: those in the source."""
 

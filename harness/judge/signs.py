@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Self
 from harness.judge.rows import attempt_of, counted, ids, transaction_of, undecided
 from harness.judge.transactions import outcomes
 from harness.model import events as kinds
+from harness.model.places import Removal
 from harness.model.sign import Sign
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ RESUMED_PAST: Final = Sign("resumed-past", "a restarted program went on from a p
 ENDED_AGAIN: Final = Sign("ended-again", "the client asked for the end of this record's transaction again")
 END_REFUSED: Final = Sign("end-refused", "the broker refused a request to end this record's transaction")
 """It came late, or from one that was fenced."""
+NOT_GIVEN_AGAIN: Final = Sign(
+    "not-given-again", "the acknowledgement of this record was taken, its consumer never learnt so, and nobody was given it again"
+)
+"""By a broker that forgets what is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,7 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
         RESUMED_PAST: _resumed_past(rows),
         ENDED_AGAIN: repeated((row for row in endings if row["outcome"] is None), "request"),
         END_REFUSED: ids(row for row in endings if row["outcome"] == "refused"),
+        NOT_GIVEN_AGAIN: _not_given_again(rows, fetched),
     }
 
 
@@ -111,6 +117,13 @@ def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
     bad = {name for name, outcome in outcomes(rows).items() if outcome in {"aborted", "fenced"}}
     dead = ids(row for row in rows.stored if not row["visible"] and not undecided(row))
     return dead | ids(row for row in (*rows.stored, *asked) if transaction_of(row) in bad)
+
+
+def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
+    unheard = ids(row for row in rows.of(kinds.ACKNOWLEDGED) if row["outcome"] == "taken" and not row["reached"])
+    removed = ids(row for row in rows.of(kinds.REMOVED) if row["why"] == Removal.ACK)
+    given = counted(row for row in fetched if row["reached"])
+    return {record for record in unheard & removed if given[record] == 1}
 
 
 def _resumed_past(rows: Rows) -> set[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ReachContract(Contract):
     """``source_modules``, with all that lies in them, reach ``allowed_modules``, ``allowed_libraries`` and the standard library.
 
-    A ``*`` in a source stands for any one name.
+    A ``*`` in a source, or an allowed module, stands for any one name.
     Both lists hold what is needed and no more: an entry that is not reached breaks the contract, too.
     """
 
@@ -39,6 +39,8 @@ class ReachContract(Contract):
             cast("list[str]", each) for each in (self.source_modules, self.allowed_modules, self.allowed_libraries)
         )
         sources = [found for each in sources for found in _matching(each, graph)]
+        meant = {each: _matching(each, graph) for each in modules} | {each: [each] for each in libraries}
+        modules = [found for each in modules for found in meant[each]]
         missing = [each for each in (*sources, *modules) if each not in graph.modules]
         if missing:
             raise ValueError(f"there is no module {missing[0]}")
@@ -54,7 +56,7 @@ class ReachContract(Contract):
                 if following not in came:
                     came[following] = module
                     reached.append(following)
-        idle = [each for each in (*modules, *libraries) if not any(_within(module, each) for module in came)]
+        idle = [each for each, found in meant.items() if not any(_within(module, one) for module in came for one in found)]
         return ContractCheck(kept=not (found or idle), metadata={"found": found, "idle": idle})
 
     def render_broken_contract(self, check: ContractCheck) -> None:

@@ -1,0 +1,248 @@
+"""A cell with a queue between its stages, on any broker that can say what its queues have had, and count what waits.
+
+A broker that forgets what is acknowledged has no log to be read at the end. What it stored is in its own journal, which its
+system reads at rest; what waits it counts itself; and the two are held against each other by the judge.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from harness.model import events as kinds
+from harness.model.cell import client_name
+from harness.model.places import Removal, Waiting
+from harness.model.record import decode
+from harness.model.scenario import Predicted, Role
+from harness.model.states import Hop
+from harness.run.controls import Watching, WireControls
+from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
+from harness.run.nodes import ServerNode, StageNode
+from harness.run.parts import Opened, Parts
+from harness.run.scene import CellScene
+from harness.run.sinks import Database
+from harness.run.stages import Producing, Reading
+from harness.run.who import CellNodes
+from harness.stages.settings import ours
+from harness.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.provision.clients import ClientSetup
+    from harness.run.parts import Drain
+    from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.wire.control import WireControl
+
+MODULES = {Role.PRODUCER: "harness.stages.producer", Role.CONSUMER: "harness.stages.queue_consumer"}
+UNANSWERED = (OSError,)
+"""What is raised where a broker cannot be asked."""
+BROKER = "broker-1"
+"""The name of the one broker of a deployment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One copy that a queue has had. ``place``: where it stands in the broker's journal; ``name``: what the broker calls it."""
+
+    place: str
+    name: str
+    value: bytes
+    attempt: str | None = None
+    waiting: Waiting | None = None
+    """READY, or what it waits for in a transaction; None: for nothing. Whether somebody has it the journal does not say."""
+    visible: bool = True
+    removed: Removal | None = None
+    """Why it was taken away."""
+    moved: str | None = None
+    """The place that it was moved to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many messages a broker itself counts in a queue: to be given, with somebody, to be given later."""
+
+    ready: int = 0
+    in_flight: int = 0
+    scheduled: int = 0
+
+
+class QueueBroker(Protocol):
+    """A running broker behind its wire. Whoever asks it may be raised OSError, while it is away."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """Where stages are started."""
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+
+    def address(self, role: Role) -> str:
+        """Return where programs of a role find it: the wire."""
+
+    def queue(self, key: str) -> str:
+        """Return the queue of a cell, as its clients name it."""
+
+    def dead_letters(self, queue: str) -> str:
+        """Return where that queue's dead letters are put, likewise."""
+
+    def messages(self, queue: str) -> Sequence[Message]:
+        """Return every copy that a queue has had, as the journal at rest says."""
+
+    def count(self, queue: str) -> Count:
+        """Return how many messages wait in a queue, as the broker itself says."""
+
+    def process(self) -> Node:
+        """Its process, dead or alive."""
+
+    def kill(self) -> Exit:
+        """SIGKILL it; the wire refuses connections until it is back."""
+
+    def restart(self) -> None:
+        """Start it again on the same data, wait for its answer, let the wire connect again."""
+
+
+@dataclass
+class Queue:
+    """The queue of a cell, and its dead letters. A part of its ground: the cell's place on the wire."""
+
+    scene: CellScene
+    broker: QueueBroker
+    _opened: bool = False
+    _places: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What its clients call it."""
+        return self.broker.queue(self.scene.cell.key)
+
+    def open(self) -> None:
+        """Let the wire record what is the cell's."""
+        cell = self.scene.cell
+        self.broker.wire.open_cell(cell.id, cell.key, self.scene.history_folder / "wire.jsonl")
+        self._opened = True
+
+    def close(self) -> None:
+        """Let the wire record no more."""
+        if self._opened:
+            self.broker.wire.close_cell(self.scene.cell.id)
+
+    def trouble(self) -> str | None:
+        """What waits in it, by the broker's own count or by its journal, or ``None``."""
+        count = self.broker.count(self.name)
+        if count != Count():
+            return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
+        waits = [message for message in self.broker.messages(self.name) if message.waiting is not None]
+        return f"by the journal {len(waits)} messages wait, {waits[0].place} {waits[0].waiting}" if waits else None
+
+    def place_of(self, name: str) -> str:
+        """Return the place of what the broker calls so; where its journal knows none, that."""
+        if name not in self._places:
+            self._places = {message.name: message.place for message in self.broker.messages(self.name)}
+        return self._places.get(name, name)
+
+    def observe(self) -> None:
+        """Write every copy that the queue and its dead letters have had, and how many the broker counts."""
+        aside = self.broker.dead_letters(self.name)
+        for hop, queue in ((Hop.TOPIC, self.name), (Hop.ASIDE, aside)):
+            count = self.broker.count(queue)
+            has = Counter(self._given_out()) if hop is Hop.TOPIC else Counter()
+            for message in self.broker.messages(queue):
+                self._tell(hop, queue, message, has)
+            self.scene.history.write(
+                kinds.COUNTED, hop=hop, queue=queue, ready=count.ready, in_flight=count.in_flight, scheduled=count.scheduled
+            )
+
+    def _tell(self, hop: Hop, queue: str, message: Message, has: Counter[str]) -> None:
+        payload = decode(message.value)
+        ours_ = payload is not None and payload.cell_key == self.scene.cell.key
+        record, waiting = payload.record if payload and ours_ else None, message.waiting
+        if waiting is Waiting.READY and record is not None and has[record]:
+            has[record] -= 1
+            waiting = Waiting.IN_FLIGHT
+        history, place = self.scene.history, message.place
+        history.write(
+            kinds.STORED, hop=hop, queue=queue, place=place, waiting=waiting, record=record, key=None,
+            intact=bool(payload and ours_ and payload.intact), visible=message.visible, attempt=message.attempt,
+        )  # fmt: skip
+        if message.removed is not None:
+            history.write(kinds.REMOVED, place=place, record=record, why=message.removed)
+        if message.moved is not None:
+            history.write(kinds.MOVED, place=place, to=message.moved, record=record)
+
+    def _given_out(self) -> Iterable[str]:
+        """Yield the record of each message that the broker has put on a connection which is still open."""
+        gone = {e["conn"] for e in self.scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
+        return (e["record"] for e in self.scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
+
+
+@dataclass
+class Readers:
+    """The processes that read, and what is on its way to them: a broker that has forgotten a message cannot say that it is."""
+
+    scene: CellScene
+    reading: Reading
+
+    def trouble(self) -> str | None:
+        """What has arrived at a reader that lives, and it has not said so, or ``None``. Raises StageEndedError."""
+        self.reading.trouble()
+        told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
+        late = Counter(e["record"] for e in self._arrived()) - told
+        return f"{next(iter(late))} has arrived, and its reader has not said so" if late else None
+
+    def _arrived(self) -> Iterable[Mapping[str, str]]:
+        gone = {e["conn"] for e in self.scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
+        return (e for e in self.scene.so_far.of(kinds.FETCHED) if e["reached"] and e["conn"] not in gone)
+
+
+def parts_of(
+    cell: Cell, directory: Path, history: HistoryWriter, *, broker: QueueBroker, setup: ClientSetup | None = None
+) -> Parts:
+    """Return what one cell is made of."""
+    scene, settings = CellScene(cell, directory, history), ours(cell.settings)
+    queue = Queue(scene, broker)
+    database = Database(scene, placed=queue.place_of)
+
+    def make(role: Role, name: str) -> StageNode:
+        stage = Stage(
+            cell=cell.id, key=cell.key, name=name, incarnation=0, bootstrap=broker.address(role), topic_in=queue.name,
+            topic_out="", topic_cursor="", group="", outbox=str(scene.outbox), sink=database.there,
+            history=str(scene.history_folder), settings=settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms,
+            seed=cell.seed, client=client_name(cell.client),
+        )  # fmt: skip
+        return StageNode(role, MODULES[role], stage, broker.runtime, history, scene.so_far, scene.logs, scene.failpoints,
+                         client=setup)  # fmt: skip
+
+    producing = Producing(history, make(Role.PRODUCER, "producer"))
+    reading = Reading(make, Role.CONSUMER, settings.consumer.count)
+    server = ServerNode(history, broker.process, broker.kill, broker.restart, name=BROKER)
+    nodes = CellNodes(
+        scene, lambda: (producing.node, *reading.nodes), {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {}
+    )
+    watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED)
+
+    def drain() -> Drain:
+        checks = [
+            Check("source", producing.trouble), Check("consumer", Readers(scene, reading).trouble),
+            Check("queue", queue.trouble, costly=True), Check("database", database.trouble, costly=True),
+        ]  # fmt: skip
+        stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
+        still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
+        return QuietSink(Checks(checks, UNANSWERED), database.size, still)
+
+    return Parts(
+        ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), database, reading, producing),
+        feed=producing,
+        stages=reading,
+        controls=WireControls(cell, scene.load, broker.wire, directory, history, scene.so_far, nodes, watching, {}),
+        drain=drain,
+        authorities=(scene.observe_offered, scene.observe_cursor, database.observe, queue.observe),
+    )
+
+
+__all__ = ["BROKER", "Count", "Message", "QueueBroker", "parts_of"]
