@@ -1,0 +1,286 @@
+package lostack;
+
+import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.zip.Adler32;
+import org.apache.activemq.ActiveMQConnectionMetaData;
+import org.apache.activemq.broker.BrokerService;
+import org.apache.activemq.broker.region.Destination;
+import org.apache.activemq.broker.region.policy.IndividualDeadLetterStrategy;
+import org.apache.activemq.broker.region.policy.PolicyEntry;
+import org.apache.activemq.broker.region.policy.PolicyMap;
+import org.apache.activemq.command.ActiveMQDestination;
+import org.apache.activemq.command.ActiveMQQueue;
+import org.apache.activemq.command.Message;
+import org.apache.activemq.command.MessageAck;
+import org.apache.activemq.openwire.OpenWireFormat;
+import org.apache.activemq.protobuf.Buffer;
+import org.apache.activemq.store.kahadb.JournalCommand;
+import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
+import org.apache.activemq.store.kahadb.data.KahaAddMessageCommand;
+import org.apache.activemq.store.kahadb.data.KahaCommitCommand;
+import org.apache.activemq.store.kahadb.data.KahaDestination;
+import org.apache.activemq.store.kahadb.data.KahaEntryType;
+import org.apache.activemq.store.kahadb.data.KahaPrepareCommand;
+import org.apache.activemq.store.kahadb.data.KahaRemoveDestinationCommand;
+import org.apache.activemq.store.kahadb.data.KahaRemoveMessageCommand;
+import org.apache.activemq.store.kahadb.data.KahaRollbackCommand;
+import org.apache.activemq.store.kahadb.data.KahaTransactionInfo;
+import org.apache.activemq.util.ByteSequence;
+import org.apache.activemq.util.DataByteArrayInputStream;
+
+/**
+ * A broker of ActiveMQ Classic, and what its own files say.
+ *
+ * <p>{@code broker DATA STOMP_PORT CONTROL_PORT} runs one; {@code journal DATA QUEUE...} prints what the journal in DATA has of
+ * queues. A broker answers the same, and how much it counts, on its control port: a request is a line of words ({@code hello},
+ * {@code count QUEUE}, {@code journal QUEUE...}), the answer lines of JSON and an empty line.
+ */
+public final class ClassicBroker {
+    private static final int HEAD = 5;
+    private static final byte USER_RECORD = 1;
+    private static final byte BATCH_RECORD = 2;
+    private static final byte[] MAGIC = "WRITE BATCH".getBytes(StandardCharsets.US_ASCII);
+    private static final int BATCH_HEAD = HEAD + MAGIC.length + 4 + 8;
+    private static final long NEVER_MS = 7L * 24 * 3600 * 1000;
+    private static final String ATTEMPT = "lostack-attempt";
+
+    private final File data;
+    private BrokerService service;
+
+    private ClassicBroker(File data) {
+        this.data = data;
+    }
+
+    public static void main(String[] words) throws Exception {
+        ClassicBroker broker = new ClassicBroker(new File(words[1]));
+        if (words[0].equals("journal")) {
+            PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
+            broker.journal(java.util.Arrays.asList(words).subList(2, words.length), out);
+            out.flush();
+            return;
+        }
+        broker.start(Integer.parseInt(words[2]));
+        broker.answer(Integer.parseInt(words[3]));
+    }
+
+    // -- the broker -------------------------------------------------------------------------------------------------------
+
+    private void start(int port) throws Exception {
+        KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
+        store.setDirectory(data);
+        // what was stored is read in the journal: nothing of it may go, and nothing may be dispatched that is not there
+        store.setCleanupInterval(NEVER_MS);
+        store.setConcurrentStoreAndDispatchQueues(false);
+        PolicyEntry policy = new PolicyEntry();
+        policy.setQueue(">");
+        IndividualDeadLetterStrategy aside = new IndividualDeadLetterStrategy();
+        aside.setQueuePrefix("DLQ.");
+        policy.setDeadLetterStrategy(aside);
+        PolicyMap policies = new PolicyMap();
+        policies.setDefaultEntry(policy);
+        service = new BrokerService();
+        service.setBrokerName("lostack");
+        service.setUseJmx(false);
+        service.setUseShutdownHook(false);
+        service.setAdvisorySupport(false);
+        service.setPersistenceAdapter(store);
+        service.setDestinationPolicy(policies);
+        service.getSystemUsage().getStoreUsage().setLimit(1L << 30);
+        service.getSystemUsage().getTempUsage().setLimit(1L << 26);
+        service.getSystemUsage().getMemoryUsage().setLimit(1L << 26);
+        service.addConnector("stomp://127.0.0.1:" + port);
+        service.start();
+        service.waitUntilStarted();
+    }
+
+    private void answer(int port) throws IOException {
+        try (ServerSocket server = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
+            while (true) {
+                Socket client = server.accept();
+                Thread thread = new Thread(() -> converse(client), "control");
+                thread.setDaemon(true);
+                thread.start();
+            }
+        }
+    }
+
+    private void converse(Socket client) {
+        try (client;
+                BufferedReader in = new BufferedReader(new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8));
+                PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                try {
+                    reply(java.util.Arrays.asList(line.split(" ")), out);
+                } catch (Exception error) {
+                    out.println(new Line().with("error", String.valueOf(error)));
+                }
+                out.println();
+                out.flush();
+            }
+        } catch (IOException gone) {
+            // who asked has left
+        }
+    }
+
+    private void reply(java.util.List<String> words, PrintWriter out) throws Exception {
+        switch (words.get(0)) {
+            case "hello" -> out.println(new Line().with("version", ActiveMQConnectionMetaData.PROVIDER_VERSION));
+            case "count" -> out.println(count(new ActiveMQQueue(words.get(1))));
+            case "journal" -> journal(words.subList(1, words.size()), out);
+            default -> throw new IllegalArgumentException(words.get(0));
+        }
+    }
+
+    private Line count(ActiveMQDestination queue) throws Exception {
+        Destination there = service.getBroker().getDestinationMap().get(queue);
+        if (there == null) {
+            return new Line().with("messages", 0L).with("in_flight", 0L).with("consumers", 0L);
+        }
+        return new Line()
+                .with("messages", there.getDestinationStatistics().getMessages().getCount())
+                .with("in_flight", there.getDestinationStatistics().getInflight().getCount())
+                .with("consumers", there.getDestinationStatistics().getConsumers().getCount());
+    }
+
+    // -- its journal: files are opened to be read, and nothing else --------------------------------------------------------
+
+    private void journal(java.util.Collection<String> queues, PrintWriter out) throws IOException {
+        TreeMap<Integer, File> files = new TreeMap<>();
+        File[] found = data.listFiles((folder, name) -> name.matches("db-\\d+\\.log"));
+        for (File file : found == null ? new File[0] : found) {
+            files.put(Integer.parseInt(file.getName().replaceAll("\\D", "")), file);
+        }
+        for (Map.Entry<Integer, File> each : files.entrySet()) {
+            ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(each.getValue().toPath()));
+            while (batch(each.getKey(), bytes, queues, out)) {
+                // on to the next one
+            }
+        }
+    }
+
+    /** Read one batch; false where there is none that is whole: what comes behind it is not written yet. */
+    private boolean batch(int file, ByteBuffer bytes, java.util.Collection<String> queues, PrintWriter out) throws IOException {
+        int begin = bytes.position();
+        if (bytes.remaining() < BATCH_HEAD || bytes.getInt(begin) != BATCH_HEAD || bytes.get(begin + 4) != BATCH_RECORD) {
+            return false;
+        }
+        byte[] magic = new byte[MAGIC.length];
+        bytes.position(begin + HEAD).get(magic);
+        int size = bytes.getInt();
+        long sum = bytes.getLong();
+        if (!java.util.Arrays.equals(magic, MAGIC) || size < 0 || size > bytes.remaining()) {
+            return false;
+        }
+        int end = bytes.position() + size;
+        Adler32 seen = new Adler32();
+        seen.update(bytes.array(), bytes.position(), size);
+        if (sum != 0 && seen.getValue() != sum) {
+            return false;
+        }
+        while (bytes.position() < end) {
+            int at = bytes.position();
+            int length = bytes.getInt();
+            if (bytes.get() == USER_RECORD) {
+                entry(file + ":" + at, bytes.array(), at + HEAD, length - HEAD, queues, out);
+            }
+            bytes.position(at + length);
+        }
+        return true;
+    }
+
+    private void entry(String at, byte[] bytes, int offset, int length, java.util.Collection<String> queues, PrintWriter out)
+            throws IOException {
+        DataByteArrayInputStream in = new DataByteArrayInputStream(new ByteSequence(bytes, offset, length));
+        KahaEntryType type = KahaEntryType.valueOf(in.readByte());
+        if (type == null) {
+            throw new IOException("an entry of a type that nobody knows, at " + at);
+        }
+        JournalCommand<?> command = (JournalCommand<?>) type.createMessage();
+        command.mergeFramed(in);
+        Line line = new Line().with("at", at);
+        if (command instanceof KahaAddMessageCommand add && is(add.getDestination(), queues)) {
+            Message message = (Message) command(add.getMessage());
+            Object attempt = message.getProperty(ATTEMPT);
+            ByteSequence body = message.getContent();
+            byte[] content = body == null ? new byte[0] : java.util.Arrays.copyOfRange(body.data, body.offset, body.offset + body.length);
+            out.println(line.with("kind", "add").with("queue", add.getDestination().getName()).with("id", add.getMessageId())
+                    .with("tx", name(add.hasTransactionInfo() ? add.getTransactionInfo() : null))
+                    .with("attempt", attempt == null ? null : attempt.toString())
+                    .with("body", Base64.getEncoder().encodeToString(content)));
+        } else if (command instanceof KahaRemoveMessageCommand remove && is(remove.getDestination(), queues)) {
+            MessageAck ack = remove.hasAck() && remove.getAck().getLength() > 0 ? (MessageAck) command(remove.getAck()) : null;
+            out.println(line.with("kind", "remove").with("queue", remove.getDestination().getName()).with("id", remove.getMessageId())
+                    .with("tx", name(remove.hasTransactionInfo() ? remove.getTransactionInfo() : null))
+                    .with("ack", ack == null ? null : Long.valueOf(ack.getAckType())));
+        } else if (command instanceof KahaRemoveDestinationCommand gone && is(gone.getDestination(), queues)) {
+            out.println(line.with("kind", "purge").with("queue", gone.getDestination().getName()));
+        } else if (command instanceof KahaPrepareCommand prepare) {
+            out.println(line.with("kind", "prepare").with("tx", name(prepare.getTransactionInfo())));
+        } else if (command instanceof KahaCommitCommand commit) {
+            out.println(line.with("kind", "commit").with("tx", name(commit.getTransactionInfo())));
+        } else if (command instanceof KahaRollbackCommand rollback) {
+            out.println(line.with("kind", "rollback").with("tx", name(rollback.getTransactionInfo())));
+        }
+    }
+
+    private static Object command(Buffer buffer) throws IOException {
+        return new OpenWireFormat().unmarshal(new DataInputStream(
+                new ByteArrayInputStream(buffer.getData(), buffer.getOffset(), buffer.getLength())));
+    }
+
+    private static boolean is(KahaDestination destination, java.util.Collection<String> queues) {
+        return destination.getType() == KahaDestination.DestinationType.QUEUE && queues.contains(destination.getName());
+    }
+
+    private static String name(KahaTransactionInfo info) {
+        if (info == null) {
+            return null;
+        }
+        if (info.hasXaTransactionId()) {
+            return "xa:" + info.getXaTransactionId().getGlobalTransactionId() + ":" + info.getXaTransactionId().getBranchQualifier();
+        }
+        return info.getLocalTransactionId().getConnectionId() + ":" + info.getLocalTransactionId().getTransactionId();
+    }
+
+    /** One object of JSON. */
+    private static final class Line {
+        private final Map<String, Object> fields = new LinkedHashMap<>();
+
+        Line with(String name, Object value) {
+            fields.put(name, value);
+            return this;
+        }
+
+        @Override
+        public String toString() {
+            StringBuilder text = new StringBuilder("{");
+            fields.forEach((name, value) -> text.append(text.length() > 1 ? ", " : "").append(quoted(name)).append(": ")
+                    .append(value == null || value instanceof Number ? String.valueOf(value) : quoted(value.toString())));
+            return text.append("}").toString();
+        }
+
+        private static String quoted(String word) {
+            StringBuilder text = new StringBuilder("\"");
+            for (char each : word.toCharArray()) {
+                text.append(each == '"' || each == '\\' || each < ' ' ? String.format("\\u%04x", (int) each) : String.valueOf(each));
+            }
+            return text.append('"').toString();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+"""ActiveMQ Classic over STOMP, at every failure point of the plain pipeline: outbox → producer → queue → consumer → database.
+
+One record per SEND, one message in flight per consumer. Every restart is after SIGKILL. What differs from a log: the broker
+pushes, remembers to whom it has given a message until that is acknowledged for itself, and then forgets it.
+
+At-most-once is taken as the protocol gives it: SEND without a receipt, and ``ack:auto``, where the broker takes a message off the
+queue when it has written it to a socket. Where a point needs an answer that this has not (a receipt, an acknowledgement),
+everything is answered instead: a SEND is sent once, receipt or not, and ACK comes, and is taken, before the work.
+"""
+
+from __future__ import annotations
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill, NoFault
+from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_GIVEN_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.protocols.stomp.steps import Command
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.settings import QUEUE_AT_MOST_ONCE_ANSWERED, queue_pipeline
+
+QUEUE = queue_pipeline("activemq")
+SEND, RECEIPT_OF_SEND = OnWire(Role.PRODUCER, Command.SEND, REQUEST), OnWire(Role.PRODUCER, Command.RECEIPT, RESPONSE)
+MESSAGE = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE)
+ACK, RECEIPT_OF_ACK = OnWire(Role.CONSUMER, Command.ACK, REQUEST), OnWire(Role.CONSUMER, Command.RECEIPT, RESPONSE)
+ANSWERED = QUEUE_AT_MOST_ONCE_ANSWERED
+LOSES_MORE = Predicted(lost=AtLeast())
+"""What is behind the target on its connection, and nobody has asked for an answer to, goes with it."""
+
+SCENARIOS = (
+    Scenario(
+        pipeline=QUEUE, id="none", failure_point="none", fault=NoFault(),
+        because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
+        expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="producer-crash-before-send", failure_point="producer-crash-before-send",
+        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
+        because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the receipt "
+        "has not, and the restarted producer takes the record again.",
+        expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
+        fault=Kill(RECEIPT_OF_SEND, (Role.PRODUCER,)),
+        because="The broker has stored the message and its producer dies before it reads the receipt. At-most-once does not send "
+        "again; at-least-once does, as a new message, for the broker knows no record ids; the consumer absorbs it.",
+        expect={AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="request-lost", failure_point="request-lost", fault=Drop(SEND),
+        because="The SEND never reaches the broker, and the connection is cut. Who asks for no receipt learns nothing, and has "
+        "written on behind it; who waits for one sends again, and since the first was never stored this does not duplicate.",
+        expect={AMO: LOSES_MORE, ALO: holds(SENT_ANEW), EOS: holds(SENT_ANEW)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT_OF_SEND),
+        because="The message is stored and its receipt is lost. Sent again it is a second message to the broker, which has no "
+        "ids of producers to know it by: exactly-once is the sink's, which absorbs it.",
+        expect={AMO: Predicted(sign=NOT_RESENT, settings=ANSWERED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="broker-crash-before-append", failure_point="broker-crash-before-append",
+        deployment=Deployment.OWN, fault=Kill(SEND, (Role.BROKER,)),
+        because="The broker dies with the SEND not yet seen. Without a receipt that is lost, with what was on its way to the "
+        "consumer and forgotten already; with one it is sent again. A record whose ACK died with the broker is delivered again.",
+        expect={
+            AMO: LOSES_MORE, ALO: Predicted(duplicated=Permitted(), sign=SENT_ANEW), EOS: holds(SENT_ANEW),
+        },
+    ),
+    Scenario(
+        pipeline=QUEUE, id="broker-crash-before-ack", failure_point="broker-crash-before-ack",
+        deployment=Deployment.OWN, fault=Kill(RECEIPT_OF_SEND, (Role.BROKER,)),
+        because="The broker has the message in its journal, flushed, and dies before the receipt is out. It is there after the "
+        "restart; sent again it is there twice.",
+        expect={
+            AMO: Predicted(lost=Permitted(), sign=NOT_RESENT, settings=ANSWERED), ALO: Predicted(duplicated=AtLeast()),
+            EOS: holds(ABSORBED),
+        },
+    ),
+    Scenario(
+        pipeline=QUEUE, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
+        because="The message never reaches the consumer, and the connection is cut. The texts say that a lost delivery does "
+        "nothing: so it is where a broker is asked. This one pushes, and with ack:auto it has taken the message off its queue "
+        "when it has written it to the socket: the record is gone, with what was behind it. What must be acknowledged for itself "
+        "is given again when its connection has ended.",
+        expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="delivery-lost+acknowledged-first", failure_point="delivery-lost", fault=Drop(MESSAGE),
+        because="At-most-once where the program acknowledges, before its work: what has not arrived is not acknowledged, so the "
+        "lost delivery does nothing here either. It is ack:auto that loses, and not the push.",
+        expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="commit-lost", failure_point="commit-lost", fault=Kill(ACK, (Role.CONSUMER,)),
+        because="The ACK never arrives and the consumer dies. The message is given again: not worked on yet, recorded a second "
+        "time, or absorbed.",
+        expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="commit-ack-lost", failure_point="commit-ack-lost", fault=Kill(RECEIPT_OF_ACK, (Role.CONSUMER,)),
+        because="The ACK is taken and the consumer dies before it learns so. Acknowledged first, the message is forgotten and "
+        "nobody has worked on it; acknowledged last, the work is done.",
+        expect={
+            AMO: Predicted(lost=Exactly(), settings=ANSWERED), ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN),
+        },
+    ),
+    Scenario(
+        pipeline=QUEUE, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
+        fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+        because="The message is in hand and its result not recorded. With ack:auto the broker has forgotten it, and all that "
+        "waits in the consumer's buffers besides: prefetch 1 does not bound what is acknowledged as it is written.",
+        expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    Scenario(
+        pipeline=QUEUE, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
+        fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        because="The result is recorded and the message not acknowledged: it is given again.",
+        expect={
+            AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
+            ALO: DUPLICATES, EOS: holds(ABSORBED),
+        },
+    ),
+)  # fmt: skip
