@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.wire.messages import WireError
 from harness.wire.protocol import Insight
-from harness.wire.rules import ArmedRule, Header
+from harness.wire.rules import Action, ArmedRule, Header
 from harness.wire.traffic import Meter
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Carried:
     role: str
     node: str
     client: str
+    process: str
+    """What names the process behind the client."""
     direction: Direction
     cell: WireCell | None = None
     ledger: Any = None
@@ -78,6 +80,8 @@ class WireCell:
         self._identity = identity
         self._ledgers: dict[str, Any] = {}
         self.rules: dict[str, ArmedRule] = {}
+        self._fired: dict[str, Carried] = {}
+        """Rule to the frame at which it has fired first."""
         self.detours: dict[str, tuple[str, int]] = {}
         """Route name to the host and port through which this cell reaches the broker instead."""
         self._meters: dict[str, Meter] = {}
@@ -110,6 +114,9 @@ class WireCell:
         """Put a rule to work; raises :class:`WireError` where its id is taken."""
         if rule.id in self.rules:
             raise WireError(f"cell {self.id} has a rule {rule.id} already")
+        if rule.since is not None and rule.since not in self.rules:
+            raise WireError(f"cell {self.id} has no rule {rule.since} for {rule.id} to count from")
+        self._fired.pop(rule.id, None)
         self.rules[rule.id] = ArmedRule(rule, self.key)
         self.write(kinds.RULE, rule=rule.id, phase="armed", **_spelled(rule))
 
@@ -132,10 +139,16 @@ class WireCell:
         return [armed for armed in self.rules.values() if armed.fits(header)]
 
     def judge(self, carried: Carried, candidates: list[ArmedRule]) -> ArmedRule | None:
-        """Count the frame for every rule and return the first that is due. A rule that could not look says so."""
+        """Count the frame for every rule and return the first that is due. A rule that could not look says so.
+
+        Whatever fires here is behind this frame for those that count since.
+        """
         chosen: ArmedRule | None = None
+        fired: list[ArmedRule] = []
         insight, selects = carried.insight, carried.known.selects
         for armed in candidates:
+            if not self._counts(armed.rule, carried):
+                continue
             armed.seen += 1
             if insight.because and armed.rule.content and armed.rule.content <= selects:
                 self.blind(carried, insight.because)
@@ -143,10 +156,23 @@ class WireCell:
             if not armed.takes(insight.subject) or (refused and armed.rule.granted):
                 continue
             armed.matched += 1
-            if chosen is None and armed.due:
+            marks = armed.rule.action is Action.MARK
+            if armed.due and (marks or chosen is None):
                 armed.fired += 1
-                chosen = armed
+                fired.append(armed)
+                chosen = chosen if marks else armed
+        for armed in fired:
+            self._fired.setdefault(armed.rule.id, carried)
+            if armed is not chosen:
+                self.hit(armed.rule, carried, None)
         return chosen
+
+    def _counts(self, rule: Rule, carried: Carried) -> bool:
+        """Whether what the rule counts from is past, and was of the same process where it is of the same role."""
+        if rule.since is None:
+            return True
+        mark = self._fired.get(rule.since)
+        return mark is not None and (mark.role != carried.role or mark.process == carried.process)
 
     # -- traffic --------------------------------------------------------------------------------------------------
 

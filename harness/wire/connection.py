@@ -21,13 +21,21 @@ if TYPE_CHECKING:
     from harness.wire.cell import WireCell
     from harness.wire.messages import Route
     from harness.wire.protocol import Frame, Id, Protocol
-    from harness.wire.rules import ArmedRule, How, Rule
+    from harness.wire.rules import How, Rule
     from harness.wire.traffic import Meter
 
 MAX_PENDING = 10_000
 """Unanswered frames remembered per connection and direction."""
 MAX_EARLY = 64
 """Frames whose lines are kept until it is known whose they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swallow:
+    """An answer that its client does not get: the connection ends instead, or the wire gives it ``refusal``."""
+
+    rule: Rule
+    refusal: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -37,7 +45,7 @@ class Pending:
     carried: Carried
     since: float
     """When it was passed on, by the loop's clock."""
-    swallow: ArmedRule | None = None
+    swallow: Swallow | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +117,9 @@ class Connection:
         self.alive = True
         self.pending: dict[Direction, OrderedDict[Id, Pending]] = {way: OrderedDict() for way in Direction}
         """By the direction of what was asked."""
+        self.turn = asyncio.Lock()
+        """Whoever has it writes to the client: one frame, whole."""
+        self._told = asyncio.Event()
         self.flows = {way: Flow() for way in Direction}
         self.frozen_by: set[str] = set()
         self._early: deque[Carried] = deque()
@@ -168,6 +179,7 @@ class Connection:
             role=self.route.role,
             node=self.route.node,
             client=client,
+            process=self.process,
             direction=direction,
             cell=cell,
             ledger=None if cell is None else cell.ledger(self.protocol),
@@ -198,7 +210,14 @@ class Connection:
     def answered(self, direction: Direction, frame: Frame) -> list[Pending]:
         """Forget what a frame answers, and return it."""
         questions = self.pending[_OTHER[direction]]
+        self._told.set()
         return [questions.pop(each) for each in frame.answers if each in questions]
+
+    async def until_told(self) -> None:
+        """Wait until all that the client has asked is being answered: what the wire says comes in its turn behind that."""
+        while self.pending[Direction.REQUEST]:
+            self._told.clear()
+            await self._told.wait()
 
     def expect(self, pending: Pending) -> None:
         """Remember what will be answered; the oldest is forgotten where there are too many."""
@@ -241,7 +260,8 @@ class Connection:
         self._over.set()
         for pending in self.unanswered():
             if pending.swallow is not None and pending.carried.cell is not None:
-                pending.carried.cell.phase(pending.swallow.rule, "cut", pending.carried, because="no answer came")
+                phase = "cut" if pending.swallow.refusal is None else "unanswered"
+                pending.carried.cell.phase(pending.swallow.rule, phase, pending.carried, because="no answer came")
         cell = self.cell
         for kind, fields in self.session.ended(by, None if cell is None else cell.ledger(self.protocol)):
             self._hub.note(cell, kind, **fields)

@@ -12,15 +12,15 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.wire.connection import Pending
+from harness.wire.connection import Pending, Swallow
 from harness.wire.inlet import CHUNK_BYTES, Inlet
-from harness.wire.protocol import Between, Frame, Need, Opaque
+from harness.wire.protocol import Between, Frame, Need, Opaque, UnableError
 from harness.wire.rules import Action, After, Direction, How
 
 if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
     from harness.wire.connection import Connection, Hub
-    from harness.wire.rules import ArmedRule
+    from harness.wire.rules import ArmedRule, Rule
 
 
 LEAST_LIMIT = 1 << 20
@@ -46,6 +46,9 @@ class Lane:
         """A rule has made this direction silent for good."""
         self._ahead = 0
         """How many bytes of the frame at hand have not yet been given to anybody."""
+        self._turn = conn.turn if direction is Direction.RESPONSE else contextlib.nullcontext()
+        self.back: Lane | None = None
+        """Of the lane of requests: that of their answers."""
 
     async def run(self) -> None:
         """Pass frames on until the stream ends; raises :class:`CutError` where the connection is to end."""
@@ -146,11 +149,12 @@ class Lane:
             return False
         self._identify()
         await self._conn.gate()
-        if isinstance(fed, Between):
-            if fed.because is not None and self._conn.cell is not None:
-                self._conn.unread(fed.because)
-            return await self._on(fed.size)
-        return await self._frame(fed)
+        async with self._turn:
+            if isinstance(fed, Between):
+                if fed.because is not None and self._conn.cell is not None:
+                    self._conn.unread(fed.because)
+                return await self._on(fed.size)
+            return await self._frame(fed)
 
     async def _need(self, count: int) -> bool:
         """Have so many bytes at hand, and more than there were; false where they do not come, or nobody should keep so many."""
@@ -172,7 +176,7 @@ class Lane:
         answered = self._conn.answered(self._direction, frame) if frame.answers else ()
         for pending in answered:
             self._meter(pending)
-        return await self._treat(carried, next((each.swallow for each in answered if each.swallow), None))
+        return await self._treat(carried, next((each for each in answered if each.swallow), None))
 
     def _meter(self, pending: Pending) -> None:
         asked = pending.carried
@@ -198,8 +202,8 @@ class Lane:
                 cell.blind(carried, carried.insight.because)
         return True
 
-    async def _treat(self, carried: Carried, swallow: ArmedRule | None) -> bool:
-        """Do to the frame what the rules say; false where the stream has ended."""
+    async def _treat(self, carried: Carried, asked: Pending | None) -> bool:
+        """Do to the frame what the rules say; false where the stream has ended. ``asked``: its answer is to be swallowed."""
         cell, frame = carried.cell, carried.frame
         delay_s = self._hub.delay_of(self._conn, self._direction)
         if delay_s:
@@ -210,10 +214,8 @@ class Lane:
             return await self._forward(carried)
         await self._conn.gate()
         cell.seen(carried)
-        if swallow is not None:
-            cell.settle(carried, reached=False)
-            cell.phase(swallow.rule, "cut", carried)
-            raise CutError(f"rule {swallow.rule.id}")
+        if asked is not None and asked.swallow is not None:
+            return await self._instead(carried, cell, asked.carried, asked.swallow)
         armed = cell.judge(carried, cell.candidates(carried.header)) if frame.last else None
         if armed is not None:
             return await self._act(carried, cell, armed)
@@ -230,6 +232,8 @@ class Lane:
             return await self._forward(carried)
         if rule.action is Action.CUT_AFTER:
             return await self._cut_after(carried, cell, armed)
+        if rule.action is Action.ANSWER:
+            return await self._answer(carried, cell, rule)
         cell.settle(carried, reached=False)
         cell.phase(rule, "dropped", carried)
         if rule.action is Action.DROP and rule.after is After.BLACK_HOLE:
@@ -240,14 +244,51 @@ class Lane:
 
     async def _cut_after(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
         waits = self._direction is Direction.REQUEST and carried.frame.id is not None
-        await self._forward(carried, swallow=armed if waits else None)
+        await self._forward(carried, swallow=Swallow(armed.rule) if waits else None)
         if waits:
             await self._conn.until_closed()
             return False
         cell.phase(armed.rule, "cut", carried)
         raise CutError(f"rule {armed.rule.id}")
 
-    async def _forward(self, carried: Carried, *, swallow: ArmedRule | None = None) -> bool:
+    async def _answer(self, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+        """Refuse a request in the broker's name; it never gets there, or what it gets there for an answer is swallowed."""
+        try:
+            if carried.payload is None:
+                raise UnableError(f"{carried.frame.size} bytes are above the limit of {self._hub.decode_limit}")
+            refusal = carried.session.refuse(carried.frame, carried.payload, str(rule.error))
+        except UnableError as error:
+            cell.blind(carried, str(error))
+            return await self._forward(carried)
+        if rule.forward:
+            return await self._forward(carried, swallow=Swallow(rule, refusal))
+        assert self.back is not None  # noqa: S101 - only a request is answered
+        cell.settle(carried, reached=False)
+        going_on = await self._on(carried.frame.size, keep=False)
+        await self._conn.until_told()
+        async with self._conn.turn:
+            await self.back.say(refusal, carried, cell, rule)
+        return going_on
+
+    async def _instead(self, carried: Carried, cell: WireCell, asked: Carried, swallow: Swallow) -> bool:
+        """Keep an answer from its client: the connection ends, or the client is told something else."""
+        cell.settle(carried, reached=False)
+        if swallow.refusal is None:
+            cell.phase(swallow.rule, "cut", carried)
+            raise CutError(f"rule {swallow.rule.id}")
+        going_on = await self._on(carried.frame.size, keep=False)
+        await self.say(swallow.refusal, asked, cell, swallow.rule, said=carried.insight.error or 0)
+        return going_on
+
+    async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:
+        """Give the client the wire's own answer. Raises :class:`CutError` where who refuses ends the connection."""
+        await self._send(refusal)
+        told = {"error": rule.error, "forward": rule.forward, "reached": not self._silent}
+        cell.phase(rule, "answered", asked, **told, **more)
+        if asked.known.hangs_up:
+            raise CutError(f"rule {rule.id}")
+
+    async def _forward(self, carried: Carried, *, swallow: Swallow | None = None) -> bool:
         await self._conn.gate()
         if not self._silent:
             self._conn.session.sending(carried.frame)
@@ -295,6 +336,7 @@ class Lane:
 async def carry(hub: Hub, conn: Connection, client: socket.socket, upstream: socket.socket) -> None:
     """Pass frames both ways until both streams have ended, one breaks, or the connection is cut."""
     lanes = (Lane(hub, conn, Direction.REQUEST, client, upstream), Lane(hub, conn, Direction.RESPONSE, upstream, client))
+    lanes[0].back = lanes[1]
     tasks = [asyncio.create_task(lane.run()) for lane in lanes]
     ended = asyncio.create_task(conn.until_closed())
     because = "both ends closed"

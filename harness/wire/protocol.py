@@ -152,7 +152,8 @@ class Step:
     ``selects``: by which fields of a rule it can be chosen. ``waits``: the other side keeps it waiting by design, so that its
     waits say nothing of the network. ``movable``: it may go over another connection. ``removable``: it may vanish while its
     connection lives on. ``durable``: who gets it changes durable state. ``errors``: legal refusals of it, and whether what was
-    asked is done all the same: such a one may be given only where the request was forwarded.
+    asked may be done all the same: only such a one may be given where the request was forwarded. ``hangs_up``: who refuses it
+    ends the connection.
     """
 
     selects: frozenset[str] = frozenset()
@@ -161,6 +162,7 @@ class Step:
     removable: bool = False
     durable: bool = False
     errors: Mapping[str, bool] = field(default_factory=dict)
+    hangs_up: bool = False
 
 
 PLAIN = Step()

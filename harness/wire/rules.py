@@ -38,13 +38,20 @@ class StepName(StrEnum):
         """Return by which fields of a rule a frame of this step can be chosen: ``record``, ``topic``, ``transactional_id``."""
         raise NotImplementedError
 
+    @property
+    def errors(self) -> Mapping[str, bool]:
+        """Legal refusals of such a request, and whether what was asked may be done all the same (see ``protocol.Step``)."""
+        return {}
+
 
 class Action(StrEnum):
     """What is done to the frame.
 
     ``hold``: it stalls its direction of its connection until it is resolved. ``drop``: it vanishes, and then ``after``.
     ``cut``: it vanishes and the connection ends. ``cut-after``: it arrives whole; of a request the broker's answer is
-    awaited and swallowed; then the connection ends. ``delay``: it waits ``delay_s``.
+    awaited and swallowed; then the connection ends. ``delay``: it waits ``delay_s``. ``answer``: the wire refuses a request by
+    ``error`` in the broker's name; with ``forward`` the request arrives, and the broker's own answer is swallowed, else it never
+    does. ``mark``: nothing is done; rules that count ``since`` it begin to.
     """
 
     HOLD = "hold"
@@ -52,6 +59,8 @@ class Action(StrEnum):
     CUT = "cut"
     CUT_AFTER = "cut-after"
     DELAY = "delay"
+    ANSWER = "answer"
+    MARK = "mark"
 
 
 class After(StrEnum):
@@ -97,7 +106,10 @@ class Rule:
     ``{key}.producer.2`` does not match ``….producer.20``. ``occurrence`` counts from 1 among the matches since arming;
     ``limit`` is how often the rule fires (``None``: every time). ``granted`` passes over answers that refuse what was asked
     (their error code is not 0): the client asks again, and the answer to that may be the one. ``delay_s`` is in seconds, for
-    ``delay`` only.
+    ``delay`` only; ``error`` and ``forward`` are for ``answer``.
+
+    ``since`` is the id of another rule of the cell: frames count from behind the one at which that has fired first, and where it
+    is of the same role, those of the same process only.
     """
 
     id: str
@@ -115,6 +127,9 @@ class Rule:
     after: After = After.CUT
     delay_s: float = 0.0
     freeze: FreezeScope | None = None
+    error: str | None = None
+    forward: bool = False
+    since: str | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -132,6 +147,30 @@ class Rule:
         if isinstance(self.api, StepName) and (missing := self.content - self.api.selects(self.direction)):
             what = min(missing).replace("_", " ")
             raise RuleError(f"rule {self.id}: a {self.api.label} {self.direction} cannot be selected by {what}")
+        if self.since == self.id:
+            raise RuleError(f"rule {self.id}: it cannot count from itself")
+        self._check_answer()
+
+    def _check_answer(self) -> None:
+        if (self.action is Action.ANSWER) != (self.error is not None):
+            raise RuleError(f"rule {self.id}: an error belongs to the action answer, and there it is named")
+        if self.action is not Action.ANSWER:
+            if self.forward:
+                raise RuleError(f"rule {self.id}: only what is answered is forwarded besides")
+            return
+        if self.direction is not Direction.REQUEST:
+            raise RuleError(f"rule {self.id}: only a request can be answered")
+        if self.api is None:
+            raise RuleError(f"rule {self.id}: what is answered by {self.error} must be named by its step")
+        if isinstance(self.api, StepName):
+            self.check_error(self.api.label, self.api.errors)
+
+    def check_error(self, step: str, errors: Mapping[str, bool]) -> None:
+        """Raise :class:`RuleError` where the error is none of a step's, or means that what was forwarded is not done."""
+        if self.error not in errors:
+            raise RuleError(f"rule {self.id}: a {step} is never refused by {self.error}")
+        if self.forward and not errors[self.error]:
+            raise RuleError(f"rule {self.id}: {self.error} says that a {step} is not done, and cannot be given for a forwarded one")
 
     @property
     def content(self) -> frozenset[str]:

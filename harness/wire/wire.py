@@ -19,8 +19,9 @@ from harness.wire.connections import Connections
 from harness.wire.holds import Holds
 from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
+from harness.wire.protocol import PLAIN
 from harness.wire.routes import Routes
-from harness.wire.rules import FreezeScope, How
+from harness.wire.rules import Action, Direction, FreezeScope, How
 from harness.wire.sockets import connect, owner_of, port_of, reset, tune
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from harness.wire.connection import Hold
     from harness.wire.messages import Frozen, Route, RouteState, Traffic
     from harness.wire.protocol import Protocol
-    from harness.wire.rules import Direction, Rule, RuleCounts
+    from harness.wire.rules import Rule, RuleCounts
 
 REGISTRY = "harness.protocols.listing"
 """The module that lists the protocols, by its name: the wire imports none of them."""
@@ -257,8 +258,13 @@ class Wire:
         return CellSummary(cell_id, cell.frames, tuple(left))
 
     def arm(self, cell_id: str, rule: Rule) -> None:
-        """Put a rule to work in a cell."""
-        self.cells.get(cell_id).arm(rule)
+        """Put a rule to work in a cell. Raises :class:`RuleError` where it would answer as nobody does."""
+        cell = self.cells.get(cell_id)
+        if rule.action is Action.ANSWER:
+            step = str(rule.api)
+            known = [protocol.steps.get((step, Direction.REQUEST), PLAIN).errors for protocol in self._protocols.values()]
+            rule.check_error(step, dict(itertools.chain.from_iterable(errors.items() for errors in known)))
+        cell.arm(rule)
 
     def disarm(self, cell_id: str, rule_id: str) -> RuleCounts:
         """Take a rule away; what it holds stays held."""

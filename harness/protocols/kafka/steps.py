@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from harness.wire.protocol import Step
 from harness.wire.rules import Direction, StepName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Api(StepName):
@@ -48,6 +51,11 @@ class Api(StepName):
         """Return what the wire knows of such a frame. An incremental fetch request names nothing: select its response."""
         return _SELECTS.get((self, direction), frozenset())
 
+    @property
+    def errors(self) -> Mapping[str, bool]:
+        """Return by what a broker may refuse it."""
+        return STEPS[str(self), Direction.REQUEST].errors
+
 
 _REQ, _RES = Direction.REQUEST, Direction.RESPONSE
 _RECORD, _TOPIC, _TRANSACTION = frozenset({"record"}), frozenset({"topic"}), frozenset({"transactional_id"})
@@ -86,7 +94,7 @@ ERRORS: Final = {
 }  # fmt: skip
 """Their codes. See ``org.apache.kafka.common.protocol.Errors``."""
 AFTER_ALL: Final = frozenset({"NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
-"""Errors behind which what was asked may be done: they may be given only where the request was forwarded."""
+"""Errors behind which what was asked may be done, or not: they may also be given where the request was forwarded."""
 _COORDINATOR: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _MEMBER: Final = (*_COORDINATOR, "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
 _PRODUCER: Final = (*_COORDINATOR, "CONCURRENT_TRANSACTIONS", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")

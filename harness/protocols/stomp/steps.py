@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from harness.wire.protocol import Step
 from harness.wire.rules import Direction, StepName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 REFUSED: Final = "refused"
 """The one error there is: an ERROR frame, behind which the server ends the connection."""
@@ -34,6 +37,11 @@ class Command(StepName):
         """Return by which fields of a rule a frame can be chosen; a topic is a destination, whatever it is."""
         return STEPS.get((str(self), direction), Step()).selects
 
+    @property
+    def errors(self) -> Mapping[str, bool]:
+        """Return by what a broker may refuse it."""
+        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
+
 
 _TO_CLIENT: Final = frozenset({Command.CONNECTED, Command.MESSAGE, Command.RECEIPT, Command.ERROR})
 _SELECTS: Final = {
@@ -59,6 +67,7 @@ def _step(command: Command) -> Step:
         removable=True,
         durable=command in _DURABLE,
         errors={REFUSED: False} if asks and command not in (Command.CONNECT, Command.STOMP) else {},
+        hangs_up=True,
     )
 
 
