@@ -24,8 +24,9 @@ class OnWire:
     """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
 
     ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
-    ``since`` is for frames that name no record: they count from when that trigger has fired, and of the process where it
-    was. (A process that has the target in hand, or a frame about it, stands still there until the rule is armed.)
+    ``since`` is for frames that name no record, as a heartbeat: they count from behind the frame at which that trigger fires,
+    which the wire decides, or from when that failpoint is reached, where the process stands still until the rule is armed. Where
+    both are of one role, they are of one process.
     """
 
     role: Role

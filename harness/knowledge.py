@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from harness.judge.proof import Knowledge
 from harness.plugins import load_brought
+from harness.proofs.answer import Answered
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
+from harness.proofs.hold import LetGo
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
 from harness.proofs.network import NetworkBad
@@ -21,7 +23,9 @@ from harness.systems.listing import declaration, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PROOFS: Final = (EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, NetworkBad, PartHad, PreferredElected, Rolled)
+PROOFS: Final = (
+    Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, NetworkBad, PartHad, PreferredElected, Rolled,
+)  # fmt: skip
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
     signs=(database_signs,),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from harness.faults.answer import Answer
 from harness.faults.container import ContainerFault
 from harness.faults.crash_at_write import CrashAtWrite
 from harness.faults.drop import Drop
 from harness.faults.end_input import EndInput
+from harness.faults.hold import Hold
 from harness.faults.kill import Forget, Kill
 from harness.faults.late import Late
 from harness.faults.network import Network, Until
@@ -26,17 +28,21 @@ _ALL = (
     EndInput,
     Unanswered,
     CrashAtWrite,
+    Answer,
+    Hold,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
 
 __all__ = [
     "FAULTS",
+    "Answer",
     "ContainerFault",
     "CrashAtWrite",
     "Drop",
     "EndInput",
     "Forget",
+    "Hold",
     "Kill",
     "Late",
     "Network",

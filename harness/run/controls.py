@@ -121,15 +121,20 @@ class WireControls:
             self._put(trigger, replace(rule, role=str(trigger.role), record=record))
         elif (near := self._reached.get(trigger.since)) is not None:
             self._put(trigger, replace(rule, role=str(trigger.role), client=self.nodes.selector(near)))
+        elif isinstance(trigger.since, OnWire):
+            if trigger.since not in self._rule_of:
+                self.arm(trigger.since, rule_at(trigger.since, Action.MARK, f"before-{act.id}"))
+            self._put(trigger, replace(rule, role=str(trigger.role), since=self._rule_of[trigger.since]))
         else:
-            stop = Stop.PAUSE if isinstance(trigger.since, InProgram) else rule_at(trigger.since, Action.HOLD, "approach")
-            self.arm(trigger.since, stop)
+            self.arm(trigger.since, Stop.PAUSE)
             self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
         """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
         if trigger in self._waiting:
             self._approach(trigger)
+        if isinstance(trigger, OnWire) and isinstance(trigger.since, OnWire) and trigger.since not in self._reached:
+            self.await_fired(trigger.since)
         # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
         idle = Idle(self.watching.progress, self.watching.exhausted, FIRE_S if near else self.watching.idle_s)

@@ -254,11 +254,10 @@ class Lane:
     async def _answer(self, carried: Carried, cell: WireCell, rule: Rule) -> bool:
         """Refuse a request in the broker's name; it never gets there, or what it gets there for an answer is swallowed."""
         try:
-            if carried.payload is None:
-                raise UnableError(f"{carried.frame.size} bytes are above the limit of {self._hub.decode_limit}")
-            refusal = carried.session.refuse(carried.frame, carried.payload, str(rule.error))
+            refusal = carried.session.refuse(carried.frame, carried.payload or b"", str(rule.error))
         except UnableError as error:
-            cell.blind(carried, str(error))
+            whole = carried.payload is not None
+            cell.blind(carried, str(error) if whole else f"it is above the limit of {self._hub.decode_limit} bytes")
             return await self._forward(carried)
         if rule.forward:
             return await self._forward(carried, swallow=Swallow(rule, refusal))

@@ -167,10 +167,11 @@ class Rule:
 
     def check_error(self, step: str, errors: Mapping[str, bool]) -> None:
         """Raise :class:`RuleError` where the error is none of a step's, or means that what was forwarded is not done."""
-        if self.error not in errors:
-            raise RuleError(f"rule {self.id}: a {step} is never refused by {self.error}")
-        if self.forward and not errors[self.error]:
-            raise RuleError(f"rule {self.id}: {self.error} says that a {step} is not done, and cannot be given for a forwarded one")
+        error = self.error or ""
+        if error not in errors:
+            raise RuleError(f"rule {self.id}: a {step} is never refused by {error}")
+        if self.forward and not errors[error]:
+            raise RuleError(f"rule {self.id}: {error} says that a {step} is not done: it cannot be forwarded")
 
     @property
     def content(self) -> frozenset[str]:

@@ -12,11 +12,13 @@ from harness.abilities import ABILITIES, Harm, needs_of
 from harness.controls import InProgram, OnWire, Role
 from harness.faults import (
     FAULTS,
+    Answer,
     ContainerFault,
     CrashAtWrite,
     Drop,
     EndInput,
     Forget,
+    Hold,
     Kill,
     Late,
     Network,
@@ -81,6 +83,8 @@ VARIANTS: list[Any] = [
     Pause(ASKS), Pause(STANDS), Pause(ASKS, others_finish=False), Pause(ASKS, others_ask=True), Pause(ASKS, told=True),
     RollingRestart(SENDS), *(ContainerFault(ASKS, harm, Role.CONSUMER, besides=(Role.PRODUCER,)) for harm in Harm),
     Terminate(SENDS),
+    Answer(SENDS, "NOT_ENOUGH_REPLICAS"), Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
+    Hold(ASKS, ANSWER), *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
     Unanswered(ASKS, Api.OFFSET_FETCH), Zombie(SENDS), Zombie(STANDS),
 ]  # fmt: skip
 """Every fault, with everything that can be said of it."""

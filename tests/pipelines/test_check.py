@@ -353,7 +353,7 @@ def test_a_consumer_dies_wherever_it_reads_and_is_not_answered_when_it_comes_bac
     ]
     assert all(result.verdict.fired == 1 for result in found.values())
     told = list(read_history(found["consumer-crash-at-next-fetch"].directory / HISTORY).of("rule"))
-    assert [(e["rule"], e["api"]) for e in told if e["phase"] == "hit"] == [("approach", "Fetch"), ("fault", "Fetch")]
+    assert [(e["rule"], e["api"]) for e in told if e["phase"] == "hit"] == [("before-fault", "Fetch"), ("fault", "Fetch")]
 
 
 @pytest.mark.rest

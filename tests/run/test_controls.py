@@ -200,17 +200,26 @@ def test_a_failpoint_is_armed_as_the_nodes_say(controls: WireControls, trigger: 
     assert armed["history"] == str(controls.directory / "history" / "failpoint.jsonl")
 
 
-def test_what_counts_from_a_frame_is_armed_while_that_is_held(controls: WireControls, wire: Wire) -> None:
-    """Of the process where that was; then it goes on."""
+def test_what_counts_from_a_frame_is_left_to_the_wire(controls: WireControls, wire: Wire) -> None:
+    """Both rules are armed at once, the second counts since the first; nothing is held for it."""
     since = replace(AT, api=Api.JOIN_GROUP, since=GIVEN)
     controls.arm(since, rule_at(since, Action.DROP, "joins"))
-    assert [rule.id for _, rule in wire.armed] == ["approach of consumer"]
-    hits(controls, "approach of consumer", record=LOAD.target.id)
+    assert wire.does == ["arm before-joins of consumer", "arm joins of consumer"]
+    (_, mark), (_, joins) = wire.armed
+    assert (mark.record, mark.action) == (LOAD.target.id, Action.MARK)
+    assert (joins.record, joins.client, joins.action, joins.since) == (None, None, Action.DROP, "before-joins of consumer")
+    hits(controls, "before-joins of consumer", record=LOAD.target.id, held=None)
     hits(controls, "joins of consumer", held=None)
     assert controls.await_fired(since) == Fired(None, "consumer-3", None)
-    assert wire.does == ["arm approach of consumer", "arm joins of consumer", "release h1"]
-    joins = wire.armed[1][1]
-    assert (joins.record, joins.client, joins.action) == (None, "key.consumer-3", Action.DROP)
+
+
+def test_what_counts_from_a_trigger_that_is_armed_needs_no_other(controls: WireControls, wire: Wire) -> None:
+    """Its own rule is what the second counts since."""
+    since = replace(AT, api=Api.JOIN_GROUP, since=GIVEN)
+    controls.arm(GIVEN, rule_at(GIVEN, Action.HOLD))
+    controls.arm(since, rule_at(since, Action.HOLD, "joins"))
+    assert wire.does == ["arm fault of consumer", "arm joins of consumer"]
+    assert wire.armed[1][1].since == "fault of consumer"
 
 
 def test_what_counts_from_a_failpoint_is_armed_while_its_program_stands_still(
@@ -238,14 +247,14 @@ def test_what_counts_from_something_that_has_fired_is_armed_at_once(controls: Wi
     assert wire.armed[1][1].client == "key.consumer-3"
 
 
-def test_nothing_is_armed_where_what_it_counts_from_does_not_fire(controls: WireControls, wire: Wire) -> None:
-    """And it has not fired either."""
+def test_what_it_counts_from_is_waited_for_first(controls: WireControls, wire: Wire) -> None:
+    """Where that does not fire, it has not fired either, and that is what is said."""
     since = replace(AT, api=Api.JOIN_GROUP, since=GIVEN)
     controls.arm(since, rule_at(since, Action.HOLD, "joins"))
     with pytest.raises(NotFiredError) as told:
         controls.await_fired(since)
     assert told.value.args == (GIVEN,)
-    assert wire.does == ["arm approach of consumer"]
+    assert wire.does == ["arm before-joins of consumer", "arm joins of consumer"]
 
 
 def test_an_ability_can_let_a_trigger_count_from_another(controls: WireControls, wire: Wire, nodes: Nodes) -> None:

@@ -230,6 +230,11 @@ def topic_id_name(topic_id: uuid.UUID | str) -> str:
         raise UndecodableError(f"{topic_id!r} is no topic id") from error
 
 
+def topic_id(name: str) -> uuid.UUID:
+    """Return the id behind a stand-in name. Raises ValueError where it is none."""
+    return uuid.UUID(name.removeprefix(_ID_PREFIX))
+
+
 def is_unresolved(topic: str) -> bool:
     """Whether a topic's name is not known."""
     return topic.startswith(_ID_PREFIX)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
@@ -15,6 +16,7 @@ from kafka.protocol.consumer.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
     AddOffsetsToTxnRequest,
@@ -29,22 +31,33 @@ from kafka.protocol.producer.transaction import (
     TxnOffsetCommitResponse,
 )
 
+from harness.protocols.kafka.codec import topic_id
 from harness.protocols.kafka.steps import ERRORS, Api
 from harness.wire.protocol import UnableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 BY_ID: Final = {Api.PRODUCE: 13, Api.FETCH: 13, Api.OFFSET_COMMIT: 10}
 """From which version on a topic is named by its id."""
 BATCHES: Final = 4
 """From which version on AddPartitionsToTxn is about several transactions, from broker to broker."""
 SESSIONS: Final = 7
-"""From which version on a Fetch may name nothing, and is refused as a whole."""
+"""From which version on a Fetch may name what has changed only, and its answer has an error of its own."""
+OF_SESSIONS: Final = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"})
+"""Errors of a Fetch as a whole; all others are each partition's."""
+SEVERAL: Final = 4
+"""From which version on a FindCoordinator may ask for several."""
 
 
-def refusal(api: str, version: int, corr: int, request: bytes, error: str) -> bytes:
-    """Return the answer to a request (whole, without its length), as a frame. Raises :class:`UnableError`."""
+def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
+    api: str, version: int, corr: int, request: bytes, error: str, fetched: Collection[tuple[str, int]] = ()
+) -> bytes:
+    """Return the answer to a request (whole, without its length), as a frame. Raises :class:`UnableError`.
+
+    ``fetched``: of a Fetch, all partitions that its session has, by what they are called in it. It ends the session, so that the
+    next request, too, is one that the broker expects.
+    """
     known = _KNOWN.get(api)
     if known is None:
         raise UnableError(f"nobody knows how a {api} is refused")
@@ -54,7 +67,10 @@ def refusal(api: str, version: int, corr: int, request: bytes, error: str) -> by
         raise UnableError(f"version {version} of {api} is outside {first} to {last}")
     try:
         asked = asks.decode(request, version=version, header=True)
-        answer = make(asked, version, ERRORS[error])
+        if api == Api.FETCH and error not in OF_SESSIONS:
+            answer = _fetch(fetched, version, ERRORS[error])
+        else:
+            answer = make(asked, version, ERRORS[error])
         answer.with_header(correlation_id=corr)
         return bytes(answer.encode(header=True, framed=True))
     except UnableError:
@@ -79,16 +95,38 @@ def _produce(asked: Any, version: int, error: int) -> Any:
     ])  # fmt: skip
 
 
-def _fetch(asked: Any, version: int, error: int) -> Any:
-    if version >= SESSIONS:
-        return FetchResponse(version=version, error_code=error, session_id=0, responses=[])
+def _fetch(fetched: Collection[tuple[str, int]], version: int, error: int) -> Any:
     topics = FetchResponse.FetchableTopicResponse
     parts = topics.PartitionData
-    return FetchResponse(version=version, responses=[
-        topics(version=version, topic=topic.topic, partitions=[
-            parts(version=version, partition_index=part.partition, error_code=error, high_watermark=-1, aborted_transactions=[],
-                  records=b"") for part in topic.partitions
-        ]) for topic in asked.topics
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, part in fetched:
+        named[topic].append(part)
+    return FetchResponse(version=version, session_id=0, responses=[
+        topics(version=version, **_fetched(topic, version), partitions=[
+            parts(version=version, partition_index=part, error_code=error, high_watermark=-1, aborted_transactions=[],
+                  records=b"") for part in partitions
+        ]) for topic, partitions in named.items()
+    ])  # fmt: skip
+
+
+def _fetched(topic: str, version: int) -> dict[str, Any]:
+    return {"topic_id": topic_id(topic)} if version >= BY_ID[Api.FETCH] else {"topic": topic}
+
+
+def _session(asked: Any, version: int, error: int) -> Any:
+    """A Fetch session that the broker does not have; who has none is refused by its partitions."""
+    if version >= SESSIONS:
+        return FetchResponse(version=version, error_code=error, session_id=0, responses=[])
+    return _fetch([(topic.topic, part.partition) for topic in asked.topics for part in topic.partitions], version, error)
+
+
+def _find(asked: Any, version: int, error: int) -> Any:
+    if version < SEVERAL:
+        return FindCoordinatorResponse(version=version, error_code=error, error_message=None, node_id=-1, host="", port=-1)
+    each = FindCoordinatorResponse.Coordinator
+    return FindCoordinatorResponse(version=version, coordinators=[
+        each(version=version, key=key, node_id=-1, host="", port=-1, error_code=error, error_message=None)
+        for key in asked.coordinator_keys
     ])  # fmt: skip
 
 
@@ -137,7 +175,8 @@ def _alone(answers: Any) -> Callable[[Any, int, int], Any]:
 
 _KNOWN: Final[dict[str, tuple[Any, Any, Callable[[Any, int, int], Any]]]] = {
     Api.PRODUCE: (ProduceRequest, ProduceResponse, _produce),
-    Api.FETCH: (FetchRequest, FetchResponse, _fetch),
+    Api.FETCH: (FetchRequest, FetchResponse, _session),
+    Api.FIND_COORDINATOR: (FindCoordinatorRequest, FindCoordinatorResponse, _find),
     Api.OFFSET_COMMIT: (OffsetCommitRequest, OffsetCommitResponse, _offsets(OffsetCommitResponse, Api.OFFSET_COMMIT)),
     Api.TXN_OFFSET_COMMIT: (
         TxnOffsetCommitRequest, TxnOffsetCommitResponse, _offsets(TxnOffsetCommitResponse, Api.TXN_OFFSET_COMMIT),

@@ -14,7 +14,7 @@ from harness.wire.protocol import PLAIN, UNKNOWN, Frame, Move, Need, Opaque, Una
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
@@ -172,7 +172,20 @@ class KafkaSession:
         if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
             raise UnableError(f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} answer is never "
                               f"refused by {error}")  # fmt: skip
-        return refusal(frame.step, frame.version, frame.corr, data[AT:], error)
+        return refusal(frame.step, frame.version, frame.corr, data[AT:], error, self._fetched_by(frame, data))
+
+    def _fetched_by(self, frame: KafkaFrame, data: bytes) -> Collection[tuple[str, int]]:
+        """Return all partitions that a Fetch is for, also those that it does not name."""
+        if frame.step != Api.FETCH:
+            return ()
+        try:
+            asked = codec.decode(frame.step, frame.way, frame.version, data[AT:])
+        except codec.UndecodableError as error:
+            raise UnableError(f"a {frame.step} of version {frame.version} cannot be refused: {error}") from error
+        assert isinstance(asked, codec.Fetch)  # noqa: S101 - its step says so
+        fetches = FetchSession(dict(self._fetches.positions))
+        fetches.ask(asked)
+        return fetches.positions
 
     def move(self, frame: Frame, data: bytes) -> Move:  # noqa: ARG002 - any of them
         """A request means the same on every connection to its broker; an answer can only be discarded, wherever it is."""

@@ -89,33 +89,50 @@ ERRORS: Final = {
     "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 3, "NOT_LEADER_OR_FOLLOWER": 6, "REQUEST_TIMED_OUT": 7,
     "MESSAGE_TOO_LARGE": 10, "COORDINATOR_LOAD_IN_PROGRESS": 14, "COORDINATOR_NOT_AVAILABLE": 15, "NOT_COORDINATOR": 16,
     "NOT_ENOUGH_REPLICAS": 19, "NOT_ENOUGH_REPLICAS_AFTER_APPEND": 20, "ILLEGAL_GENERATION": 22, "UNKNOWN_MEMBER_ID": 25,
-    "REBALANCE_IN_PROGRESS": 27, "OUT_OF_ORDER_SEQUENCE_NUMBER": 45, "INVALID_PRODUCER_EPOCH": 47, "CONCURRENT_TRANSACTIONS": 51,
-    "KAFKA_STORAGE_ERROR": 56, "UNKNOWN_PRODUCER_ID": 59, "FETCH_SESSION_ID_NOT_FOUND": 70, "PRODUCER_FENCED": 90,
+    "REBALANCE_IN_PROGRESS": 27, "OUT_OF_ORDER_SEQUENCE_NUMBER": 45, "INVALID_PRODUCER_EPOCH": 47, "INVALID_TXN_STATE": 48,
+    "INVALID_PRODUCER_ID_MAPPING": 49, "CONCURRENT_TRANSACTIONS": 51, "KAFKA_STORAGE_ERROR": 56, "UNKNOWN_PRODUCER_ID": 59,
+    "FETCH_SESSION_ID_NOT_FOUND": 70, "INVALID_FETCH_SESSION_EPOCH": 71, "FENCED_LEADER_EPOCH": 74, "FENCED_INSTANCE_ID": 82,
+    "PRODUCER_FENCED": 90,
 }  # fmt: skip
 """Their codes. See ``org.apache.kafka.common.protocol.Errors``."""
-AFTER_ALL: Final = frozenset({"NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT"})
-"""Errors behind which what was asked may be done, or not: they may also be given where the request was forwarded."""
 _COORDINATOR: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
-_MEMBER: Final = (*_COORDINATOR, "REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
-_PRODUCER: Final = (*_COORDINATOR, "CONCURRENT_TRANSACTIONS", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+_STRANGER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+_ALIVE: Final = (*_COORDINATOR[1:], *_STRANGER, "REBALANCE_IN_PROGRESS")
+"""Of a coordinator that is loading a member's life is not refused, and its assignment as if the group gathered."""
+_BEGINS: Final = (*_COORDINATOR, "CONCURRENT_TRANSACTIONS", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+_PRODUCER: Final = (*_BEGINS, "INVALID_TXN_STATE", "INVALID_PRODUCER_ID_MAPPING")
 _REFUSALS: Final[dict[Api, tuple[str, ...]]] = {
     Api.PRODUCE: (
         "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "MESSAGE_TOO_LARGE", "NOT_ENOUGH_REPLICAS",
         "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "OUT_OF_ORDER_SEQUENCE_NUMBER", "INVALID_PRODUCER_EPOCH", "KAFKA_STORAGE_ERROR",
         "UNKNOWN_PRODUCER_ID",
     ),
-    Api.FETCH: ("FETCH_SESSION_ID_NOT_FOUND", "KAFKA_STORAGE_ERROR"),
-    Api.OFFSET_COMMIT: _MEMBER,
-    Api.JOIN_GROUP: (*_COORDINATOR, "UNKNOWN_MEMBER_ID"),
-    Api.SYNC_GROUP: _MEMBER,
-    Api.HEARTBEAT: _MEMBER,
-    Api.TXN_OFFSET_COMMIT: (*_MEMBER, "INVALID_PRODUCER_EPOCH"),
-    Api.INIT_PRODUCER_ID: _PRODUCER,
+    Api.FETCH: (
+        "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION",
+        "NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "KAFKA_STORAGE_ERROR",
+    ),
+    Api.FIND_COORDINATOR: ("COORDINATOR_NOT_AVAILABLE",),
+    Api.OFFSET_COMMIT: (*_COORDINATOR, *_STRANGER, "REBALANCE_IN_PROGRESS"),
+    Api.JOIN_GROUP: (*_COORDINATOR, "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"),
+    Api.SYNC_GROUP: _ALIVE,
+    Api.HEARTBEAT: _ALIVE,
+    Api.TXN_OFFSET_COMMIT: (*_COORDINATOR, *_STRANGER, "REQUEST_TIMED_OUT", "INVALID_PRODUCER_EPOCH"),
+    Api.INIT_PRODUCER_ID: _BEGINS,
     Api.ADD_PARTITIONS_TO_TXN: _PRODUCER,
     Api.ADD_OFFSETS_TO_TXN: _PRODUCER,
     Api.END_TXN: _PRODUCER,
 }  # fmt: skip
 """Which errors a broker may answer each request by, in a version that there is."""
+_WRITES: Final = DURABLE - {Api.PRODUCE, Api.WRITE_TXN_MARKERS}
+AFTER_ALL: Final = {
+    Api.PRODUCE: frozenset({"NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER"}),
+    **dict.fromkeys(_WRITES, frozenset({"COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "REQUEST_TIMED_OUT"})),
+}
+"""Errors behind which what was asked may be done, or not: they may also be given where the request was forwarded.
+
+A coordinator writes what it is asked into a log of its own. Where that write is not known to be replicated it says that it is not
+available, or, where it has lost the log meanwhile, that it is no coordinator; others copy the record, or do not.
+"""
 
 
 def step_of(number: int) -> str:
@@ -129,7 +146,7 @@ def step_of(number: int) -> str:
 
 def _step(api: Api, way: Direction) -> Step:
     asks = way is Direction.REQUEST
-    errors = {error: error in AFTER_ALL for error in _REFUSALS.get(api, ())} if asks else {}
+    errors = {error: error in AFTER_ALL.get(api, ()) for error in _REFUSALS.get(api, ())} if asks else {}
     return Step(selects=api.selects(way), waits=api in KEPT_WAITING, movable=asks, durable=asks and api in DURABLE, errors=errors)
 
 

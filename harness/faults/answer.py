@@ -1,0 +1,52 @@
+"""Answer: a request is refused by a legal error, in the broker's name; it was not done, or it was all the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
+from harness.proofs.answer import Answered
+from harness.wire.rules import Action
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, OnWire
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The client is told ``error`` (by its name in the protocol) for the request ``at``, and for the next ones, ``times`` in all.
+
+    The request never reaches the broker; with ``forward`` it does, and what the broker says is swallowed. Raises
+    :class:`~harness.wire.rules.RuleError` where no broker refuses such a request so, and where one that has done what was asked
+    would not say this.
+    """
+
+    id: ClassVar[str] = "answer"
+
+    at: OnWire
+    error: str
+    forward: bool = False
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        rule_at(self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times)
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, and the client was told so; nobody died."""
+        told = Answered(self.error, forward=self.forward, times=self.times)
+        return Evidence("rule", at_target=not self.at.offset, approached=self.at.since is not None, proofs=(told,))
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        rule = rule_at(self.at, Action.ANSWER, error=self.error, forward=self.forward, limit=self.times)
+        controls.arm(self.at, rule)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Wait until it has happened, as often as it is to."""
+        await_fault(controls, self.at)
+        for _ in range(1, self.times):
+            controls.await_fired(self.at)
+        controls.say("healed")

@@ -1,0 +1,88 @@
+"""Hold: a frame stands still until something else has happened; then it goes on, over the connection where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from harness.abilities import Membership
+from harness.controls import OnWire
+from harness.faults.network import Until
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.scenario import Evidence
+from harness.proofs.hold import LetGo
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+
+Event: TypeAlias = OnWire | Until
+
+_WORDS = {
+    Until.EXPELLED: "its client to be put out of its group",
+    Until.EXHAUSTED: "the source to be exhausted",
+    Until.SETTLED: "everything acknowledged to be recorded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The frame ``at`` stands still, and what comes behind it on its connection, until ``until``; then it goes on first.
+
+    ``until`` is another frame, which waits until this one has gone through, or something that no frame says. Nothing else of the
+    client stands still. Where it never comes, the wait ends with the trigger's bound, and the cell is void.
+    """
+
+    id: ClassVar[str] = "hold"
+
+    at: OnWire
+    until: Event
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.until, OnWire) and self.until not in _WORDS:
+            raise ValueError(f"nobody can wait until {self.until} with a frame in hand")
+
+    @property
+    def words(self) -> str:
+        """What it waits for."""
+        if not isinstance(self.until, OnWire):
+            return _WORDS[self.until]
+        return f"the {self.until.role}'s {self.until.api.label} {self.until.direction}"
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, and what it held has gone on; nobody died."""
+        approached = self.at.since is not None
+        return Evidence("rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),))
+
+    def needs(self) -> tuple[type, ...]:
+        """A group puts its client out, where that is waited for."""
+        return (Membership,) if self.until is Until.EXPELLED else ()
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rules."""
+        controls.arm(self.at, rule_at(self.at, Action.HOLD))
+        if isinstance(self.until, OnWire):
+            controls.arm(self.until, rule_at(self.until, Action.HOLD, "until"))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Hold it, wait, let it go on."""
+        fired = await_fault(controls, self.at)
+        controls.say("applied", node=fired.node)
+        if isinstance(self.until, OnWire):
+            reached = controls.await_fired(self.until)
+            controls.resolve(fired.hold, How.RELEASE)
+            controls.resolve(reached.hold, How.RELEASE)
+        else:
+            self._await(controls)
+            controls.resolve(fired.hold, How.RELEASE)
+        controls.say("healed")
+
+    def _await(self, controls: Controls) -> None:
+        match self.until:
+            case Until.EXPELLED:
+                controls.ability(Membership).await_expired(self.at.role)
+            case Until.EXHAUSTED:
+                controls.await_exhausted()
+            case Until.SETTLED:
+                controls.settle()

@@ -1,0 +1,50 @@
+"""What a refusal in the broker's name must have been: given to the client, and true of what the broker was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from harness.judge.proof import Course
+    from harness.model.history import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """``times`` requests were refused by ``error``, and the client was told so.
+
+    The broker has answered none of them, for it was not asked; with ``forward`` it has granted each, and nobody knows.
+    """
+
+    name: ClassVar[str] = "answered"
+
+    error: str
+    forward: bool = False
+    times: int = 1
+
+    def trouble(self, course: Course) -> str | None:
+        """Say which refusal was not given, or was not true."""
+        rules = course.history.of(kinds.RULE)
+        hits = [event for event in rules if event.get("phase") == "hit" and event.get("action") == "answer"]
+        given = {_request(event): event for event in rules if event.get("phase") == "answered"}
+        said = {_request(event): event for event in course.history.of(kinds.FRAME) if event.get("dir") == "response"}
+        if len(hits) < self.times:
+            return f"{len(hits)} requests were to be refused by {self.error}, not {self.times}"
+        return next((bad for hit in hits if (bad := self._bad(given.get(_request(hit)), said.get(_request(hit))))), None)
+
+    def _bad(self, given: Event | None, said: Event | None) -> str | None:
+        if given is None or given.get("error") != self.error or given.get("forward") is not self.forward:
+            return f"a request was to be refused by {self.error}, and its client was not told so"
+        if not given.get("reached"):
+            return f"the refusal by {self.error} did not reach the client"
+        if not self.forward:
+            return None if said is None else f"a request was refused by {self.error}, and the broker had got it"
+        wrong = "never had it" if said is None else "had refused it" if given.get("said") else ""
+        return f"a request was refused by {self.error} as if it was done, and the broker {wrong}" if wrong else None
+
+
+def _request(event: Event) -> tuple[object, object]:
+    return event.get("conn"), event.get("corr")
