@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from harness.judge.proof import Knowledge
 from harness.plugins import load_brought
-from harness.proofs.answer import Answered
+from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.engine import EngineSaid
 from harness.proofs.forgotten import Forgot
 from harness.proofs.growth import Grown
@@ -28,7 +28,7 @@ PROOFS: Final = (
 )  # fmt: skip
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},
-    signs=(database_signs,),
+    signs=(database_signs, answer_signs),
     recipes={name: pipeline.recipes for name, pipeline in PIPELINES.items()},
 )
 """What is known whatever the system."""

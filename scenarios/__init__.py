@@ -19,6 +19,7 @@ from harness.scenarios.cluster import CLUSTER
 from harness.scenarios.containers import CONTAINERS
 from harness.scenarios.database import DATABASE
 from harness.scenarios.durability import DURABILITY
+from harness.scenarios.errors import ERRORS
 from harness.scenarios.growing import GROWING
 from harness.scenarios.network import NETWORK
 from harness.scenarios.offsets import OFFSETS
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 KAFKA: tuple[Scenario, ...] = (
     *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *CLUSTER, *CONTAINERS,
-    *DURABILITY, *DATABASE,
+    *DURABILITY, *DATABASE, *ERRORS,
 )  # fmt: skip
 
 if __name__ == "scenarios":  # imported from the repository by its short name: the same modules, not a second set of them

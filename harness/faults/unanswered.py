@@ -1,4 +1,4 @@
-"""Unanswered: a stage is killed, and what it asks first when it starts again is not answered."""
+"""Unanswered: a stage is killed, and what it asks first when it starts again is not answered, or refused."""
 
 from __future__ import annotations
 
@@ -8,27 +8,45 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.controls import OnWire
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
+from harness.proofs.answer import Answered
 from harness.wire.rules import Action, Direction, FreezeScope, How, StepName
 
 if TYPE_CHECKING:
     from harness.controls import Controls
+    from harness.wire.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost and the connection cut.
 
-    What is asked then is where to go on, or as whom. A client that takes no answer for an answer goes on elsewhere.
+    What is asked then is where to go on, or as whom. A client that takes no answer for an answer goes on elsewhere. With ``told``
+    the first such request never arrives, and is refused by that error in the broker's name.
     """
 
     id: ClassVar[str] = "unanswered"
 
     at: OnWire
     asks: StepName
+    told: str | None = None
+
+    def __post_init__(self) -> None:
+        self._rule()
+
+    @property
+    def _asked(self) -> OnWire:
+        way = Direction.RESPONSE if self.told is None else Direction.REQUEST
+        return OnWire(self.at.role, self.asks, way, since=self.at)
+
+    def _rule(self) -> Rule:
+        if self.told is None:
+            return rule_at(self._asked, Action.DROP, "answer")
+        return rule_at(self._asked, Action.ANSWER, "answer", error=self.told)
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, and the process died by SIGKILL; the fault heals only when the answer was lost."""
-        return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True)
+        proofs = () if self.told is None else (Answered(self.told),)
+        return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True, proofs=proofs)
 
     def arm(self, controls: Controls) -> None:
         """Arm the rule that the process dies at."""
@@ -42,8 +60,7 @@ class Unanswered:
         victim.kill()
         controls.say("applied", node=victim.name)
         controls.resolve(fired.hold, How.DISCARD)
-        answer = OnWire(self.at.role, self.asks, Direction.RESPONSE, since=self.at)
-        controls.arm(answer, rule_at(answer, Action.DROP, "answer"))
+        controls.arm(self._asked, self._rule())
         victim.restart()
-        controls.await_fired(answer)
+        controls.await_fired(self._asked)
         controls.say("healed")

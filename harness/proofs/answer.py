@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.sign import Sign
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
-    from harness.model.history import Event
+    from harness.model.history import Event, History
+
+ASKED_ANEW: Final = Sign("asked-anew", "the client was refused in the broker's name at this record, and asked the same again")
+"""Not of the refused request's record only: of what was asked later, nobody knows what for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Answered:
 
     def trouble(self, course: Course) -> str | None:
         """Say which refusal was not given, or was not true."""
-        rules = course.history.of(kinds.RULE)
+        rules = list(course.history.of(kinds.RULE))
         hits = [event for event in rules if event.get("phase") == "hit" and event.get("action") == "answer"]
         given = {_request(event): event for event in rules if event.get("phase") == "answered"}
         said = {_request(event): event for event in course.history.of(kinds.FRAME) if event.get("dir") == "response"}
@@ -48,3 +52,21 @@ class Answered:
 
 def _request(event: Event) -> tuple[object, object]:
     return event.get("conn"), event.get("corr")
+
+
+def answer_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records at which a client was refused, and asked again: where the request names none, those it counts from."""
+    rules = list(history.of(kinds.RULE))
+    marked = {record for event in rules if event.get("phase") == "hit" for record in event.get("records") or ()}
+    asked = [event for event in history.of(kinds.FRAME) if event.get("dir") == "request"]
+    found: set[str] = set()
+    for event in rules:
+        if event.get("phase") == "answered" and event.get("reached") and any(_is_again(event, each) for each in asked):
+            found |= set(event.get("records") or marked)
+    return {ASKED_ANEW: found}
+
+
+def _is_again(refused: Event, asked: Event) -> bool:
+    """Whether a request is of the same kind and client as one that was refused, and came after it."""
+    same = all(refused.get(name) == asked.get(name) for name in ("api", "role", "client"))
+    return same and _request(refused) != _request(asked) and asked["t"] > refused["t"]

@@ -31,6 +31,21 @@ PLAIN = Rule("r", Action.HOLD)
         ({"api": Api.FETCH, "record": "a"}, "Fetch request cannot be selected by record"),
         ({"api": Api.END_TXN, "topic": "t"}, "EndTxn request cannot be selected by topic"),
         ({"api": Api.FETCH, "transactional_id": "t"}, "cannot be selected by transactional id"),
+        ({"since": "r"}, "cannot count from itself"),
+        ({"error": "NOT_COORDINATOR"}, "an error belongs to the action answer"),
+        ({"action": Action.ANSWER, "api": Api.FETCH}, "an error belongs to the action answer"),
+        ({"forward": True}, "only what is answered is forwarded"),
+        ({"action": Action.ANSWER, "error": "NOT_COORDINATOR"}, "must be named by its step"),
+        ({"action": Action.ANSWER, "error": "NOT_COORDINATOR", "api": Api.METADATA}, "a Metadata is never refused by"),
+        ({"action": Action.ANSWER, "error": "PRODUCER_FENCED", "api": Api.PRODUCE}, "a Produce is never refused by"),
+        (
+            {"action": Action.ANSWER, "error": "NOT_COORDINATOR", "api": Api.HEARTBEAT, "direction": Direction.RESPONSE},
+            "only a request can be answered",
+        ),
+        (
+            {"action": Action.ANSWER, "error": "NOT_ENOUGH_REPLICAS", "api": Api.PRODUCE, "forward": True},
+            "NOT_ENOUGH_REPLICAS says that a Produce is not done: it cannot be forwarded",
+        ),
     ],
 )
 def test_a_rule_that_could_never_do_what_it_says_is_refused(change: dict[str, Any], says: str) -> None:
@@ -44,6 +59,8 @@ def test_rules_survive_the_control_connection() -> None:
     """A rule is the same after its way through plain values; nonsense is refused."""
     rule = Rule("r", Action.DELAY, Api.END_TXN, Direction.RESPONSE, record="a", delay_s=0.5, limit=None)
     assert Rule.from_json(rule.to_json()) == rule
+    answers = Rule("r", Action.ANSWER, Api.PRODUCE, error="REQUEST_TIMED_OUT", forward=True, since="mark")
+    assert Rule.from_json(answers.to_json()) == answers
     for nonsense in ({}, {"id": "r", "action": "explode"}, {"id": "r", "action": "cut", "colour": 1}):
         with pytest.raises(RuleError, match="not a rule"):
             Rule.from_json(nonsense)

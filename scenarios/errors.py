@@ -1,0 +1,259 @@
+"""Legal refusals: the client is told an error in the broker's name, and what was asked was not done, or was all the same.
+
+What is retriable is asked again, by the client or by the program; what is not, the program meets with what its semantic says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Answer, Hold, Unanswered, Until
+from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, ENDED_AGAIN, NOT_RESENT, REPEATED_REQUEST, SENT_ANEW
+from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
+from harness.proofs.answer import ASKED_ANEW
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.scenarios.transactions import ASKED, IMPLICIT, answered
+from harness.scenarios.zombies import pair
+from harness.stages.settings import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from harness.model.pipeline import Pipeline
+    from harness.model.scenario import Expectation, Fault
+    from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
+
+    Expected = Mapping[Semantic, Expectation]
+
+PRODUCER, CONSUMER, PROCESSOR = Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR
+NOT_DONE = {
+    "UNKNOWN_TOPIC_OR_PARTITION": "the broker has no such partition (yet)", "NOT_LEADER_OR_FOLLOWER": "another broker leads it",
+    "NOT_ENOUGH_REPLICAS": "too few replicas are in sync", "KAFKA_STORAGE_ERROR": "its disk fails",
+    "REQUEST_TIMED_OUT": "the replicas did not answer in time",
+}  # fmt: skip
+"""Why a broker has not stored a record and the client may ask again."""
+DONE = ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT", "NOT_LEADER_OR_FOLLOWER")
+
+
+OF_REPLICAS = frozenset({"NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT"})
+"""What only a leader says that waits for replicas."""
+ELSEWHERE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER"})
+
+
+def told_elsewhere(error: str) -> str:
+    """Return what is to be said of a client besides."""
+    own = " (librdkafka does not count this as a retry: it sends the record again, also with message.send.max.retries=0.)"
+    return own if error in ELSEWHERE else ""
+
+
+def refused(
+    step: str, fault: Fault, because: str, expect: Expected, *, pipeline: Pipeline = PLAIN, error: str, done: bool = False,
+    by_client: Mapping[str, Expected] | None = None, pace_ms: int = 0,
+) -> Scenario:  # fmt: skip
+    """Return the scenario of a refusal; ``done``: what was asked was done all the same."""
+    name = error.lower().replace("_", "-")
+    return Scenario(
+        id=f"{step}-refused+{name}{'+done' if done else ''}", failure_point=f"{step}-refused", group="errors", pipeline=pipeline,
+        fault=fault, because=because, expect=expect, by_client=by_client or {}, pace_ms=pace_ms,
+        suite=Suite.NIGHT,
+    )  # fmt: skip
+
+
+def of_all(recipe: Settings) -> Settings:
+    """Return the settings with acks=all: no leader waits for replicas otherwise."""
+    return replace(recipe, producer=replace(recipe.producer, acks="all"))
+
+
+def at_produce(role: Role, pipeline: Pipeline, at_most_once: Settings) -> Iterator[Scenario]:
+    """Yield the refusals of a record."""
+    sends = OnWire(role, Api.PRODUCE, REQUEST)
+    waits = of_all(at_most_once)
+
+    def told(error: str, because: str, expect: Expected, *, done: bool = False, **more: Any) -> Scenario:
+        fault = Answer(sends, error, forward=done)
+        return refused("produce", fault, because, expect, pipeline=pipeline, error=error, done=done, **more)
+
+    again = {ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)}
+    for error, why in NOT_DONE.items():
+        replicated = error in OF_REPLICAS
+        yield told(
+            error, f"The record was not stored: {why}. Who has no retries has lost it; who has them sends it again."
+            f"{told_elsewhere(error)}",
+            {AMO: replace(LOSES, settings=waits) if replicated else LOSES, **again},
+            by_client={"confluent-kafka": {AMO: holds(REPEATED_REQUEST)}} if error in ELSEWHERE else {},
+        )  # fmt: skip
+    for error in DONE:
+        yield told(
+            error, "The record is stored, and the leader cannot say that it will stay. Sent again it is stored again, unless the "
+            "broker knows its number.",
+            {AMO: Predicted(sign=NOT_RESENT, settings=waits), ALO: DUPLICATES, EOS: holds(REPEATED_REQUEST)}, done=True,
+        )  # fmt: skip
+    yield told(
+        "MESSAGE_TOO_LARGE", "No retry helps: the client gives the record up at once. The program sends it anew, or aborts and "
+        "makes the transaction anew; the broker takes it then.", {AMO: LOSES, ALO: holds(SENT_ANEW), EOS: holds(ABORTED)},
+    )  # fmt: skip
+    numbered = NotApplicable("a producer without idempotence has no numbers that a broker could miss")
+    anew: Expected = {AMO: numbered, ALO: numbered, EOS: holds(SENT_ANEW)}
+    yield told(
+        "OUT_OF_ORDER_SEQUENCE_NUMBER", "The broker misses a number. In a transaction that is no matter of one record: it is "
+        "over, and made anew.", anew,
+    )  # fmt: skip
+    yield told(
+        "UNKNOWN_PRODUCER_ID", "The broker has forgotten the producer. In a transaction that is no matter of one record: it is "
+        "over, and made anew. (The Java client sends the record again, where the broker does not say where its log begins.)",
+        anew,
+        by_client={"java": {EOS: holds(REPEATED_REQUEST)}},
+    )  # fmt: skip
+
+
+COORDINATING: dict[str, str] = {
+    "COORDINATOR_LOAD_IN_PROGRESS": "is reading its log", "COORDINATOR_NOT_AVAILABLE": "cannot write its log",
+    "NOT_COORDINATOR": "is another broker now",
+}  # fmt: skip
+MEMBERS = ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS")
+MOVED = ("FETCH_SESSION_ID_NOT_FOUND", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "FENCED_LEADER_EPOCH")
+NO_COMMIT = NotApplicable("the position is sent in the transaction of the results: there is no OffsetCommit")
+
+
+def at_commit(role: Role, pipeline: Pipeline, exactly_once: Expectation, put_out: Expectation) -> Iterator[Scenario]:
+    """Yield the refusals of a position."""
+    asks = OnWire(role, Api.OFFSET_COMMIT, REQUEST)
+
+    def told(error: str, because: str, expect: Expected, *, done: bool = False, **more: Any) -> Scenario:
+        fault = Answer(asks, error, forward=done)
+        return refused("commit", fault, because, expect, pipeline=pipeline, error=error, done=done, **more)
+
+    again = {AMO: holds(ASKED_ANEW), ALO: holds(ASKED_ANEW), EOS: exactly_once}
+    for error, why in COORDINATING.items():
+        yield told(error, f"The coordinator of the group {why}. The client looks for it and asks again.", again)
+    yield told("COORDINATOR_NOT_AVAILABLE", "The position is saved, and the coordinator cannot say that it will stay. It is "
+               "saved again.", again, done=True)  # fmt: skip
+    goes_on: Expected = {ALO: holds(ASKED_ANEW), EOS: exactly_once}
+    again_worked_on = {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: put_out}
+    for error in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
+        yield told(
+            error, "The position is refused, for the group goes on without this member. It joins again and goes on from the "
+            "position that was saved: before the record, which is not worked on yet, or worked on again.", again_worked_on,
+        )  # fmt: skip
+    yield told(
+        "REBALANCE_IN_PROGRESS", "The position is refused, for the group gathers. The member joins again and goes on from the "
+        "position that was saved: before the record, which is not worked on yet, or worked on again. (kafka-python 3.0.12 goes "
+        "on from the position that it had, where it is given its partitions again; librdkafka does not join again.)",
+        again_worked_on, by_client={"kafka-python": goes_on, "confluent-kafka": goes_on},
+    )  # fmt: skip
+
+
+def at_heartbeat(role: Role, pipeline: Pipeline) -> Iterator[Scenario]:
+    """Yield the refusals of a member's first sign of life behind the record."""
+    beats = OnWire(role, Api.HEARTBEAT, REQUEST, since=OnWire(role, Api.FETCH, RESPONSE))
+    for error in ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", *MEMBERS):
+        gives = "looks for the coordinator" if "COORDINATOR" in error else "joins again, and goes on from its saved positions"
+        yield refused(
+            "heartbeat", Answer(beats, error),
+            f"The first heartbeat behind the record is refused. The member {gives}: what it has in hand may come again.",
+            {AMO: holds(ASKED_ANEW), ALO: Predicted(duplicated=Permitted(), sign=ASKED_ANEW), EOS: holds(ASKED_ANEW)},
+            pipeline=pipeline, error=error, pace_ms=150,
+        )  # fmt: skip
+
+
+def at_join(role: Role, pipeline: Pipeline) -> Iterator[Scenario]:
+    """Yield the refusals of a member that joins again after a crash."""
+    for error in ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"):
+        fault = Unanswered(OnWire(role, Api.FETCH, RESPONSE), Api.JOIN_GROUP, told=error)
+        yield refused(
+            "join", fault, "The consumer is killed before it is given the record. It starts again, and its request to join is "
+            "refused. It asks again, and goes on where it was.",
+            dict.fromkeys((AMO, ALO, EOS), holds(DELIVERED_AGAIN)), pipeline=pipeline, error=error,
+        )  # fmt: skip
+
+
+def at_fetch(role: Role, pipeline: Pipeline, done: OnWire, exactly_once: Expectation) -> Iterator[Scenario]:
+    """Yield the refusals of the first request for more behind the record, whose position is saved (``done``: exactly-once)."""
+    saved = OnWire(role, Api.OFFSET_COMMIT, RESPONSE)
+    for since, semantics in ((saved, (AMO, ALO, EOS)),) if done == saved else ((saved, (AMO, ALO)), (done, (EOS,))):
+        fetches = OnWire(role, Api.FETCH, REQUEST, since=since)
+        variant = "" if since == saved else "+in-transaction"
+        for error in MOVED:
+            yield refused(
+                "fetch", Answer(fetches, error),
+                "The broker gives nothing, and says that the client is at the wrong place. It asks what is where, and goes on.",
+                dict.fromkeys(semantics, holds(ASKED_ANEW)), pipeline=pipeline, error=error + variant,
+            )  # fmt: skip
+        back = {AMO: Predicted(duplicated=AtLeast(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: exactly_once}
+        yield refused(
+            "fetch", Answer(fetches, "OFFSET_OUT_OF_RANGE"),
+            "The broker has no record where the consumer is. By auto.offset.reset=earliest it goes back to the first one: what "
+            "was saved is delivered again, and only who knows what is recorded is safe.",
+            {semantic: back[semantic] for semantic in semantics}, pipeline=pipeline, error="OFFSET_OUT_OF_RANGE" + variant,
+        )  # fmt: skip
+
+
+def in_transaction() -> Iterator[Scenario]:
+    """Yield the refusals of what a transaction asks of its coordinators."""
+    adds = OnWire(PRODUCER, Api.ADD_PARTITIONS_TO_TXN, REQUEST, since=InProgram(PRODUCER, "before-send"))
+    sends = OnWire(PROCESSOR, Api.TXN_OFFSET_COMMIT, REQUEST)
+    implicit: dict[str, Expected] = {"java<4": {EOS: ASKED}, "java": {EOS: IMPLICIT}}
+    busy = {**COORDINATING, "CONCURRENT_TRANSACTIONS": "still ends the transaction before"}
+    for error, why in busy.items():
+        yield refused("add-partitions", Answer(adds, error), f"The coordinator {why}. The client asks again.", {EOS: ASKED},
+                      error=error, by_client=implicit)  # fmt: skip
+    for error, why in COORDINATING.items():
+        yield refused("txn-offset-commit", Answer(sends, error), f"The coordinator of the group {why}. The client asks again.",
+                      {EOS: ASKED}, pipeline=TOPIC_TO_TOPIC, error=error)  # fmt: skip
+    yield refused("txn-offset-commit", Answer(sends, "COORDINATOR_NOT_AVAILABLE", forward=True),
+                  "The position is pending, and the coordinator cannot say that it will stay. It is sent again.",
+                  {EOS: ASKED}, pipeline=TOPIC_TO_TOPIC, error="COORDINATOR_NOT_AVAILABLE", done=True)  # fmt: skip
+    for error in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
+        yield refused("txn-offset-commit", Answer(sends, error),
+                      "The position is refused, for the group goes on without this member. Its transaction is aborted, with its "
+                      "results, and the record is worked on again.",
+                      {EOS: holds(ABORTED)}, pipeline=TOPIC_TO_TOPIC, error=error)  # fmt: skip
+    for role, pipeline in ((PRODUCER, PLAIN), (PROCESSOR, TOPIC_TO_TOPIC)):
+        ends = OnWire(role, Api.END_TXN, REQUEST)
+        for error, why in busy.items():
+            yield refused("transaction-end", Answer(ends, error), f"The coordinator {why}. The client asks again.",
+                          {EOS: holds(ENDED_AGAIN)}, pipeline=pipeline, error=error)  # fmt: skip
+        for error in ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"):
+            yield refused("transaction-end", Answer(ends, error, forward=True),
+                          "The transaction is committed, and the coordinator cannot say that it will stay so. The client asks "
+                          "again, and is told the same once more.",
+                          {EOS: holds(ENDED_AGAIN)}, pipeline=pipeline, error=error, done=True)  # fmt: skip
+
+
+HELD = Scenario(
+    pipeline=PLAIN, id="commit-held-beyond-session", failure_point="commit-held", group="errors", suite=Suite.NIGHT,
+    fault=Hold(OnWire(CONSUMER, Api.OFFSET_COMMIT, REQUEST), Until.EXPELLED),
+    because="The request to save the position is on its way for longer than the session lasts, and the heartbeats behind it with "
+    "it. When it arrives another member has the partition, and the record: it is refused. The one that worked first has not done "
+    "so yet, or both have, or the second is absorbed.",
+    expect={
+        AMO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_MOST_ONCE)),
+        ALO: Predicted(duplicated=Exactly(), settings=pair(AT_LEAST_ONCE)),
+        EOS: Predicted(sign=ABSORBED, settings=pair(EXACTLY_ONCE)),
+    },
+)  # fmt: skip
+
+ACK_HELD = Scenario(
+    pipeline=PLAIN, id="ack-held-until-consumed", failure_point="ack-held", group="errors", suite=Suite.NIGHT,
+    fault=Hold(OnWire(PRODUCER, Api.PRODUCE, RESPONSE), OnWire(CONSUMER, Api.OFFSET_COMMIT, REQUEST)),
+    because="The record is consumed, and its position about to be saved, before its producer is told that it is stored. To be "
+    "late is no fault.",
+    expect={AMO: Predicted(), ALO: Predicted(), EOS: NotApplicable("nobody reads a record whose transaction is open")},
+)  # fmt: skip
+
+ERRORS = (
+    *at_produce(PRODUCER, PLAIN, AT_MOST_ONCE), *at_produce(PROCESSOR, TOPIC_TO_TOPIC, AT_MOST_ONCE),
+    *at_commit(CONSUMER, PLAIN, holds(ASKED_ANEW), holds(ABSORBED)), *at_commit(PROCESSOR, TOPIC_TO_TOPIC, NO_COMMIT, NO_COMMIT),
+    *at_heartbeat(CONSUMER, PLAIN), *at_heartbeat(PROCESSOR, TOPIC_TO_TOPIC),
+    *at_join(CONSUMER, PLAIN), *at_join(PROCESSOR, TOPIC_TO_TOPIC),
+    *at_fetch(CONSUMER, PLAIN, OnWire(CONSUMER, Api.OFFSET_COMMIT, RESPONSE), holds(ABSORBED)),
+    *at_fetch(PROCESSOR, TOPIC_TO_TOPIC, answered(OnWire(PROCESSOR, Api.END_TXN, REQUEST)),
+              Predicted(duplicated=AtLeast(), control=True)),
+    *in_transaction(),
+    HELD, ACK_HELD,
+)  # fmt: skip
