@@ -52,7 +52,7 @@ class Speaker:
     """A heart-beat, where there are any."""
     anonymous: bool = False
     """A request comes from nobody in particular: nothing must be said before it."""
-    refused: tuple[bytes, ...] = ()
+    refused: Callable[[str], tuple[bytes, ...]] = lambda _: ()
     """Questions, in every version that there is, that can be refused."""
 
     def make(self) -> Protocol:
@@ -87,10 +87,10 @@ def _kafka_large(key: str, size: int) -> bytes:
     return struct.pack(">i", size - 4) + head[4:]
 
 
-def _kafka_refused() -> Iterator[bytes]:
-    client = "k.consumer.1"
+def _kafka_refused(key: str) -> Iterator[bytes]:
+    client = f"{key}.consumer.1"
     tx = kf.Writer(7, 0, 0, "tx")
-    batch = kf.batch([value("k")])
+    batch = kf.batch([value(key)])
     yield from (kf.produce(5, client, batch, version=each) for each in range(3, 14))
     yield from (kf.fetch(5, client, 0, version=each) for each in range(4, 19))
     yield from (kf.commit(5, client, 2, version=each) for each in range(2, 11))
@@ -102,6 +102,7 @@ def _kafka_refused() -> Iterator[bytes]:
     yield from (kf.join(5, client, version=each) for each in range(10))
     yield from (kf.sync(5, client, version=each) for each in range(6))
     yield from (kf.heartbeat(5, client, version=each) for each in range(5))
+    yield from (kf.find_coordinator(5, client, version=each) for each in range(7))
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def _stomp_large(key: str, size: int) -> bytes:
     return made("SEND", {"destination": "/queue/q", "content-length": f"{size - len(head) - 1:010}"})[:-1]
 
 
-def _stomp_refused() -> Iterator[bytes]:
+def _stomp_refused(_key: str) -> Iterator[bytes]:
     yield made("SEND", {"destination": "/queue/a:b", "receipt": "1:2"}, b"x")
     yield made("ACK", {"id": "m-1", "receipt": "1:2"})
     yield made("COMMIT", {"transaction": "t", "receipt": "1:2"})
@@ -150,7 +151,7 @@ def _stomp_refused() -> Iterator[bytes]:
 PROTOCOLS = {
     "kafka": Speaker(
         "kafka", _kafka_opening, _kafka_question, kf.produce_answer(2), "Produce", "Produce", _kafka_large,
-        anonymous=True, refused=tuple(_kafka_refused()),
+        anonymous=True, refused=lambda key: tuple(_kafka_refused(key)),
     ),
     "postgres": Speaker(
         "postgres", _postgres_opening, _postgres_question, pg.complete("COMMIT"), "DatabaseCommit", "DatabaseCommit",
@@ -158,7 +159,7 @@ PROTOCOLS = {
     ),
     "stomp": Speaker(
         "stomp", _stomp_opening, _stomp_question, made("RECEIPT", {"receipt-id": "r-1"}), "SEND", "RECEIPT", _stomp_large,
-        beat=b"\n", refused=tuple(_stomp_refused()),
+        beat=b"\n", refused=lambda key: tuple(_stomp_refused(key)),
     ),
 }  # fmt: skip
 """A new protocol is a line here."""

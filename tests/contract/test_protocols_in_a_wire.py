@@ -13,10 +13,10 @@ from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
 from harness.wire.messages import Route, WireError
-from harness.wire.protocol import UNKNOWN, Frame
-from harness.wire.rules import Action, Direction, How
+from harness.wire.protocol import UNKNOWN, Frame, Need
+from harness.wire.rules import Action, Direction, How, Rule
 from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
-from tests.contract.test_protocols import MEGABYTE, everything
+from tests.contract.test_protocols import MEGABYTE, Heard, everything
 from tests.wire.broker import read_exactly
 from tests.wire.conftest import hit_in
 
@@ -58,6 +58,13 @@ class Joint:
             for at in range(0, len(data), piece):
                 source.sendall(data[at : at + piece])
             assert read_exactly(target, len(data)) == data
+
+    def again(self) -> None:
+        """See the end of the connection on both sides, and begin another."""
+        assert (ended(self.client), ended(self.server)) == (b"", b"")
+        self.client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
+        self.server = self.accepted()
+        self.say(self.speaker.opening(self.key))
 
     def begin(self) -> bytes:
         """Say everything up to the question, and return that."""
@@ -222,6 +229,62 @@ def _send_what_goes(sock: socket.socket, head: bytes, size: int) -> None:
         _send(sock, head, size)
     except OSError:
         return
+
+
+def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
+    """In every version; it never gets there, and what comes behind it does, unless who refuses hangs up."""
+    joint.say(joint.speaker.opening(joint.key))
+    for number, data in enumerate(joint.speaker.refused(joint.key)):
+        heard = Heard(joint.speaker, joint.speaker.opening(joint.key), LIMIT)
+        asked = heard.session.feed(TO, data)
+        assert isinstance(asked, Frame)
+        known = heard.protocol.steps[asked.step, TO]
+        error = sorted(known.errors)[number % len(known.errors)]
+        joint.wire.control.arm(joint.key, Rule(f"r{number}", Action.ANSWER, asked.step, error=error))
+        joint.client.sendall(data)
+        heard.session.sending(asked)
+        said = _answered(joint.client, heard)
+        assert asked.id in said.answers, f"{asked.step} {asked.facts['version']} is refused by an answer to something else"
+        if known.hangs_up:
+            joint.again()
+    if not joint.events("rule"):
+        return
+    joint.say(joint.speaker.question(joint.key))
+    lines = [event for event in joint.events("rule") if event["phase"] == "answered"]
+    assert [event["reached"] for event in lines] == [True] * len(joint.speaker.refused(joint.key))
+    assert joint.events("undecodable") == []
+
+
+def _answered(sock: socket.socket, heard: Heard) -> Frame:
+    """Read one answer whole."""
+    data = b""
+    while True:
+        fed = heard.session.feed(FROM, data) if data else Need(1)
+        assert isinstance(fed, Need | Frame), fed
+        whole = fed.bytes if isinstance(fed, Need) else fed.size
+        if isinstance(fed, Frame) and len(data) == whole:
+            return fed
+        data += read_exactly(sock, whole - len(data))
+
+
+def test_a_refusal_takes_the_place_of_its_answer(joint: Joint) -> None:
+    """Where what was asked may be done behind an error, it is done, and what the broker says of it is for nobody."""
+    errors = joint.speaker.make().steps[joint.speaker.step, TO].errors
+    done = [error for error, may_be in errors.items() if may_be]
+    if not done:
+        return
+    joint.wire.control.arm(joint.key, joint.speaker.rule(Action.ANSWER, error=done[0], forward=True))
+    question = joint.begin()
+    joint.client.sendall(question)
+    assert read_exactly(joint.server, len(question)) == question
+    joint.server.sendall(joint.speaker.answer)
+    heard = Heard(joint.speaker, [*joint.speaker.opening(joint.key), *joint.speaker.question(joint.key)], LIMIT)
+    asked = next(frame for way, frame, _ in reversed(heard.frames()) if way is TO)
+    assert asked.id in _answered(joint.client, heard).answers
+    wait_until(lambda: len(joint.lines()) == 2, within_s=WITHIN_S, because="the line of the answer")
+    assert joint.lines() == [True, False]
+    [line] = [event for event in joint.events("rule") if event["phase"] == "answered"]
+    assert (line["error"], line["forward"], line["said"]) == (done[0], True, 0)
 
 
 def test_what_is_moved_arrives_whole_on_a_fresh_connection(joint: Joint) -> None:

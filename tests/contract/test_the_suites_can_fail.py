@@ -367,6 +367,14 @@ PROTOCOL_CASES = cases_of({
     wrong_protocols.LeavesOutTheNumber: {of_protocols.test_frames_have_facts_and_known_steps: "corr"},
     wrong_protocols.KnowsItsClientBeforehand: {of_protocols.test_a_client_is_known_by_what_it_has_said: "somebody"},
     wrong_protocols.RefusesInOneVersion: {of_protocols.test_a_refusal_is_a_legal_answer_at_every_version: "Produce [0-9]+: "},
+    wrong_protocols.RefusesAnother: {
+        in_a_wire.test_a_request_is_refused_in_its_brokers_name: "by an answer to something else",
+        in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "AssertionError",
+    },
+    wrong_protocols.RefusesNothing: {
+        in_a_wire.test_a_request_is_refused_in_its_brokers_name: "timed out",
+        in_a_wire.test_a_refusal_takes_the_place_of_its_answer: "the line of the answer|True, True",
+    },
     wrong_protocols.MovesATransaction: {
         of_protocols.test_what_is_movable_is_known_beforehand: "True is False",
         in_a_wire.test_what_is_moved_arrives_whole_on_a_fresh_connection: "DID NOT RAISE",

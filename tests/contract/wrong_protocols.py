@@ -8,7 +8,7 @@ from harness.protocols.kafka import frames
 from harness.protocols.kafka.session import AT, Kafka, KafkaSession
 from harness.protocols.postgres.session import Postgres, PostgresSession
 from harness.protocols.stomp.session import Stomp, StompFrame, StompSession
-from harness.wire.protocol import Between, Frame, Move, Need, Opaque
+from harness.wire.protocol import Between, Frame, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 
@@ -208,6 +208,29 @@ class RefusesInOneVersion(WrongKafka):
     """A refusal is always the same."""
 
     sessions = _InOneVersion
+
+
+class _AnswersAnother(KafkaSession):
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+        said = super().refuse(frame, data, error)
+        return said[:AT] + (frame.facts["corr"] + 1).to_bytes(AT) + said[2 * AT :]
+
+
+class RefusesAnother(WrongKafka):
+    """What is refused is the question behind it."""
+
+    sessions = _AnswersAnother
+
+
+class _RefusesNothing(KafkaSession):
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
+        raise UnableError(f"{len(data)} bytes of {frame.step} are never refused by {error}")
+
+
+class RefusesNothing(WrongKafka):
+    """It cannot do what its steps say that it can."""
+
+    sessions = _RefusesNothing
 
 
 class _Keeps(KafkaSession):

@@ -13,6 +13,7 @@ from harness.wire.cell import WireCell
 from harness.wire.delivery import deliver
 from harness.wire.holds import Holds
 from harness.wire.lane import Lane
+from harness.wire.messages import Resolved
 from harness.wire.protocol import Move
 from harness.wire.rules import Action, After, Direction
 from tests.mutations.registry import cell, mutation
@@ -20,13 +21,14 @@ from tests.mutations.registry import cell, mutation
 if TYPE_CHECKING:
     from harness.wire.cell import Carried
     from harness.wire.connection import Hold
-    from harness.wire.messages import Resolved
-    from harness.wire.rules import ArmedRule
+    from harness.wire.rules import ArmedRule, Rule
 
 
 READ_S = 10.0
 """How long a reader may take to say that it was given what has come."""
 ON = "tests/wire/test_rules_on_the_wire.py::test_{}"
+SAID = "tests/wire/test_answers.py::test_{}"
+COUNTS = "tests/wire/test_counting.py::test_{}"
 IN = "tests/wire/test_contents.py::test_{}"
 
 
@@ -84,6 +86,80 @@ def what_is_discarded_arrives() -> None:
         return await right(self, hold, because)
 
     Holds._discard = discard  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        SAID.format("a_refused_request_never_arrives_and_its_connection_goes_on"): "x07answer",
+        cell("produce-refused+not-enough-replicas/at-least-once"): "and the broker had got it|was kept from the broker",
+    }
+)
+def what_is_refused_goes_on() -> None:
+    """A request that is refused in the broker's name reaches the broker, too; and is said to have been kept from it."""
+    right = Lane._answer
+
+    async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+        if not rule.forward and carried.payload is not None:
+            self._conn.session.sending(carried.frame)
+            await self._loop.sock_sendall(self._target, carried.payload)
+        return await right(self, carried, cell, rule)
+
+    Lane._answer = answer  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        SAID.format("a_forwarded_request_is_done_and_its_answer_swallowed"): "at the broker",
+        cell("produce-refused+request-timed-out+done/at-least-once"): "its client was not told so",
+    }
+)
+def what_is_forwarded_is_not() -> None:
+    """A request that is refused behind the broker's back never gets there; and is said to have been refused so."""
+    right = Lane._answer
+
+    async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
+        return await right(self, carried, cell, replace(rule, forward=False))
+
+    Lane._answer = answer  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        SAID.format("a_refused_request_never_arrives_and_its_connection_goes_on"): "timed out",
+        cell("produce-refused+not-enough-replicas/at-least-once"): "did not reach the client|was not told so",
+    }
+)
+def nobody_is_told() -> None:
+    """A refusal is made, and said to have been given, and is not."""
+    right = Lane.say
+
+    async def say(self: Lane, refusal: bytes, *words: Any, **more: Any) -> None:
+        del refusal
+        await right(self, b"", *words, **more)
+
+    Lane.say = say  # type: ignore[method-assign]
+
+
+@mutation({COUNTS.format("the_kth_behind_an_anchor_is_the_one"): "assert "})
+def what_was_before_counts() -> None:
+    """A rule that counts since another has fired counts from when it was armed."""
+    WireCell._counts = lambda *_: True  # type: ignore[method-assign]
+
+
+@mutation(
+    {
+        ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): "assert ",
+        cell("ack-held-until-consumed/at-least-once"): "was held waited for",
+    }
+)
+def what_is_held_stays() -> None:
+    """A held frame that is to go on does not."""
+
+    async def release(self: Holds, hold: Hold, within_s: float) -> Resolved:
+        del self, within_s
+        return Resolved(hold.id, "released", reached=False)
+
+    Holds._release = release  # type: ignore[method-assign]
 
 
 @mutation({ON.format("a_held_request_stalls_what_is_behind_it_and_keeps_the_order"): r"assert False"})

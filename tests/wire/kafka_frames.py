@@ -14,6 +14,7 @@ from kafka.protocol.consumer.group import (
     OffsetCommitResponse,
     SyncGroupRequest,
 )
+from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 from kafka.protocol.producer.transaction import (
@@ -314,3 +315,9 @@ def sync(corr: int, client: str, *, version: int = 5) -> bytes:
 def heartbeat(corr: int, client: str, *, version: int = 4) -> bytes:
     """Make a Heartbeat request."""
     return encoded(HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="m"), corr, client)
+
+
+def find_coordinator(corr: int, client: str, *, version: int = 4) -> bytes:
+    """Make a FindCoordinator request for a group."""
+    keys = {"key": "g"} if version < 4 else {"coordinator_keys": ["g", "h"]}
+    return encoded(FindCoordinatorRequest(version=version, key_type=0, **keys), corr, client)

@@ -101,7 +101,10 @@ def _rules(events: Sequence[Event]) -> Iterator[str]:
         if event.get("phase") == "armed":
             where = f"{event.get('api')} {event.get('direction')} of the {event.get('role')}"
             record = f" with record {event['record']}" if event.get("record") else ""
-            yield f"rule {event.get('rule')}: {event.get('action')} the {where}{record}, occurrence {event.get('occurrence')}"
+            since = f", since {event['since']}" if event.get("since") else ""
+            error = f" with {event['error']}" if event.get("error") else ""
+            yield (f"rule {event.get('rule')}: {event.get('action')}{error} the {where}{record}, "
+                   f"occurrence {event.get('occurrence')}{since}")  # fmt: skip
     hits = [event for event in rules if event.get("phase") == "hit"]
     for event in hits[:MOST_HITS]:
         frame = f"{event.get('api')} v{event.get('version')} {event.get('dir')}, connection {event.get('conn')}"
@@ -109,6 +112,7 @@ def _rules(events: Sequence[Event]) -> Iterator[str]:
                f"{_with(event.get('records'))}")  # fmt: skip
     if len(hits) > MOST_HITS:
         yield f"and {len(hits) - MOST_HITS} more hits"
+    yield from _answers(rules)
     for event in rules:
         if event.get("phase") == "delivered":
             said = f"answered with code {event.get('error')}" if event.get("answered") else "not answered"
@@ -116,6 +120,17 @@ def _rules(events: Sequence[Event]) -> Iterator[str]:
     for event in rules:
         if event.get("phase") == "disarmed":
             yield f"counted: {event.get('seen')} frames seen, {event.get('matched')} matched, {event.get('fired')} fired"
+
+
+def _answers(rules: Sequence[Event]) -> Iterator[str]:
+    """Say what the wire has answered in the broker's name."""
+    for event in rules:
+        if event.get("phase") != "answered":
+            continue
+        its_own = f"which said {event.get('said')}" if event.get("forward") else "which never had it"
+        told = "was told" if event.get("reached") else "was not told"
+        request = f"{event.get('api')}, correlation {event.get('corr')}{_with(event.get('records'))}"
+        yield f"answered for the broker, {its_own}: {request}; the client {told} {event.get('error')}"
 
 
 def _with(records: object) -> str:

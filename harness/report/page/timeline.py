@@ -441,14 +441,15 @@ class _Drawing:
         struck = event.get("rule") not in kinds.WAVES
         if message is not None:
             message.hit |= struck
-            if phase in STOPPED:
+            if phase in STOPPED or (phase == "answered" and not event.get("forward")):
                 message.fate = phase
             elif phase in ("released", "delivered"):
                 message.fate = ""
         if hit := struck and phase == "hit":
             self.hit = t
         held = _listed(event.get("records"))
-        text = f"{phase}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
+        error = f" by the wire: {event.get('error')}" if phase == "answered" else ""
+        text = f"{phase}{error}: {event.get('api')} {direction}{f' with {held}' if held else ''}, {event.get('client')}"
         self._mark("hit" if hit else "rule", self.lanes.lane(WIRE, _WIRE), t, text)
 
     def _conn(self, t: int, event: Event) -> None:

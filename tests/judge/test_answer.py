@@ -1,0 +1,185 @@
+"""A refusal in the broker's name, and a frame that waits for something: what the faults do, and what must be seen of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.controls import OnWire
+from harness.faults import Answer, Hold, Unanswered, Until
+from harness.model.history import History
+from harness.model.scenario import Role
+from harness.proofs.answer import ASKED_ANEW, Answered, answer_signs
+from harness.proofs.hold import LetGo
+from harness.protocols.kafka.steps import ERRORS, STEPS, Api
+from harness.wire.rules import Action, Direction, RuleError
+from tests.judge.recording import played, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SENDS = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+COMMITS = OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST)
+FETCHED = OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+Row = dict[str, Any]
+ASKED = {"conn": 3, "corr": 7, "role": "producer", "client": "k.producer.1", "api": "Produce"}
+HIT = {"t": 1, "event": "rule", "rule": "fault", "phase": "hit", "action": "answer", "records": ["k-1"], **ASKED}
+TOLD = {"t": 2, "event": "rule", "rule": "fault", "phase": "answered", "error": "REQUEST_TIMED_OUT", "forward": False,
+        "reached": True, "records": ["k-1"], **ASKED}  # fmt: skip
+SAID = {"t": 2, "event": "frame", "dir": "response", **ASKED}
+
+
+def history(rows: Iterable[Row]) -> History:
+    """Return the history of these lines."""
+    return History(tuple(rows), ())
+
+
+def trouble(proof: Any, *rows: Row) -> str | None:
+    """Return what a proof says of a history."""
+    found: str | None = proof.trouble(SimpleNamespace(history=history(rows)))
+    return found
+
+
+# --- Answer ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Answer(SENDS, "REBALANCE_IN_PROGRESS"), "a Produce is never refused by REBALANCE_IN_PROGRESS"),
+        (lambda: Answer(SENDS, "NO_SUCH_ERROR"), "a Produce is never refused by NO_SUCH_ERROR"),
+        (lambda: Answer(SENDS, "MESSAGE_TOO_LARGE", forward=True), "is not done: it cannot be forwarded"),
+        (lambda: Answer(FETCHED, "OFFSET_OUT_OF_RANGE"), "only a request can be answered"),
+        (lambda: Answer(SENDS, "NOT_ENOUGH_REPLICAS", times=0), "would never fire"),
+        (lambda: Unanswered(FETCHED, Api.JOIN_GROUP, told="NOT_ENOUGH_REPLICAS"), "a JoinGroup is never refused by"),
+    ],
+)
+def test_what_no_broker_says_is_refused_when_it_is_planned(made: Any, says: str) -> None:
+    """In one line."""
+    with pytest.raises(RuleError, match=says) as refused:
+        made()
+    assert "\n" not in str(refused.value)
+
+
+def test_every_error_of_every_step_can_be_planned() -> None:
+    """By its name, of which the code is known; forwarded, where it may be done behind it."""
+    for api in Api:
+        for error, done in STEPS[str(api), Direction.REQUEST].errors.items():
+            at = OnWire(Role.CONSUMER, api, Direction.REQUEST)
+            assert error in ERRORS
+            assert Answer(at, error).evidence().proof(Answered) == Answered(error)
+            assert Answer(at, error, forward=True) if done else True
+
+
+def test_it_is_armed_and_waited_for_as_often_as_it_is_to_happen() -> None:
+    """Each time by the same rule."""
+    fault = Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=3)
+    controls = played(fault)
+    [(_, rule)] = controls.armed
+    assert (rule.action, rule.error, rule.forward, rule.limit) == (Action.ANSWER, "REQUEST_TIMED_OUT", True, 3)  # type: ignore[union-attr]
+    assert controls.done == ["arm fault", "armed", "fired", "healed"]
+    assert steps(fault, COMMITS) == []
+
+
+NEED = Answered("REQUEST_TIMED_OUT")
+DONE = Answered("REQUEST_TIMED_OUT", forward=True)
+GIVEN = TOLD | {"forward": True, "said": 0}
+
+
+@pytest.mark.parametrize(
+    ("need", "rows", "says"),
+    [
+        (NEED, (HIT, TOLD), None),
+        (NEED, (), "0 requests were to be refused by REQUEST_TIMED_OUT, not 1"),
+        (Answered("REQUEST_TIMED_OUT", times=2), (HIT, TOLD), "1 requests were to be refused by REQUEST_TIMED_OUT, not 2"),
+        (NEED, (HIT,), "its client was not told so"),
+        (NEED, (HIT, TOLD | {"error": "NOT_ENOUGH_REPLICAS"}), "its client was not told so"),
+        (NEED, (HIT, TOLD | {"corr": 8}), "its client was not told so"),
+        (NEED, (HIT, TOLD | {"reached": False}), "did not reach the client"),
+        (NEED, (HIT, TOLD, SAID), "was refused by REQUEST_TIMED_OUT, and the broker had got it"),
+        (NEED, (HIT, TOLD, SAID | {"conn": 4}), None),
+        (NEED, (HIT, GIVEN, SAID), "its client was not told so"),
+        (DONE, (HIT, GIVEN, SAID), None),
+        (DONE, (HIT, GIVEN), "as if it was done, and the broker never had it"),
+        (DONE, (HIT, GIVEN | {"said": 6}, SAID), "as if it was done, and the broker had refused it"),
+    ],
+)
+def test_a_refusal_must_have_been_given_and_have_been_true(need: Answered, rows: tuple[Row, ...], says: str | None) -> None:
+    """A refused request that reached the broker, or one whose answer did not reach the client, proves nothing."""
+    found = trouble(need, *rows)
+    assert found is None if says is None else says in str(found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shows"),
+    [
+        ({"t": 3, "corr": 8}, True), ({"t": 3, "conn": 5}, True), ({"t": 1, "corr": 6}, False), ({"t": 3}, False),
+        ({"t": 3, "corr": 8, "api": "Metadata"}, False), ({"t": 3, "corr": 8, "client": "k.producer.2"}, False),
+    ],
+)  # fmt: skip
+def test_who_asks_again_shows_it(asked: Row, shows: bool) -> None:
+    """The same client, the same kind of request, behind the refusal."""
+    again = {"event": "frame", "dir": "request", **ASKED, **asked}
+    assert answer_signs(history((HIT, TOLD, again))) == {ASKED_ANEW: {"k-1"} if shows else set()}
+
+
+def test_what_names_no_record_shows_it_of_the_one_that_it_counts_from() -> None:
+    """A heartbeat is about nobody."""
+    bare = {name: value for name, value in TOLD.items() if name != "records"}
+    again = {"t": 3, "event": "frame", "dir": "request", **ASKED, "corr": 9}
+    assert answer_signs(history((HIT | {"rule": "before-fault", "action": "mark", "corr": 1}, bare, again))) == {
+        ASKED_ANEW: {"k-1"}
+    }
+
+
+# --- Hold ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_held_goes_on_first() -> None:
+    """The frame that it waits for stands still until it has."""
+    assert steps(Hold(COMMITS, FETCHED), COMMITS, FETCHED) == [
+        "fired", "applied", "resolve OffsetCommit release", "resolve Fetch release", "healed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("until", "waits"),
+    [(Until.EXPELLED, "Membership.await_expired consumer"), (Until.EXHAUSTED, "await_exhausted"), (Until.SETTLED, "settle")],
+)
+def test_it_may_wait_for_what_no_frame_says(until: Until, waits: str) -> None:
+    """Then it goes on."""
+    assert steps(Hold(COMMITS, until), COMMITS) == ["fired", "applied", waits, "resolve OffsetCommit release", "healed"]
+
+
+def test_where_the_other_never_comes_it_has_not_healed() -> None:
+    """The drain discards it; the judge is told what it waited for."""
+    fault = Hold(COMMITS, FETCHED)
+    assert steps(fault, COMMITS) == ["fired", "applied"]
+    assert fault.evidence().proof(LetGo) == LetGo("the consumer's Fetch response")
+
+
+def test_nobody_waits_for_what_cannot_come() -> None:
+    """With a frame in hand."""
+    with pytest.raises(ValueError, match="nobody can wait until gave-up"):
+        Hold(COMMITS, Until.GAVE_UP)
+
+
+FAULT = {"t": 1, "event": "rule", "rule": "fault"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ((FAULT | {"phase": "held"}, FAULT | {"phase": "released"}), None),
+        ((FAULT | {"phase": "held"},), "waited for the end of the world, which never came"),
+        ((FAULT | {"phase": "held"}, FAULT | {"phase": "discarded"}), "waited for the end of the world, which never came"),
+        ((FAULT | {"phase": "discarded", "because": "its connection is gone"},), "the end of the world: its connection is gone"),
+        ((FAULT | {"phase": "released", "rule": "until"},), "which never came"),
+    ],
+)
+def test_what_was_held_must_have_gone_on(rows: tuple[Row, ...], says: str | None) -> None:
+    """Else the experiment was another one."""
+    found = trouble(LetGo("the end of the world"), *rows)
+    assert found is None if says is None else says in str(found)
