@@ -52,9 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers that cells carry."""
+    from harness.systems.listing import listed  # noqa: PLC0415 - the names alone: nothing of a system is imported
+
     for line in (
-        "kafka: needs a real Kafka (started by the harness)",
-        "memory: needs nothing (the in-memory system)",
+        *(f"{name}: a cell, or a test, of the system {name}" for name in listed()),
         "control: a cell that must be convicted",
         "semantic(name): the delivery semantic of a cell",
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",

@@ -44,20 +44,12 @@ def default_systems() -> tuple[str, ...]:
 
 
 def real() -> tuple[str, ...]:
-    """Return every system but those that are plays.
-
-    >>> real()
-    ('kafka', 'spark')
-    """
+    """Return every system but those that are plays."""
     return tuple(system.name for system in declared() if not system.simulated)
 
 
 def engines() -> tuple[str, ...]:
-    """Return the systems that are run only where they are named, and fetched only then: all but the default ones and ours.
-
-    >>> engines()
-    ()
-    """
+    """Return the systems that are run only where they are named, and fetched only then: all but the default ones and plays."""
     return tuple(system.name for system in declared() if not system.by_default and not system.simulated)
 
 
@@ -167,7 +159,7 @@ def _check_version(name: str, runtime: str) -> None:
     own, version = described(name), name.partition("==")[2]
     if not own.versions():
         having = ", ".join(each.name for each in declared() if each.versions())
-        raise UnknownNameError(f"{name}: only {having} has versions to choose from here")
+        raise UnknownNameError(f"{name}: {own.name} has no versions to choose from here; what has: {having}")
     if version not in own.versions():
         raise UnknownNameError(f"{name}: the sums of its jars are not known; what there is: {', '.join(own.versions())}")
     if runtime != "process":
