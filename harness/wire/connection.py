@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.wire.messages import Route
     from harness.wire.protocol import Frame, Id, Protocol
     from harness.wire.rules import How, Rule
+    from harness.wire.tls import Ends
     from harness.wire.traffic import Meter
 
 MAX_PENDING = 10_000
@@ -102,13 +103,15 @@ class Hub(Interface):
 class Connection:
     """A client's connection and the one to the broker behind it. ``peer`` is the port that the client comes from."""
 
-    def __init__(self, hub: Hub, number: int, route: Route, protocol: Protocol, peer: int) -> None:
+    def __init__(self, hub: Hub, number: int, route: Route, protocol: Protocol, peer: int, *, ends: Ends | None = None) -> None:
         self._hub = hub
         self.id = number
         self.route = route
         self.protocol = protocol
         self.session = protocol.session(number, limit=hub.decode_limit)
         self.peer = peer
+        self.ends = ends
+        """How TLS ends here; None: it cannot."""
         self.client = ""
         self.process = ""
         self.cell: WireCell | None = None
@@ -129,6 +132,7 @@ class Connection:
         self._ended = asyncio.Event()
         self._over = asyncio.Event()
         self._announced = False
+        self._granted = asyncio.Event()
 
     # -- who it is ------------------------------------------------------------------------------------------------
 
@@ -190,6 +194,7 @@ class Connection:
         """From here on bytes pass untouched and unread."""
         if not self.opaque.is_set():
             self.opaque.set()
+            self.answer_to_tls()
             self._hub.note(self.cell, "conn", phase="opaque", because=because, **self.fields())
             self.unread(because)
 
@@ -233,6 +238,17 @@ class Connection:
     def unanswered(self) -> list[Pending]:
         """Return what was asked by the client and has no answer."""
         return list(self.pending[Direction.REQUEST].values())
+
+    # -- TLS that is asked for --------------------------------------------------------------------------------------
+
+    def ask_for_tls(self) -> asyncio.Event:
+        """Take note that the client asks; what is returned is set when it was answered."""
+        self._granted.clear()
+        return self._granted
+
+    def answer_to_tls(self) -> None:
+        """Take note that the server has said something; if that was a yes, TLS has begun."""
+        self._granted.set()
 
     # -- standing still -------------------------------------------------------------------------------------------
 

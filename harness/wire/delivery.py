@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.wire.inlet import CHUNK_BYTES
-from harness.wire.protocol import Between, Expect, Frame, Need, Opaque
+from harness.wire.protocol import Between, Expect, Frame, Need, Opaque, Secure, UnableError
 from harness.wire.rules import Direction
+from harness.wire.sockets import connect
+from harness.wire.streams import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
-    from harness.wire.messages import Route
-    from harness.wire.protocol import Fed, Move, Protocol, Session
+    from harness.wire.connection import Connection
+    from harness.wire.protocol import Fed, Move, Session
+    from harness.wire.streams import Stream
 
 
 class DeliveryError(Exception):
@@ -32,9 +33,8 @@ class Answer:
 class _Talk:
     """A fresh connection, of which the wire is the client."""
 
-    def __init__(self, sock: socket.socket, session: Session, limit: int) -> None:
-        self._sock = sock
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, stream: Stream, session: Session, limit: int) -> None:
+        self.stream = stream
         self.session = session
         self._limit = limit
         self._came = bytearray()
@@ -50,13 +50,17 @@ class _Talk:
                 self.session.sending(fed)
             self.session.taken(Direction.REQUEST, fed.size)
             at += fed.size
-        await self._loop.sock_sendall(self._sock, data)
+        await self.stream.sendall(data)
 
     async def expect(self, expected: Expect) -> dict[str, str]:
         """Wait for an answer; return what is to be kept of it."""
         while (frame := await self.next_frame()) is not None:
             if frame[0].step == expected.step:
-                return {kept: str(frame[0].facts[name]) for name, kept in expected.keep.items()}
+                kept = {kept: str(frame[0].facts[name]) for name, kept in expected.keep.items()}
+                try:
+                    return {**kept, **(expected.take(frame[1]) if expected.take else {})}
+                except UnableError as error:
+                    raise DeliveryError(str(error)) from error
             if not frame[0].keepalive:
                 raise DeliveryError(f"the broker said {frame[0].step} instead of {expected.step}")
         raise DeliveryError(f"the broker left instead of saying {expected.step}")
@@ -71,7 +75,7 @@ class _Talk:
             if isinstance(fed, Frame) and whole > self._limit:
                 return None
             if len(self._came) < whole:
-                more = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
+                more = await self.stream.recv(CHUNK_BYTES)
                 if not more:
                     return None
                 self._came += more
@@ -79,25 +83,29 @@ class _Talk:
             data = bytes(self._came[:whole])
             del self._came[:whole]
             self.session.taken(Direction.RESPONSE, whole)
-            if not isinstance(fed, Between):
+            if not isinstance(fed, Between | Secure):
                 assert isinstance(fed, Frame)  # noqa: S101 - of all that can be fed only this is left
                 return fed, data
 
 
-async def deliver(route: Route, protocol: Protocol, move: Move, carried: Carried, *, within_s: float) -> Answer:
-    """Send a frame whole, and record it and its answer. Raises :class:`DeliveryError` where it did not arrive."""
+async def deliver(conn: Connection, move: Move, carried: Carried, *, within_s: float) -> Answer:
+    """Send a frame whole over a connection like ``conn``, and record it and its answer.
+
+    Raises :class:`DeliveryError` where it did not arrive.
+    """
     cell = carried.cell
     assert cell is not None  # noqa: S101 - it was held for one
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    talk = _Talk(sock, protocol.session(carried.conn, limit=MOST_BYTES), MOST_BYTES)
+    talk: _Talk | None = None
     try:
         try:
             async with asyncio.timeout(within_s):
-                await asyncio.get_running_loop().sock_connect(sock, (route.upstream_host, route.upstream_port))
-                await _send(sock, talk, move, carried)
+                stream = await connect(conn.route.upstream_host, conn.route.upstream_port)
+                talk = _Talk(stream, conn.protocol.session(carried.conn, limit=MOST_BYTES), MOST_BYTES)
+                if conn.ends is not None:
+                    await stream.speak_tls(conn.ends)
+                await _send(talk, move, carried)
         except OSError as error:  # a time-out is one
-            raise DeliveryError(error.strerror or "the broker does not take it") from error
+            raise DeliveryError(error.strerror or str(error) or "the broker does not take it") from error
         cell.settle(carried, reached=True)
         try:
             async with asyncio.timeout(within_s):
@@ -108,23 +116,27 @@ async def deliver(route: Route, protocol: Protocol, move: Move, carried: Carried
             return Answer(answered=False)
         return Answer(True, _record(talk.session, carried, cell, *found))  # noqa: FBT003 - answered
     finally:
-        sock.close()
+        if talk is not None:
+            talk.stream.close()
 
 
 MOST_BYTES = 1 << 28
 
 
-async def _send(sock: socket.socket, talk: _Talk, move: Move, carried: Carried) -> None:
+async def _send(talk: _Talk, move: Move, carried: Carried) -> None:
     kept: dict[str, str] = {}
     for part in move.talk:
         if isinstance(part, Expect):
             kept |= await talk.expect(part)
         else:
-            await talk.say(part.make(kept))
+            try:
+                await talk.say(part.make(kept))
+            except UnableError as error:
+                raise DeliveryError(str(error)) from error
     talk.session.sending(carried.frame)
-    await asyncio.get_running_loop().sock_sendall(sock, move.frame)
+    await talk.stream.sendall(move.frame)
     if carried.frame.id is None:
-        sock.shutdown(socket.SHUT_WR)
+        await talk.stream.finish()
 
 
 async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:

@@ -121,7 +121,7 @@ class Holds:
         await self._end_frozen(hold)
         hold.detached = True
         try:
-            answer = await deliver(hold.conn.route, hold.conn.protocol, move, hold.carried, within_s=within_s)
+            answer = await deliver(hold.conn, move, hold.carried, within_s=within_s)
         except DeliveryError as error:
             raise WireError(f"{hold.id} could not be delivered and is still held: {error}") from error
         self._holds.pop(hold.id, None)

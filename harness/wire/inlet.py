@@ -1,4 +1,4 @@
-"""Reading one socket, holding only what is needed."""
+"""Reading one end of a connection, holding only what is needed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import socket
+from harness.wire.streams import CHUNK_BYTES
 
-CHUNK_BYTES = 1 << 16
+if TYPE_CHECKING:
+    from harness.wire.streams import Stream
 
 
 @dataclass(slots=True)
@@ -30,10 +30,10 @@ class Flow:
 
 
 class Inlet:
-    """Reads one socket, holding only what is needed."""
+    """Reads one end of a connection, holding only what is needed."""
 
-    def __init__(self, sock: socket.socket, flow: Flow) -> None:
-        self._sock = sock
+    def __init__(self, stream: Stream, flow: Flow) -> None:
+        self.stream = stream
         self._flow = flow
         self._loop = asyncio.get_running_loop()
         self._reading: asyncio.Task[bytes] | None = None
@@ -46,7 +46,7 @@ class Inlet:
             return False
         try:
             if self._reading is None:
-                data = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
+                data = await self.stream.recv(CHUNK_BYTES)
             else:
                 data, self._reading = await self._reading, None
         except OSError:
@@ -64,7 +64,7 @@ class Inlet:
             view[: len(data)] = data
             return len(data)
         try:
-            count = await self._loop.sock_recv_into(self._sock, view)
+            count = await self.stream.recv_into(view)
         except OSError:
             self._end()
             raise
@@ -79,7 +79,7 @@ class Inlet:
         if self.ended:
             return False
         if self._reading is None:
-            self._reading = asyncio.create_task(self._loop.sock_recv(self._sock, CHUNK_BYTES))
+            self._reading = asyncio.create_task(self.stream.recv(CHUNK_BYTES))
         other = asyncio.create_task(event.wait())
         try:
             await asyncio.wait((self._reading, other), return_when=asyncio.FIRST_COMPLETED)

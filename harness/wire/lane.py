@@ -7,20 +7,20 @@ is buffered beyond the frame at hand, and a frame has *reached* its destination 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.wire.connection import Pending, Swallow
-from harness.wire.inlet import CHUNK_BYTES, Inlet
-from harness.wire.protocol import Between, Frame, Need, Opaque, UnableError
+from harness.wire.inlet import Inlet
+from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError
 from harness.wire.rules import Action, After, Direction, How
+from harness.wire.streams import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
     from harness.wire.connection import Connection, Hub
     from harness.wire.rules import ArmedRule, Rule
+    from harness.wire.streams import Stream
 
 
 LEAST_LIMIT = 1 << 20
@@ -34,7 +34,7 @@ class CutError(Exception):
 class Lane:
     """One direction of a connection."""
 
-    def __init__(self, hub: Hub, conn: Connection, direction: Direction, source: socket.socket, target: socket.socket) -> None:
+    def __init__(self, hub: Hub, conn: Connection, direction: Direction, source: Stream, target: Stream) -> None:
         self._hub = hub
         self._conn = conn
         self._loop = asyncio.get_running_loop()
@@ -57,8 +57,8 @@ class Lane:
         await self._raw()
         await self._conn.gate()
         if not self._silent:
-            with contextlib.suppress(OSError):
-                self._target.shutdown(socket.SHUT_WR)
+            await self._target.finish(torn=self._inlet.stream.torn)
+        self._answered()
 
     def close(self) -> None:
         """Let go of the source."""
@@ -88,7 +88,7 @@ class Lane:
             return
         self._ahead = ahead
         try:
-            await self._loop.sock_sendall(self._target, data)
+            await self._target.sendall(data)
         except OSError:
             self._flow.refused_at = self._loop.time()
             raise
@@ -153,8 +153,36 @@ class Lane:
             if isinstance(fed, Between):
                 if fed.because is not None and self._conn.cell is not None:
                     self._conn.unread(fed.because)
-                return await self._on(fed.size)
-            return await self._frame(fed)
+                going_on = await self._on(fed.size)
+            elif isinstance(fed, Secure):
+                going_on = await self._secure(fed.size)
+            else:
+                going_on = await self._frame(fed)
+        self._answered()
+        return going_on
+
+    def _answered(self) -> None:
+        """Whatever a server says, or that it leaves, answers a client that has asked for TLS."""
+        if self._direction is Direction.RESPONSE:
+            self._conn.answer_to_tls()
+
+    async def _secure(self, size: int) -> bool:
+        """Let the client ask for TLS, and wait for what it is told; or, where the server grants it, begin it on both sides."""
+        source, ends = self._inlet.stream, self._conn.ends
+        if self._direction is Direction.REQUEST:
+            answered = self._conn.ask_for_tls()
+            await self._on(size)
+            source.unread(self._inlet.take(len(self._inlet.buffer)))
+            await answered.wait()
+            return self._goes_on
+        if ends is None:
+            self._conn.go_opaque("TLS begins, and the wire has no certificate to end it with: connect without")
+            return False
+        await self._on(size)
+        source.unread(self._inlet.take(len(self._inlet.buffer)))
+        await source.speak_tls(ends)
+        await self._target.serve_tls(ends)
+        return True
 
     async def _need(self, count: int) -> bool:
         """Have so many bytes at hand, and more than there were; false where they do not come, or nobody should keep so many."""
@@ -332,7 +360,7 @@ class Lane:
         return going_on
 
 
-async def carry(hub: Hub, conn: Connection, client: socket.socket, upstream: socket.socket) -> None:
+async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) -> None:
     """Pass frames both ways until both streams have ended, one breaks, or the connection is cut."""
     lanes = (Lane(hub, conn, Direction.REQUEST, client, upstream), Lane(hub, conn, Direction.RESPONSE, upstream, client))
     lanes[0].back = lanes[1]
@@ -359,8 +387,8 @@ async def carry(hub: Hub, conn: Connection, client: socket.socket, upstream: soc
         await asyncio.gather(*tasks, ended, return_exceptions=True)
         for lane in lanes:
             lane.close()
-        for sock in (client, upstream):
-            sock.close()
+        for stream in (client, upstream):
+            stream.close()
         by = "wire" if because.startswith("cut") else conn.ended_by()
         conn.over(by)
         if conn.cell is not None:

@@ -9,6 +9,10 @@ histories of its cells, and nowhere else (see :mod:`harness.model.tail`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
 
@@ -18,10 +22,26 @@ class WireError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """How TLS is ended on a route; files are PEM.
+
+    ``certificate``: key and certificates that its clients are shown. ``authorities``: those that its server is trusted by
+    (nothing: those of this machine), which must be called ``name``. ``at_once``: from the first byte on, not from where the
+    protocol says that it begins.
+    """
+
+    certificate: str
+    authorities: str
+    name: str = LOOPBACK
+    at_once: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One listener in front of one broker, or of a database, for one role. ``listen_port`` 0 lets the wire pick a free port.
 
-    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``.
+    ``protocol`` is what is spoken on it: a name of the list in ``harness/protocols``, or a ``module:class``. ``users`` is a file
+    of passwords by user (JSON), by which the wire logs in where a frame is to go over a connection of its own.
     """
 
     name: str
@@ -32,6 +52,14 @@ class Route:
     listen_host: str = LOOPBACK
     upstream_host: str = LOOPBACK
     protocol: str = field(kw_only=True)
+    tls: Tls | None = None
+    users: str = ""
+
+    @staticmethod
+    def from_json(fields: Mapping[str, Any]) -> Route:
+        """Make it of what ``dataclasses.asdict`` has made of it."""
+        tls = fields.get("tls")
+        return Route(**{**fields, "tls": None if tls is None else Tls(**tls)})
 
 
 @dataclass(frozen=True, slots=True)

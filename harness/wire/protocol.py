@@ -13,7 +13,7 @@ discarded or swallowed, and of one of which the end of its connection has left o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, runtime_checkable
 from typing import Protocol as Interface
 
 from harness.wire.rules import Subject
@@ -59,6 +59,16 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
+class Secure:
+    """Bytes by which TLS is asked for, or granted; no step either.
+
+    Who asks, the client, is heard again when it was answered. Behind a server's word both directions are TLS.
+    """
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """No bytes of this protocol: from here on both directions pass unread, which voids the cell."""
 
@@ -89,7 +99,7 @@ class Frame:
     """What its line in the history says of it: always ``version`` and ``corr``, which tells it from others of its connection."""
 
 
-Fed: TypeAlias = Need | Between | Opaque | Frame
+Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +124,21 @@ class Insight:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Bytes to be sent; ``make`` is given what was kept of the answers so far."""
+    """Bytes to be sent; ``make`` is given what was kept of the answers so far. It may raise :class:`UnableError`."""
 
     make: Callable[[Mapping[str, str]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """An answer to be awaited, by its step; ``keep``: which of its facts are kept, by which names."""
+    """An answer to be awaited, by its step; ``keep``: which of its facts are kept, by which names.
+
+    ``take``: what of the whole of it is kept, which is nobody else's business. Raises :class:`UnableError` where it refuses.
+    """
 
     step: str
     keep: Mapping[str, str] = field(default_factory=dict)
+    take: Callable[[bytes], Mapping[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +214,14 @@ class Session(Interface):
 
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:
         """Return the history lines of what the end of the connection, ``by`` client, broker or wire, has done."""
+
+
+@runtime_checkable
+class LogsIn(Interface):
+    """An ability of a protocol: to say who comes, where a frame goes over a connection of the wire's own."""
+
+    def admit(self, users: Mapping[str, str]) -> None:
+        """Take note of passwords by user."""
 
 
 class Protocol(Interface):

@@ -110,7 +110,7 @@ def _plain(value: object) -> object:
 
 
 async def _add_route(wire: Wire, args: dict[str, Any]) -> object:
-    return await wire.add_route(Route(**args))
+    return await wire.add_route(Route.from_json(args))
 
 
 async def _open_route(wire: Wire, args: dict[str, Any]) -> object:

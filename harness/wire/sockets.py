@@ -1,17 +1,16 @@
-"""Sockets, as the wire wants them: bound within bounds, connected to somebody else, looked into without being read."""
+"""Sockets, as the wire wants them: bound within bounds, connected to somebody else; and who begins to speak on one."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-import struct
 from typing import TYPE_CHECKING
 
 from harness.model.waiting import POLL_S
 from harness.wire.messages import WireError
 from harness.wire.protocol import Need
 from harness.wire.rules import Direction
+from harness.wire.streams import Stream
 
 if TYPE_CHECKING:
     from harness.wire.protocol import Session
@@ -41,7 +40,7 @@ async def bind(host: str, port: int) -> socket.socket:
             return sock
 
 
-async def connect(host: str, port: int) -> socket.socket:
+async def connect(host: str, port: int) -> Stream:
     """Connect to a broker; raises OSError when it refuses, or does not answer in time."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
@@ -53,39 +52,22 @@ async def connect(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     tune(sock)
-    return sock
+    return Stream(sock)
 
 
-async def owner_of(sock: socket.socket, session: Session) -> str:
-    """Return how the client calls itself in its first bytes, left unread in the socket; empty where it does not."""
-    loop = asyncio.get_running_loop()
-    seen = -1
-    while True:
-        data = await _peek(loop, sock)
-        fed = session.feed(Direction.REQUEST, data) if data else None
-        if not isinstance(fed, Need) or session.owner() is not None or len(data) == PEEK_BYTES:
-            return session.owner() or ""
-        if len(data) == seen:  # a header in two pieces: readable, and nothing new yet
-            await asyncio.sleep(POLL_S)
-        seen = len(data)
-
-
-async def _peek(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
-    """Wait for bytes and return them without taking them; empty at the end of the stream."""
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    loop.add_reader(sock.fileno(), wake)
-    try:
-        await ready
-        return sock.recv(PEEK_BYTES, socket.MSG_PEEK)
-    except OSError:
-        return b""
-    finally:
-        loop.remove_reader(sock.fileno())
+async def owner_of(stream: Stream, session: Session) -> str:
+    """Return how the client calls itself in its first bytes, which are to be read again; empty where it does not."""
+    data, ended = b"", False
+    while not ended and len(data) < PEEK_BYTES:
+        try:
+            more = await stream.recv(PEEK_BYTES - len(data))
+        except OSError:
+            more = b""
+        data, ended = data + more, not more
+        if data and (not isinstance(session.feed(Direction.REQUEST, data), Need) or session.owner() is not None):
+            break
+    stream.unread(data)
+    return session.owner() or ""
 
 
 def _not_itself(sock: socket.socket) -> None:
@@ -107,10 +89,3 @@ def port_of(client: socket.socket) -> int:
     except OSError:
         return 0
     return port
-
-
-def reset(sock: socket.socket) -> None:
-    """Close a socket so that the other side sees a reset."""
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import importlib
 import itertools
+import json
 import sys
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
@@ -19,15 +21,16 @@ from harness.wire.connections import Connections
 from harness.wire.holds import Holds
 from harness.wire.lane import carry
 from harness.wire.messages import LOOPBACK, CellSummary, WireError
-from harness.wire.protocol import PLAIN
+from harness.wire.protocol import PLAIN, LogsIn
 from harness.wire.routes import Routes
 from harness.wire.rules import Action, Direction, FreezeScope, How
-from harness.wire.sockets import connect, owner_of, port_of, reset, tune
+from harness.wire.sockets import connect, owner_of, port_of, tune
+from harness.wire.streams import Stream
+from harness.wire.tls import make_ends
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from harness.model.identity import Identity
     from harness.wire.cell import Carried, WireCell
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from harness.wire.messages import Frozen, Route, RouteState, Traffic
     from harness.wire.protocol import Protocol
     from harness.wire.rules import Rule, RuleCounts
+    from harness.wire.tls import Ends
 
 REGISTRY = "harness.protocols.listing"
 """The module that lists the protocols, by its name: the wire imports none of them."""
@@ -56,6 +60,16 @@ def load(name: str) -> Protocol:
     return protocol
 
 
+def _admit(protocol: Protocol, route: Route) -> None:
+    """Tell a protocol the passwords of a route's users. Raises :class:`WireError`; no password is in its message."""
+    if not isinstance(protocol, LogsIn):
+        raise WireError(f"route {route.name}: nobody logs in by {route.protocol}")
+    try:
+        protocol.admit(json.loads(Path(route.users).read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise WireError(f"route {route.name}: the users in {route.users} cannot be read: {type(error).__name__}") from None
+
+
 class Wire:
     """Everything between the nodes. One event loop, one thread. ``push`` sends a message to whoever controls it."""
 
@@ -72,6 +86,8 @@ class Wire:
         self.cells = Cells()
         self._routes = Routes(self.conns, self._own, self._serve)
         self._protocols: dict[str, Protocol] = {}
+        self._ends: dict[str, Ends] = {}
+        """By the name of the route."""
         self._names: dict[str, str] = {}
         self._large = [memoryview(bytearray(LARGE_BYTES)) for _ in range(LARGE_BLOCKS)]
         self._small: list[memoryview] = []
@@ -124,7 +140,11 @@ class Wire:
     async def add_route(self, route: Route) -> RouteState:
         """Listen for one (node, role). The port is the one asked for, or a free one."""
         self._routes.must_be_new(route.name)
-        self._protocol(route)
+        protocol = self._protocol(route)
+        if route.tls is not None:
+            self._ends[route.name] = make_ends(route.tls)
+        if route.users:
+            _admit(protocol, route)
         return await self._routes.add(route)
 
     async def open_route(self, name: str) -> RouteState:
@@ -138,6 +158,7 @@ class Wire:
     async def remove_route(self, name: str) -> None:
         """Close a route and forget it."""
         await self._routes.remove(name)
+        self._ends.pop(name, None)
 
     def routes(self) -> list[RouteState]:
         """Return all routes as they are."""
@@ -154,49 +175,55 @@ class Wire:
             self._protocols[route.protocol] = protocol
         return self._protocols[route.protocol]
 
-    async def _serve(self, route: Route, client: socket.socket) -> None:
+    async def _serve(self, route: Route, sock: socket.socket) -> None:
         """Run one connection to its end. A history that cannot be written ends the wire; our own fault voids cells."""
-        number = next(self._numbers)
+        number, client, ends = next(self._numbers), Stream(sock), self._ends.get(route.name)
+        at_once = ends if ends is not None and ends.at_once else None
+        upstream = None
         try:
-            route = await self._detoured(route, client)
-            upstream = await self._reach(route, client, number)
-            if upstream is not None:
-                await self._join(Connection(self, number, route, self._protocol(route), port_of(client)), client, upstream)
+            tune(sock)
+            route = await self._detoured(route, client, at_once)
+            upstream = await connect(route.upstream_host, route.upstream_port)
+            if at_once is not None:
+                await upstream.speak_tls(at_once)
+                if not client.secured:
+                    await client.serve_tls(at_once)
+            conn = Connection(self, number, route, self._protocol(route), port_of(sock), ends=ends)
+            await self._join(conn, client, upstream)
+        except OSError as error:
+            client.reset()
+            self._refused(route, number, str(error))
         except HistoryError as error:
             self.fail(str(error))
+        finally:
+            for stream in (client, upstream):
+                if stream is not None:
+                    stream.close()
 
-    async def _detoured(self, route: Route, client: socket.socket) -> Route:
-        """Return the route by which this client's cell reaches the broker; to know the cell its first request is peeked at."""
+    async def _detoured(self, route: Route, client: Stream, at_once: Ends | None) -> Route:
+        """Return the route by which this client's cell reaches the broker; to know the cell its first request is read before."""
         if not any(route.name in cell.detours for cell in self.cells):
             return route
-        try:
-            cell = self.cells.of_route(route.name)
-            if cell is None:
-                session = self._protocol(route).session(0, limit=self.decode_limit)
-                cell = self.cell_of(await owner_of(client, session), route)
-        except asyncio.CancelledError:
-            client.close()
-            raise
+        cell = self.cells.of_route(route.name)
+        if cell is None:
+            if at_once is not None:
+                await client.serve_tls(at_once)
+            session = self._protocol(route).session(0, limit=self.decode_limit)
+            cell = self.cell_of(await owner_of(client, session), route)
         detour = cell.detours.get(route.name) if cell is not None else None
         return route if detour is None else replace(route, upstream_host=detour[0], upstream_port=detour[1])
 
-    async def _reach(self, route: Route, client: socket.socket, number: int) -> socket.socket | None:
-        """Connect to the broker; where it refuses, so do we, at once."""
+    def _refused(self, route: Route, number: int, because: str) -> None:
+        """Write down that a connection did not come about: the broker refuses, and so do we, or they do not agree on TLS."""
+        fields = {"conn": number, "role": route.role, "node": route.node, "client": ""}
+        claimed = self.cells.of_route(route.name)
         try:
-            tune(client)
-            return await connect(route.upstream_host, route.upstream_port)
-        except OSError as error:
-            reset(client)
-            fields = {"conn": number, "role": route.role, "node": route.node, "client": ""}
-            claimed = self.cells.of_route(route.name)
             for cell in (claimed,) if claimed else tuple(self.cells):  # nobody knows yet whose it is
-                cell.write("conn", phase="refused", because=str(error), **fields)
-            return None
-        except asyncio.CancelledError:
-            client.close()
-            raise
+                cell.write("conn", phase="refused", because=because, **fields)
+        except HistoryError as error:
+            self.fail(str(error))
 
-    async def _join(self, conn: Connection, client: socket.socket, upstream: socket.socket) -> None:
+    async def _join(self, conn: Connection, client: Stream, upstream: Stream) -> None:
         self.conns.add(conn)
         try:
             await carry(self, conn, client, upstream)

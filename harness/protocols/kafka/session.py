@@ -6,11 +6,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.protocols.kafka import codec, frames
+from harness.protocols.kafka import codec, frames, sasl
 from harness.protocols.kafka.refusing import refusal
-from harness.protocols.kafka.steps import CELL_APIS, STEPS, Api, step_of
+from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
 from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
-from harness.wire.protocol import PLAIN, UNKNOWN, Frame, Move, Need, Opaque, UnableError
+from harness.wire.protocol import PLAIN, UNKNOWN, Between, Frame, Immovable, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ MAX_PENDING: Final = 10_000
 """Requests remembered whose answers have not come. A broker answers in order and one at a time: no client gets there."""
 AT: Final = frames.LENGTH_BYTES
 """Where a frame begins, behind its length."""
+_ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
+"""Of an answer that begins with it."""
+_LOGIN: Final = frozenset(api.number for api in LOGIN)
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +36,8 @@ class KafkaFrame(Frame):
     version: int = -1
     corr: int = -1
     asked: KafkaFrame | None = None
+    tokens: int = 0
+    """So many tokens without a header go each way behind it."""
     insight: Insight = field(default=NOTHING)
 
 
@@ -44,6 +49,11 @@ class Kafka:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
+        self._users: dict[str, str] = {}
+
+    def admit(self, users: Mapping[str, str]) -> None:
+        """Take note of passwords by user."""
+        self._users.update(users)
 
     def learn(self, names: Mapping[str, str]) -> None:
         """Take note of topic ids, in hex or in Kafka's base64. Raises ValueError where one is none."""
@@ -55,25 +65,32 @@ class Kafka:
 
     def session(self, conn: int, *, limit: int) -> KafkaSession:
         """Begin a connection."""
-        return KafkaSession(conn, self.names, limit)
+        return KafkaSession(conn, self.names, limit, self._users)
 
 
 class KafkaSession:
     """What is known of one connection."""
 
-    def __init__(self, conn: int, names: dict[str, str], limit: int) -> None:
+    def __init__(self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str]) -> None:
         self._conn = conn
         self._names = names
         self._limit = limit
         self._client: str | None = None
         self._asked: OrderedDict[int, KafkaFrame] = OrderedDict()
         self._fetches = FetchSession()
+        self._users = users
+        self._mechanism: str | None = None
+        self._user: str | None = None
+        self._tokens = dict.fromkeys(Direction, 0)
+        self._at_token: set[Direction] = set()
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
     def feed(self, way: Direction, data: Data) -> Fed:
         """Find the next frame."""
         try:
+            if self._tokens[way]:
+                return self._token(way, data)
             return self._request(data) if way is Direction.REQUEST else self._response(data)
         except frames.NotAFrameError as error:
             return Opaque(str(error))
@@ -91,13 +108,33 @@ class KafkaSession:
         head = frames.request_head(data[AT:end], size)
         self._client = self._client or "" if head.client is None else head.client
         unanswered = False
+        because = None
         if head.api == Api.PRODUCE.number:
             acks = _acks(data, head)
             if isinstance(acks, Need):
                 return acks
             unanswered = acks == 0
+        elif head.api in _LOGIN and size <= sasl.MOST_BYTES:
+            if len(data) < AT + size:
+                return Need(AT + size)
+            because = self._logs_in(bytes(data[AT : AT + size]), head)
         return self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
-                           id=None if unanswered else head.corr)  # fmt: skip
+                           id=None if unanswered else head.corr, because=because)  # fmt: skip
+
+    def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
+        """Take note of who comes, and how; say why that cannot be."""
+        if head.api == Api.SASL_HANDSHAKE.number:
+            self._mechanism = sasl.mechanism_of(request, head.head_bytes)
+            return sasl.why_not(self._mechanism)
+        self._user = sasl.user_of(self._mechanism, sasl.token_of(request, head.head_bytes, head.version)) or self._user
+        return None
+
+    def _token(self, way: Direction, data: Data) -> Fed:
+        """Find what logs in without a header, as it did before SaslAuthenticate."""
+        if len(data) < AT:
+            return Need(AT)
+        self._at_token.add(way)
+        return Between(AT + frames.frame_size(data, least=0))
 
     def _response(self, data: Data) -> Fed:
         if len(data) < AT:
@@ -110,7 +147,13 @@ class KafkaSession:
         if asked is None:
             because = "a response to no known request"
             return self._frame(Direction.RESPONSE, UNKNOWN, size, -1, corr, answers=(corr,), because=because)
-        return self._frame(Direction.RESPONSE, asked.step, size, asked.version, corr, answers=(corr,), asked=asked)
+        tokens = 0
+        if asked.step == Api.SASL_HANDSHAKE and asked.version == 0:
+            if len(data) < _ERROR_ENDS:
+                return Need(_ERROR_ENDS)
+            refused = any(data[_ERROR_ENDS - 2 : _ERROR_ENDS])
+            tokens = 0 if refused else sasl.TOKENS.get(self._mechanism or "", 0)
+        return self._frame(Direction.RESPONSE, asked.step, size, asked.version, corr, answers=(corr,), asked=asked, tokens=tokens)
 
     def _frame(self, way: Direction, step: str, size: int, version: int, corr: int, **more: Any) -> KafkaFrame:
         whole = AT + size
@@ -119,7 +162,10 @@ class KafkaSession:
         return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
 
     def taken(self, way: Direction, size: int) -> None:
-        """Nothing is remembered of bytes."""
+        """Nothing is remembered of bytes, but which of them are to come without a header."""
+        if way in self._at_token:
+            self._at_token.remove(way)
+            self._tokens[way] -= 1
 
     # -- what they are about ----------------------------------------------------------------------------------------
 
@@ -156,6 +202,8 @@ class KafkaSession:
             self._asked[frame.corr] = frame
             if len(self._asked) > MAX_PENDING:
                 self._asked.popitem(last=False)
+        elif isinstance(frame, KafkaFrame) and frame.tokens:
+            self._tokens = dict.fromkeys(Direction, frame.tokens)
 
     def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
         """Return what the frame carried, now that its fate is known."""
@@ -187,9 +235,19 @@ class KafkaSession:
         fetches.ask(asked)
         return fetches.positions
 
-    def move(self, frame: Frame, data: bytes) -> Move:  # noqa: ARG002 - any of them
-        """A request means the same on every connection to its broker; an answer can only be discarded, wherever it is."""
-        return Move(data)
+    def move(self, frame: Frame, data: bytes) -> Move | Immovable:
+        """A request means the same on every connection of its user; an answer can only be discarded, wherever it is."""
+        if frame.step in LOGIN:
+            return Immovable("is what logs its connection in")
+        if self._mechanism is None:
+            return Move(data)
+        user = self._user or ""
+        if user not in self._users:
+            return Immovable(f"is of the user {user!r}, whose password the wire was not told")
+        try:
+            return Move(data, sasl.talk(self._mechanism, user, self._users[user], self._client or ""))
+        except UnableError as error:
+            return Immovable(str(error))
 
     def owner(self) -> str | None:
         """Return the client id that was given last."""

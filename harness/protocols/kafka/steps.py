@@ -27,6 +27,7 @@ class Api(StepName):
     HEARTBEAT = "Heartbeat", 12
     LEAVE_GROUP = "LeaveGroup", 13
     SYNC_GROUP = "SyncGroup", 14
+    SASL_HANDSHAKE = "SaslHandshake", 17
     API_VERSIONS = "ApiVersions", 18
     INIT_PRODUCER_ID = "InitProducerId", 22
     OFFSET_FOR_LEADER_EPOCH = "OffsetForLeaderEpoch", 23
@@ -35,6 +36,7 @@ class Api(StepName):
     END_TXN = "EndTxn", 26
     WRITE_TXN_MARKERS = "WriteTxnMarkers", 27
     TXN_OFFSET_COMMIT = "TxnOffsetCommit", 28
+    SASL_AUTHENTICATE = "SaslAuthenticate", 36
     CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat", 68
 
     def __new__(cls, label: str, number: int) -> Self:
@@ -73,6 +75,8 @@ _SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
 }  # fmt: skip
 
 
+LOGIN: Final = frozenset({Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE})
+"""What logs a connection in, and means nothing on another."""
 _BY_NUMBER: Final = {api.number: api for api in Api}
 CELL_APIS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
 """What must be read of every cell, rules or not."""
@@ -147,7 +151,8 @@ def step_of(number: int) -> str:
 def _step(api: Api, way: Direction) -> Step:
     asks = way is Direction.REQUEST
     errors = {error: error in AFTER_ALL.get(api, ()) for error in _REFUSALS.get(api, ())} if asks else {}
-    return Step(selects=api.selects(way), waits=api in KEPT_WAITING, movable=asks, durable=asks and api in DURABLE, errors=errors)
+    return Step(selects=api.selects(way), waits=api in KEPT_WAITING, movable=asks and api not in LOGIN,
+                durable=asks and api in DURABLE, errors=errors)  # fmt: skip
 
 
 STEPS: Final = {(str(api), way): _step(api, way) for api in _BY_NUMBER.values() for way in Direction}

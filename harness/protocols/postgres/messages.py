@@ -17,8 +17,14 @@ START_BYTES: Final = 8
 """Length and code of what comes first."""
 STARTUP: Final = 3 << 16
 CANCEL: Final = 80877102
-ENCRYPTION: Final = (80877103, 80877104)
+TLS, GSSAPI = 80877103, 80877104
+ENCRYPTION: Final = (TLS, GSSAPI)
 """Requests for TLS and for GSSAPI encryption; they are answered by one byte, and ``N`` means no."""
+KERBEROS: Final = "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the wire's"
+_TICKETS: Final = (7, 9)
+"""What a server asks for: a ticket of GSSAPI, or of SSPI."""
+LOGIN: Final = frozenset(b"pR")
+"""What a client says to log in, and what a server asks for."""
 READ: Final = frozenset(b"QPBECSF")
 """Query, Parse, Bind, Execute, Close, Sync, FunctionCall: what says which statements are run, on what, and when all is said."""
 ANSWERS: Final = frozenset(b"CIsEZ")
@@ -37,6 +43,19 @@ def start(head: bytes) -> tuple[int, int]:
     if not START_BYTES <= size <= MAX_MESSAGE_BYTES or code not in (STARTUP, CANCEL, *ENCRYPTION):
         raise NotAMessageError(f"a first message of {size} bytes with code {code}")
     return size, code
+
+
+def why_not(kind: int, body: bytes) -> str | None:
+    """Say why a connection cannot log in as it wants to, or as it is asked to.
+
+    >>> why_not(ord("p"), b"SCRAM-SHA-256" + bytes(5)), why_not(ord("R"), bytes([0, 0, 0, 7]))[:8]
+    (None, 'Kerberos')
+    """
+    said = body.partition(b"\0")[0]
+    if chr(kind) == "p" and said.startswith(b"SCRAM-") and said.endswith(b"-PLUS"):
+        return ("channel binding (SCRAM-SHA-256-PLUS) cannot pass, for it names the certificate that the client sees, which is "
+                "the wire's: connect with channel_binding=disable")  # fmt: skip
+    return KERBEROS if chr(kind) == "R" and int.from_bytes(body[:4], "big") in _TICKETS else None
 
 
 def parameters(startup: bytes) -> dict[str, str]:

@@ -15,7 +15,7 @@ from harness.protocols.postgres import messages, statements
 from harness.protocols.postgres.course import Course
 from harness.protocols.postgres.statements import Does
 from harness.protocols.postgres.steps import STEPS, Database
-from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, Secure, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class PostgresSession:
         self._conn = conn
         self._limit = limit
         self._name: str | None = None
-        self._started = self._wants_encryption = False
+        self._started = False
+        self._wants_encryption: int | None = None
         self._heard: dict[Direction, Fed] = {}
         """What was fed and not taken: each message is heard once."""
         self._asked = 0
@@ -113,6 +114,8 @@ class PostgresSession:
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
+        if kind in messages.LOGIN:
+            return self._login(kind, size, data)
         if kind not in messages.READ:
             return Between(size)
         if size > self._limit:
@@ -131,12 +134,18 @@ class PostgresSession:
         size, code = messages.start(bytes(data[: messages.START_BYTES]))
         if len(data) < size:
             return Need(size)
-        self._wants_encryption = code in messages.ENCRYPTION
+        self._wants_encryption = code if code in messages.ENCRYPTION else None
         if code == messages.STARTUP:
             self._started = True
             self._name = messages.parameters(bytes(data[:size])).get("application_name", "")
             self._course.end()  # when it is let in, the server is ready
-        return Between(size)
+        return Secure(size) if code == messages.TLS else Between(size)
+
+    def _login(self, kind: int, size: int, data: Data) -> Fed:
+        """Look whether it can be; nothing of it is kept."""
+        if size > self._limit or len(data) >= size:
+            return Between(size, messages.why_not(kind, bytes(data[messages.HEAD_BYTES : size])))
+        return Need(size)
 
     def _hear(self, kind: int, body: bytes, size: int) -> Commit | None:
         """Take in a message; return the commit that it is predicted to be, if any."""
@@ -216,14 +225,20 @@ class PostgresSession:
         return self._commit(size, self._asked, records, id=self._asked)
 
     def _response(self, data: Data) -> Fed:
-        if self._wants_encryption and len(data):
-            if bytes(data[:1]) != b"N":
-                raise messages.NotAMessageError("the server encrypts: connect with sslmode=disable")
-            self._wants_encryption = False
-            return Between(1)
+        wanted, self._wants_encryption = self._wants_encryption, None
+        if wanted is not None:
+            match bytes(data[:1]):
+                case b"N":
+                    return Between(1)
+                case b"S" if wanted == messages.TLS:
+                    return Secure(1)
+                case b"G" if wanted == messages.GSSAPI:
+                    raise messages.NotAMessageError(messages.KERBEROS)
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
+        if kind in messages.LOGIN:
+            return self._login(kind, size, data)
         if kind not in messages.ANSWERS or size > self._limit:
             return Between(size)
         if len(data) < size:

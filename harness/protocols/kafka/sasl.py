@@ -1,0 +1,152 @@
+"""Who comes: the frames by which a connection logs in, as far as a wire between must know of them. Nothing of it is kept but a name.
+
+PLAIN and SCRAM pass, and OAUTHBEARER, whose token says nothing of hosts. What names the host or the certificate that the client
+sees, which are the wire's, cannot pass: Kerberos, channel binding.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import struct
+from typing import TYPE_CHECKING, Final
+
+from harness.protocols.kafka.steps import Api
+from harness.wire.protocol import Expect, Say, UnableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PLAIN: Final = "PLAIN"
+SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+OAUTHBEARER: Final = "OAUTHBEARER"
+TOKENS: Final = {PLAIN: 1, OAUTHBEARER: 1, **dict.fromkeys(SCRAM, 2)}
+"""How many tokens go each way."""
+MOST_BYTES: Final = 1 << 16
+"""Of a frame that logs in; what is larger is not looked into."""
+FLEXIBLE_AUTHENTICATE: Final = 2
+_GRANTED: Final = struct.Struct(">iih")
+_MOST_ITERATIONS: Final = 1 << 20
+
+
+def why_not(mechanism: str) -> str | None:
+    """Say why a connection cannot log in by a mechanism, where it cannot."""
+    if mechanism == "GSSAPI":
+        return "Kerberos (GSSAPI) cannot pass: a ticket is for the host that the client sees, which is the wire's"
+    if mechanism.endswith("-PLUS"):
+        return f"channel binding ({mechanism}) cannot pass: it names the certificate that the client sees, which is the wire's"
+    if mechanism not in TOKENS:
+        return f"nobody knows whether the SASL mechanism {mechanism} can pass"
+    return None
+
+
+def mechanism_of(request: bytes, at: int) -> str:
+    """Return what a SaslHandshake asks for; ``at``: where its header ends."""
+    size = int.from_bytes(request[at : at + 2], "big")
+    return request[at + 2 : at + 2 + size].decode("ascii", "replace")
+
+
+def user_of(mechanism: str | None, token: bytes) -> str | None:
+    """Return whose name stands in a token; None: it has none.
+
+    >>> user_of("PLAIN", bytes(1) + b"ann" + bytes(1) + b"..."), user_of("SCRAM-SHA-256", b"n,,n=a=2Cb,r=...")
+    ('ann', 'a,b')
+    """
+    text = token.decode("utf-8", "replace")
+    if mechanism == PLAIN and text.count("\0") == 2:  # noqa: PLR2004 - on whose behalf, who, and what only they know
+        return text.split("\0")[1]
+    if mechanism in SCRAM and text[:2] in {"n,", "y,"}:
+        name = next((part[2:] for part in text.split(",")[2:] if part.startswith("n=")), None)
+        return None if name is None else name.replace("=2C", ",").replace("=3D", "=")
+    return None
+
+
+def token_of(request: bytes, at: int, version: int) -> bytes:
+    """Return the token of a SaslAuthenticate, or what its last bytes are; ``at``: where its client id ends."""
+    if version < FLEXIBLE_AUTHENTICATE:
+        return request[at + 4 : at + 4 + int.from_bytes(request[at : at + 4], "big")]
+    at += 1  # no tags
+    size = shift = 0
+    for byte in request[at : at + 5]:
+        at += 1
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+            break
+    return request[at : at + size - 1]
+
+
+def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say | Expect]:
+    """Return what logs a fresh connection in. Raises :class:`UnableError` where nobody but its owner can."""
+    if mechanism == PLAIN:
+        parts: list[Say | Expect] = [_said(-2, client, f"\0{user}\0{password}".encode()), _heard()]
+    elif mechanism in SCRAM:
+        parts = _scram(SCRAM[mechanism], user, password, client)
+    else:
+        raise UnableError(f"belongs to a connection that was logged in by {mechanism}, which nobody else can")
+    hello = _request(Api.SASL_HANDSHAKE, -1, client, struct.pack(">h", len(mechanism)) + mechanism.encode())
+    return [Say(lambda _: hello), Expect(Api.SASL_HANDSHAKE, take=_granted), *parts]
+
+
+def _scram(digest: str, user: str, password: str, client: str) -> list[Say | Expect]:
+    """See RFC 5802."""
+    nonce = base64.b64encode(secrets.token_bytes(24)).decode()
+    name = user.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={name},r={nonce}"
+
+    def last(kept: Mapping[str, str]) -> bytes:
+        server = kept["server"]
+        told = dict(part.split("=", 1) for part in server.split(",") if "=" in part)
+        try:
+            salt, count = base64.b64decode(told["s"]), int(told["i"])
+            final = f"c=biws,r={told['r']}"
+        except (KeyError, ValueError):
+            raise UnableError("the broker's part of SCRAM cannot be read") from None
+        if not told["r"].startswith(nonce) or not 0 < count <= _MOST_ITERATIONS:
+            raise UnableError("the broker's part of SCRAM is no answer to ours")
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, count)
+        key = hmac.digest(salted, b"Client Key", digest)
+        signed = hmac.digest(hashlib.new(digest, key).digest(), f"{first},{server},{final}".encode(), digest)
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signed, strict=True))).decode()
+        return _authenticate(-3, client, f"{final},p={proof}".encode())
+
+    return [_said(-2, client, f"n,,{first}".encode()), _heard("server"), Say(last), _heard()]
+
+
+def _said(corr: int, client: str, token: bytes) -> Say:
+    frame = _authenticate(corr, client, token)
+    return Say(lambda _: frame)
+
+
+def _heard(name: str | None = None) -> Expect:
+    """Await an answer; keep its token by a name."""
+
+    def take(answer: bytes) -> Mapping[str, str]:
+        _granted(answer)
+        if name is None:
+            return {}
+        at = _GRANTED.size
+        at += 2 + max(int.from_bytes(answer[at : at + 2], "big", signed=True), 0)
+        return {name: token_of(answer, at, 1).decode("utf-8", "replace")}
+
+    return Expect(Api.SASL_AUTHENTICATE, take=take)
+
+
+def _granted(answer: bytes) -> Mapping[str, str]:
+    error = _GRANTED.unpack_from(answer)[2]
+    if error:
+        raise UnableError(f"the broker does not let the wire log in (error {error})")
+    return {}
+
+
+def _authenticate(corr: int, client: str, token: bytes) -> bytes:
+    return _request(Api.SASL_AUTHENTICATE, corr, client, struct.pack(">i", len(token)) + token)
+
+
+def _request(api: Api, corr: int, client: str, body: bytes) -> bytes:
+    """Make a request of version 1."""
+    name = client.encode()
+    rest = struct.pack(">hhih", api.number, 1, corr, len(name)) + name + body
+    return struct.pack(">i", len(rest)) + rest

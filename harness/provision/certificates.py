@@ -1,0 +1,78 @@
+"""Authorities of a run's own, and the certificates that they sign: made anew each time, never known to anybody else.
+
+The key of an authority is never written down: what it has signed is all that it will ever sign.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cryptography.x509 import GeneralName
+
+HOSTS: Final = ("localhost", "127.0.0.1")
+LASTS: Final = datetime.timedelta(days=30)
+_BEFORE: Final = datetime.timedelta(hours=1)
+"""It is valid a little before it was made: clocks of containers differ."""
+_PRIVATE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """PEM files. ``authority`` is what is to be trusted; ``server`` has a key and a certificate that it has signed."""
+
+    authority: Path
+    server: Path
+
+
+def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: datetime.timedelta = LASTS) -> Certificates:
+    """Make an authority, and a certificate for servers of these names and addresses, in a folder that nobody else may read."""
+    from cryptography import x509  # noqa: PLC0415 - loads slowly, and most runs need none
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    now = datetime.datetime.now(datetime.UTC)
+    whose = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lostack, one run")])
+    signing, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+
+    def signed(key: ec.EllipticCurvePrivateKey, name: x509.Name, more: Sequence[x509.ExtensionType]) -> bytes:
+        made = x509.CertificateBuilder(issuer_name=whose, subject_name=name, public_key=key.public_key(),
+                                       serial_number=x509.random_serial_number())  # fmt: skip
+        made = made.not_valid_before(now - _BEFORE).not_valid_after(now - _BEFORE / 2 if not lasts else now + lasts)
+        for extension in more:
+            made = made.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        return made.sign(signing, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    names = x509.SubjectAlternativeName([_name(host) for host in hosts])
+    key_of = x509.SubjectKeyIdentifier.from_public_key
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    root = signed(signing, whose, [x509.BasicConstraints(ca=True, path_length=0), key_of(signing.public_key())])
+    leaf = signed(own, x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, hosts[0])]),
+                  [x509.BasicConstraints(ca=False, path_length=None), names, key_of(own.public_key()), signer])  # fmt: skip
+    key = own.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption(),
+    )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Certificates(private(folder / "authority.pem", root), private(folder / "server.pem", key + leaf + root))
+
+
+def private(file: Path, content: bytes) -> Path:
+    """Write a file that only its owner may read; return where it is."""
+    file.touch(mode=_PRIVATE)
+    file.write_bytes(content)
+    return file.absolute()
+
+
+def _name(host: str) -> GeneralName:
+    from cryptography import x509  # noqa: PLC0415 - as above
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,213 @@
+"""One end of a connection, as lanes want it: a socket, or TLS over it, from the first byte or from some moment on.
+
+Nothing is buffered beyond what TLS itself needs, a record that is not whole; who has sent knows that the kernel has taken it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+from typing import TYPE_CHECKING
+
+from harness.wire.tls import why_not_let_in, why_not_served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.wire.tls import Ends
+CHUNK_BYTES = 1 << 16
+BLOCK_BYTES = 1 << 18
+"""So much is encrypted before it is sent."""
+AGREED_WITHIN_S = 10.0
+
+
+class Stream:
+    """A socket of the wire's. One task reads it, one writes to it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.torn = False
+        """Its other end has gone without a word, where TLS has one for that."""
+        self._loop = asyncio.get_running_loop()
+        self._back = b""
+        self._tls: _Tls | None = None
+        self._why: Callable[[Exception], str] = str
+
+    @property
+    def secured(self) -> bool:
+        """Whether TLS has begun."""
+        return self._tls is not None
+
+    async def recv(self, count: int) -> bytes:
+        """Wait for bytes, some of them; none: the other end has said all."""
+        if self._back:
+            data, self._back = self._back[:count], self._back[count:]
+            return data
+        if self._tls is None:
+            return await self._loop.sock_recv(self.sock, count)
+        room = bytearray(count)
+        came = await self._read(memoryview(room))
+        return bytes(room[:came])
+
+    async def recv_into(self, view: memoryview) -> int:
+        """Like :meth:`recv`, to where the bytes belong; return how many came."""
+        if self._back:
+            data = await self.recv(len(view))
+            view[: len(data)] = data
+            return len(data)
+        if self._tls is None:
+            return await self._loop.sock_recv_into(self.sock, view)
+        return await self._read(view)
+
+    async def sendall(self, data: bytes | memoryview) -> None:
+        """Send bytes; they are with the kernel then."""
+        if self._tls is None:
+            await self._loop.sock_sendall(self.sock, data)
+        else:
+            await self._tls.sendall(data)
+
+    def unread(self, data: bytes) -> None:
+        """Let bytes be the next that are read."""
+        self._back = data + self._back
+
+    async def serve_tls(self, ends: Ends) -> None:
+        """Begin TLS with a client; what was read of it, and given back, is of TLS already. Raises OSError with the reason."""
+        await self._secure(ends.server, None, why_not_served)
+
+    async def speak_tls(self, ends: Ends) -> None:
+        """Begin TLS with a server. Raises OSError with the reason."""
+        await self._secure(ends.client, ends.name, why_not_let_in)
+
+    async def _secure(self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]) -> None:
+        tls, self._why = _Tls(self.sock, context, name, self._back), why
+        self._back = b""
+        try:
+            async with asyncio.timeout(AGREED_WITHIN_S):
+                await tls.shake_hands()
+        except TimeoutError as error:
+            raise OSError(f"no TLS within {AGREED_WITHIN_S:g} s") from error
+        except ssl.SSLError as error:
+            raise OSError(why(error)) from error
+        self._tls = tls
+
+    async def finish(self, *, torn: bool = False) -> None:
+        """Say that all was said, and still read; ``torn``: end it without a word, as somebody else was seen to."""
+        with contextlib.suppress(OSError):
+            if self._tls is not None and not torn:
+                self._back += self._tls.waiting()
+                await self._tls.say_end()
+            self.sock.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Close it."""
+        self.sock.close()
+
+    def reset(self) -> None:
+        """Close it so that the other side sees a reset."""
+        with contextlib.suppress(OSError):
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    async def _read(self, view: memoryview) -> int:
+        assert self._tls is not None  # noqa: S101 - who calls has looked
+        try:
+            return await self._tls.read(view)
+        except ssl.SSLEOFError:
+            self.torn = True
+            return 0
+        except ssl.SSLError as error:
+            raise OSError(self._why(error)) from error
+
+
+class _Tls:
+    """TLS without a socket, and the socket that its bytes come from and go to. ``came``: bytes that have come before."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None, came: bytes) -> None:
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._incoming.write(came)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=name)
+        self._sending = asyncio.Lock()
+
+    async def shake_hands(self) -> None:
+        """Agree, to the end; where that cannot be the other side is told why, as far as it listens."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._send()
+                await self._take()
+            except ssl.SSLError:
+                with contextlib.suppress(OSError):
+                    await self._send()
+                raise
+            else:
+                return await self._send()
+
+    async def read(self, view: memoryview) -> int:
+        """Wait for bytes; as many as there are of whole records."""
+        while not (came := self._decrypted(view)):
+            if self._outgoing.pending and not self._sending.locked():  # who is sending takes it along
+                await self._send()
+            if came == 0:
+                return 0
+            await self._take()
+        return came
+
+    def _decrypted(self, view: memoryview) -> int | None:
+        """Take what is there; None: nothing yet, 0: the other side has said all."""
+        came = 0
+        while came < len(view):
+            try:
+                more = self._tls.read(len(view) - came, view[came:])
+            except ssl.SSLWantReadError:
+                return came or None
+            except ssl.SSLZeroReturnError:
+                return came
+            except ssl.SSLError:
+                if came:  # it comes again
+                    return came
+                raise
+            if not more:
+                return came
+            came += int(more)
+        return came
+
+    def waiting(self) -> bytes:
+        """Return what has come and was not read."""
+        block, parts = memoryview(bytearray(BLOCK_BYTES)), []
+        with contextlib.suppress(ssl.SSLError):
+            while came := self._decrypted(block):
+                parts.append(bytes(block[:came]))
+        return b"".join(parts)
+
+    async def sendall(self, data: bytes | memoryview) -> None:
+        """Encrypt and send."""
+        with memoryview(data) as view:
+            at = 0
+            while at < len(view):
+                at += self._tls.write(view[at : at + BLOCK_BYTES])
+                if self._outgoing.pending >= BLOCK_BYTES or at == len(view):
+                    await self._send()
+
+    async def say_end(self) -> None:
+        """Send what TLS has for an end; all that came must have been read, or that would be lost."""
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()  # its other half, the other side's word, is read as any other bytes are
+        await self._send()
+
+    async def _send(self) -> None:
+        async with self._sending:
+            while data := self._outgoing.read():
+                await self._loop.sock_sendall(self._sock, data)
+
+    async def _take(self) -> None:
+        data = await self._loop.sock_recv(self._sock, CHUNK_BYTES)
+        if data:
+            self._incoming.write(data)
+        else:
+            self._incoming.write_eof()
