@@ -5,7 +5,7 @@ The key of an authority is never written down: what it has signed is all that it
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
 
 HOSTS: Final = ("localhost", "127.0.0.1")
-LASTS: Final = datetime.timedelta(days=30)
-_BEFORE: Final = datetime.timedelta(hours=1)
+LASTS: Final = dt.timedelta(days=30)
+_BEFORE: Final = dt.timedelta(hours=1)
 """It is valid a little before it was made: clocks of containers differ."""
 _PRIVATE: Final = 0o600
 
@@ -31,13 +31,13 @@ class Certificates:
     server: Path
 
 
-def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: datetime.timedelta = LASTS) -> Certificates:
+def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.timedelta = LASTS) -> Certificates:
     """Make an authority, and a certificate for servers of these names and addresses, in a folder that nobody else may read."""
     from cryptography import x509  # noqa: PLC0415 - loads slowly, and most runs need none
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     whose = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lostack, one run")])
     signing, own = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psutil
@@ -12,44 +14,58 @@ import pytest
 from harness.model import events as kinds
 from harness.model.history import read_history
 from harness.model.waiting import wait_until
-from harness.wire.messages import Route, WireError
+from harness.provision.certificates import make_certificates
+from harness.wire.messages import Route, Tls, WireError
 from harness.wire.protocol import UNKNOWN, Frame, Need
 from harness.wire.rules import Action, Direction, How, Rule
 from tests.contract.protocols import FROM, KEYS, LIMIT, RECORD, TO, Ear
 from tests.contract.test_protocols import MEGABYTE, Heard, everything
 from tests.wire.broker import read_exactly
 from tests.wire.conftest import hit_in
+from tests.wire.tls import NAME, TlsSocket, serving, trusting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from harness.model.history import Event
+    from harness.provision.certificates import Certificates
     from tests.contract.protocols import Said, Speaker
     from tests.wire.conftest import WireProcess
 
 WITHIN_S = 5.0
 
 
+@dataclass(frozen=True)
+class Secured:
+    """Two authorities, who know nothing of each other: the run's own, and the broker's."""
+
+    run: Certificates
+    broker: Certificates
+
+
 class Joint:
     """A client and a server, a wire between them, and a cell that the client is of."""
 
-    def __init__(self, wire: WireProcess, speaker: Speaker, folder: Path) -> None:
+    def __init__(self, wire: WireProcess, speaker: Speaker, folder: Path, secured: Secured | None = None) -> None:
         self.wire, self.speaker, self.key = wire, speaker, next(KEYS)
         self.folder = folder / self.key
+        self._secured = secured
         self._listener = socket.create_server(("127.0.0.1", 0))
-        route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=speaker.name)
+        tls = None if secured is None else Tls(str(secured.run.server), str(secured.broker.authority))
+        route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=speaker.name, tls=tls)
         self.port = wire.control.add_route(route).listen_port
         wire.control.open_cell(self.key, self.key, self.folder / "wire.jsonl")
-        self.client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
-        self.server = self.accepted()
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
+        self.server: socket.socket | TlsSocket = self.accepted()
+        self.client = client if secured is None else TlsSocket(client, trusting(secured.run), NAME)
 
-    def accepted(self) -> socket.socket:
+    def accepted(self) -> socket.socket | TlsSocket:
         """Return the server's side of the next connection."""
         self._listener.settimeout(WITHIN_S)
         sock, _ = self._listener.accept()
         sock.settimeout(WITHIN_S)
-        return sock
+        return sock if self._secured is None else TlsSocket(sock, serving(self._secured.broker))
 
     def say(self, said: list[Said], piece: int = LIMIT) -> None:
         """Say one thing after the other, and see that each arrives as it is."""
@@ -95,10 +111,19 @@ class Joint:
         self.wire.control.close_cell(self.key)
 
 
-@pytest.fixture
-def joint(small_wire: WireProcess, speaker: Speaker, tmp_path: Path) -> Iterator[Joint]:
-    """Each protocol, spoken through a wire."""
-    made = Joint(small_wire, speaker, tmp_path)
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Secured:
+    """What only the wire can show to a client, and only the broker to the wire."""
+    folder = tmp_path_factory.mktemp("certificates")
+    return Secured(make_certificates(folder / "run"), make_certificates(folder / "broker"))
+
+
+@pytest.fixture(params=["bare", "tls"])
+def joint(
+    small_wire: WireProcess, speaker: Speaker, tmp_path: Path, secured: Secured, request: pytest.FixtureRequest
+) -> Iterator[Joint]:
+    """Each protocol, spoken through a wire, as it is and in TLS that ends there."""
+    made = Joint(small_wire, speaker, tmp_path, secured if request.param == "tls" else None)
     yield made
     made.close()
 
@@ -122,8 +147,13 @@ def test_who_has_said_all_still_gets_its_answer(joint: Joint) -> None:
     assert read_exactly(joint.server, len(question)) == question
     assert joint.server.recv(1) == b""
     joint.say([(FROM, joint.speaker.answer)])
-    joint.server.close()
+    finish(joint.server)
     assert joint.client.recv(1) == b""
+
+
+def finish(sock: socket.socket | TlsSocket) -> None:
+    """Leave as one does who has said all."""
+    sock.leave() if isinstance(sock, TlsSocket) else sock.close()
 
 
 def test_100_megabytes_are_streamed(joint: Joint) -> None:
@@ -146,7 +176,7 @@ def test_100_megabytes_are_streamed(joint: Joint) -> None:
     assert [event["because"] for event in joint.events("undecodable") if event["api"] == UNKNOWN] == []
 
 
-def _send(sock: socket.socket, head: bytes, size: int) -> None:
+def _send(sock: socket.socket | TlsSocket, head: bytes, size: int) -> None:
     sock.sendall(head)
     block = b"x" * MEGABYTE
     for left in range(size - len(head), 0, -MEGABYTE):
@@ -197,13 +227,13 @@ def test_what_is_dropped_has_not_reached(joint: Joint, direction: Direction) -> 
     assert joint.lines() == ([False] if direction is TO else [True, False])
 
 
-def ended(sock: socket.socket) -> bytes:
+def ended(sock: socket.socket | TlsSocket) -> bytes:
     """Read to the end of a connection."""
     data = b""
     try:
         while more := sock.recv(MEGABYTE):
             data += more
-    except ConnectionError:
+    except (ConnectionError, ssl.SSLEOFError):
         pass
     return data
 
@@ -224,7 +254,7 @@ def test_a_cut_in_the_middle_of_a_frame_leaves_a_part(joint: Joint) -> None:
     assert joint.events("failed") == []
 
 
-def _send_what_goes(sock: socket.socket, head: bytes, size: int) -> None:
+def _send_what_goes(sock: socket.socket | TlsSocket, head: bytes, size: int) -> None:
     try:
         _send(sock, head, size)
     except OSError:

@@ -15,6 +15,8 @@ from harness.model.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.wire.tls import TlsSocket
+
 WITHIN_S = 5.0
 
 
@@ -39,7 +41,7 @@ def corr_of(frame: bytes) -> int:
     return int(struct.unpack_from(">i", frame, 8)[0])
 
 
-def read_exactly(sock: socket.socket, count: int) -> bytes:
+def read_exactly(sock: socket.socket | TlsSocket, count: int) -> bytes:
     """Read so many bytes; raises EOFError where the stream ends before."""
     data = b""
     while len(data) < count:

@@ -1,4 +1,4 @@
-"""Who comes: the frames by which a connection logs in, as far as a wire between must know of them. Nothing of it is kept but a name.
+"""Who comes: the frames by which a connection logs in, as far as a wire must know of them. Nothing of them is kept but a name.
 
 PLAIN and SCRAM pass, and OAUTHBEARER, whose token says nothing of hosts. What names the host or the certificate that the client
 sees, which are the wire's, cannot pass: Kerberos, channel binding.

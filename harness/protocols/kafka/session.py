@@ -161,7 +161,7 @@ class KafkaSession:
         head = whole if codec.decodable(step, way) else 0
         return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
 
-    def taken(self, way: Direction, size: int) -> None:
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - however many
         """Nothing is remembered of bytes, but which of them are to come without a header."""
         if way in self._at_token:
             self._at_token.remove(way)

@@ -45,6 +45,13 @@ def start(head: bytes) -> tuple[int, int]:
     return size, code
 
 
+def encrypts(wanted: int, answer: bytes) -> bool | None:
+    """Whether a server grants the encryption that was wanted; None: it says something else. Raises :class:`NotAMessageError`."""
+    if answer == b"G" and wanted == GSSAPI:
+        raise NotAMessageError(KERBEROS)
+    return {b"N": False, b"S": True}.get(answer) if wanted == TLS else {b"N": False}.get(answer)
+
+
 def why_not(kind: int, body: bytes) -> str | None:
     """Say why a connection cannot log in as it wants to, or as it is asked to.
 

@@ -114,8 +114,9 @@ class PostgresSession:
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        if kind in messages.LOGIN:
-            return self._login(kind, size, data)
+        return self._login(kind, size, data) if kind in messages.LOGIN else self._statement(kind, size, data)
+
+    def _statement(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.READ:
             return Between(size)
         if size > self._limit:
@@ -226,19 +227,14 @@ class PostgresSession:
 
     def _response(self, data: Data) -> Fed:
         wanted, self._wants_encryption = self._wants_encryption, None
-        if wanted is not None:
-            match bytes(data[:1]):
-                case b"N":
-                    return Between(1)
-                case b"S" if wanted == messages.TLS:
-                    return Secure(1)
-                case b"G" if wanted == messages.GSSAPI:
-                    raise messages.NotAMessageError(messages.KERBEROS)
+        if wanted is not None and (answered := messages.encrypts(wanted, bytes(data[:1]))) is not None:
+            return Secure(1) if answered else Between(1)
         if len(data) < messages.HEAD_BYTES:
             return Need(messages.HEAD_BYTES)
         kind, size = messages.message(bytes(data[: messages.HEAD_BYTES]))
-        if kind in messages.LOGIN:
-            return self._login(kind, size, data)
+        return self._login(kind, size, data) if kind in messages.LOGIN else self._said_of(kind, size, data)
+
+    def _said_of(self, kind: int, size: int, data: Data) -> Fed:
         if kind not in messages.ANSWERS or size > self._limit:
             return Between(size)
         if len(data) < size:
