@@ -25,6 +25,7 @@ from harness.scenarios.network import NETWORK
 from harness.scenarios.offsets import OFFSETS
 from harness.scenarios.plain import PLAIN_SCENARIOS
 from harness.scenarios.power_loss import POWER_LOSS
+from harness.scenarios.secured import SECURED
 from harness.scenarios.topic_to_topic import TOPIC_SCENARIOS
 from harness.scenarios.transactions import TRANSACTIONS
 from harness.scenarios.variants import VARIANTS
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 KAFKA: tuple[Scenario, ...] = (
     *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *CLUSTER, *CONTAINERS,
-    *DURABILITY, *DATABASE, *ERRORS,
+    *DURABILITY, *DATABASE, *ERRORS, *SECURED,
 )  # fmt: skip
 
 if __name__ == "scenarios":  # imported from the repository by its short name: the same modules, not a second set of them

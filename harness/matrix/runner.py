@@ -47,6 +47,7 @@ UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which nobody knows in what state a system is that cells may kill."""
 WATCH_S = 0.2
 """How often a deployment is asked whether it still stands."""
+SECURED = tuple(need for need in Deployment if need.security)
 ASIDE_NICE = 10
 """How much the preparation of a system stands back behind the cells of the one before it."""
 OWN_LANES = 2
@@ -227,7 +228,9 @@ class _Run:
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
-            ((Deployment.SHARED,), 1, self.plan.jobs), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
+            ((Deployment.SHARED,), 1, self.plan.jobs),
+            (SECURED, 1, 1),
+            ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
             # one after the other: three or four brokers are enough at once
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip
@@ -287,7 +290,7 @@ class _Run:
                     self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
                     if self._stop.is_set():
                         return
-                    if need is Deployment.SHARED or waiting.empty():
+                    if need.shared or waiting.empty():
                         break
         except WaitCancelledError:
             return
@@ -301,7 +304,7 @@ class _Run:
         with cancellable(self._stop):
             deployed = self._timed(f"deploy-{name}", lambda: system.deploy(need, self.directory / "deployments" / name))
         try:
-            lasting = need is Deployment.SHARED
+            lasting = need.shared
             threads = [_Thread(target=self._work, args=(deployed, waiting, lasting)) for _ in range(workers)]
             for thread in threads:
                 thread.start()

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from harness.model.names import Name
 from harness.model.pipeline import SettingsError
 from harness.model.prediction import Prediction, Zero
+from harness.model.security import Mechanism, Security
 from harness.model.semantics import Anomaly  # noqa: TC001 - see above
 
 if TYPE_CHECKING:
@@ -170,6 +171,25 @@ class Deployment(StrEnum):
     """Three brokers, for one cell at a time."""
     APART = "apart"
     """The same, and their controller is a process of its own."""
+    TLS = "tls"
+    """As shared, and clients speak TLS."""
+    SASL = "sasl"
+    """As shared, and clients log in, in the clear, by a password (PLAIN)."""
+    SASL_TLS = "sasl-tls"
+    """As shared, and clients speak TLS and log in by SCRAM."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether the broker lives through its cells."""
+        return self is Deployment.SHARED or self.security is not None
+
+    @property
+    def security(self) -> Security | None:
+        """How clients come to the broker; null: anyhow, in the clear."""
+        return {
+            Deployment.TLS: Security(tls=True), Deployment.SASL: Security(mechanism=Mechanism.PLAIN),
+            Deployment.SASL_TLS: Security(tls=True, mechanism=Mechanism.SCRAM_SHA_512),
+        }.get(self)  # fmt: skip
 
     @property
     def alone(self) -> bool:

@@ -65,6 +65,8 @@ class Stage:
     """Of its producer, where that is transactional: whoever begins with the same one fences it."""
     client: str = "kafka-python"
     """The client it talks through: a name of :data:`harness.stages.clients.ADAPTERS`."""
+    access: str = ""
+    """The file that says how it is let in (see :mod:`harness.stages.access`); empty: anybody is."""
 
     @property
     def client_id(self) -> str:

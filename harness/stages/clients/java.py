@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.waiting import wait_until
+from harness.stages.access import Access
 from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
 from harness.stages.settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
@@ -244,7 +245,12 @@ class Consumer:
 
 
 def _common(stage: Stage) -> dict[str, Any]:
-    return {**_PATIENCE, "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id}
+    return {**_PATIENCE, "bootstrap.servers": stage.bootstrap, "client.id": stage.client_id, **_let_in(stage)}
+
+
+def _let_in(stage: Stage) -> dict[str, Any]:
+    access = Access.read(stage.access)
+    return access.for_java() if access else {}
 
 
 def _consuming(stage: Stage) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from kafka import errors as Errors  # noqa: N812 - the client's own name for it
 from kafka.structs import OffsetAndMetadata
 
 from harness.model.waiting import wait_until
+from harness.stages.access import Access
 from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
 from harness.stages.settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
@@ -45,6 +46,11 @@ def _patience(kind: Any) -> dict[str, Any]:
     return {name: value for name, value in _PATIENCE.items() if name in kind.DEFAULT_CONFIG}
 
 
+def _let_in(stage: Stage) -> dict[str, Any]:
+    access = Access.read(stage.access)
+    return access.for_kafka_python() if access else {}
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
@@ -59,6 +65,7 @@ def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
     settings = stage.settings.producer
     config: dict[str, Any] = {
         **_patience(KafkaProducer),
+        **_let_in(stage),
         "bootstrap_servers": stage.bootstrap,
         "client_id": stage.client_id,
         "acks": settings.acks,
@@ -88,7 +95,7 @@ def make_consumer(stage: Stage) -> Consumer:
     age = {} if settings.metadata_max_age_ms is None else {"metadata_max_age_ms": settings.metadata_max_age_ms}
     return Consumer(partial(
         KafkaConsumer,
-        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms} | age,
+        **_patience(KafkaConsumer) | {"request_timeout_ms": settings.patience_ms} | age | _let_in(stage),
         bootstrap_servers=stage.bootstrap,
         client_id=stage.client_id,
         group_id=stage.group,
@@ -111,6 +118,7 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(
         **_patience(KafkaConsumer),
+        **_let_in(stage),
         bootstrap_servers=stage.bootstrap,
         client_id=f"{stage.client_id}.cursor",
         isolation_level="read_committed",

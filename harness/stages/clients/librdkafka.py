@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError as Code
 from confluent_kafka import Producer as RdProducer
 
 from harness.model.waiting import wait_until
+from harness.stages.access import Access
 from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
 from harness.stages.settings import Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
@@ -71,6 +72,7 @@ def _translated() -> Iterator[None]:
 
 
 def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, Any]:
+    access = Access.read(stage.access)
     return {
         "bootstrap.servers": stage.bootstrap,
         "client.id": client_id or stage.client_id,
@@ -79,6 +81,7 @@ def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, Any]:
         "broker.address.family": "v4",
         "topic.metadata.refresh.fast.interval.ms": 50,
         "log_level": 4,
+        **(access.for_librdkafka() if access else {}),
     }
 
 

@@ -52,6 +52,8 @@ def lacks(cell: Cell) -> str | None:
     """Say why a cell does not apply in its runtime, or on this machine."""
     if cell.scenario.deployment is Deployment.APART and cell.runtime != "process":
         return "a controller apart from the brokers runs in runtime process only, so far"
+    if cell.scenario.deployment.security and cell.runtime != "process":
+        return "brokers that clients log in to, or speak TLS with, run in runtime process only, so far"
     return without_server(cell)
 
 

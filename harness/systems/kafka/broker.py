@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.model.failures import EnvironmentFailure
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from harness.runtimes.interface import Node, Runtime
     from harness.systems.kafka.launcher import Ground
+    from harness.systems.kafka.security import Secured
 
 INTER_BROKER = "broker"
 """The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""
 WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 """Roles with a listener of their own, whose advertised address is the wire's."""
+CLIENT_ROLES = tuple(role for role in WIRE_ROLES if role != INTER_BROKER)
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 START_S = 60.0
 FORMAT_S = 60.0
@@ -130,7 +132,7 @@ class Broker:
 
     def __init__(
         self, runtime: Runtime, ground: Ground, directory: Path, quorum: Sequence[Ports], number: int = 1,
-        *, apart: Sequence[Ports] = (), disk: int | None = None,
+        *, apart: Sequence[Ports] = (), disk: int | None = None, secured: Secured | None = None,
     ) -> None:  # fmt: skip
         self.name = name_of(number, len(quorum))
         self.number = number
@@ -142,6 +144,7 @@ class Broker:
         self._ground = ground
         self._directory = directory
         self._disk = disk
+        self._secured = secured
         directory.mkdir(parents=True, exist_ok=True)
         self._settings = properties(directory, quorum, number, runtime, apart)
         self.node: Node | None = None
@@ -167,7 +170,11 @@ class Broker:
 
     def begin_format(self, cluster: str) -> Node | None:
         """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where the broker does it itself."""
+        if self._secured is not None:
+            self._settings |= self._secured.settings(CLIENT_ROLES, self._settings)
         spec = self._ground.format(self.name, self._settings, self._directory, cluster)
+        if spec is not None and self._secured is not None:
+            spec = replace(spec, argv=(*spec.argv, *self._secured.format_arguments()), log=self._secured.format_log)
         return None if spec is None else self._runtime.start(spec)
 
     def await_formatted(self, node: Node) -> None:

@@ -22,7 +22,7 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.model.scenario import Deployment, Predicted, RefusedByClient, Role
+from harness.model.scenario import Predicted, RefusedByClient, Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
 from harness.run.nodes import ServerNode
@@ -101,7 +101,7 @@ class Ground:
     def database_node(self) -> Mapping[Role, Callable[[], Target]]:
         """Return the database server, where the cell has it to itself."""
         server = self.database.server
-        if server is None or self.scene.cell.scenario.deployment is Deployment.SHARED:
+        if server is None or self.scene.cell.scenario.deployment.shared:
             return {}
 
         def restart() -> None:

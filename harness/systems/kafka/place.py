@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model.scenario import Deployment
 from harness.proofs.network import NetworkBad
 from harness.systems.kafka.broker import INTER_BROKER
 
@@ -37,7 +36,7 @@ class PlaceOnWire:
     def open(self) -> None:
         """Begin to record."""
         cell, transport = self._scene.cell, self._scene.transport
-        alone = cell.scenario.deployment is not Deployment.SHARED and not cell.scenario.together
+        alone = not cell.scenario.deployment.shared and not cell.scenario.together
         claimed = transport.routes(INTER_BROKER) if alone else ()
         transport.wire.open_cell(cell.id, cell.key, self._scene.history_folder / "wire.jsonl",
                                  routes=[route.name for route in claimed])  # fmt: skip

@@ -37,6 +37,7 @@ class StageMaker:
             outbox=str(scene.outbox), sink=self._sink, history=str(scene.history_folder),
             settings=scene.settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms, seed=cell.seed,
             client=client if client in ADAPTERS else next(iter(ADAPTERS)), transactional_id=f"{cell.key}-{name}",
+            access=scene.transport.secured.access if scene.transport.secured else "",
         )  # fmt: skip
         return StageNode(role, f"harness.stages.{role}", stage, scene.transport.runtime, scene.history, scene.so_far,
                          scene.logs, scene.failpoints, client=self._setup)  # fmt: skip

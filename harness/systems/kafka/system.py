@@ -87,7 +87,7 @@ class Prepared:
     def transport(self, need: Deployment, directory: Path) -> KafkaTransport:
         """Return brokers, not started yet. Those that cells share outlive a starved machine."""
         transport = KafkaTransport(self.stood_on(), directory, SHAPES[need])
-        if need is Deployment.SHARED:
+        if need.shared:
             for server in transport.servers:
                 server.outlive_starvation()
         return transport

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Deployment
 from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
-from harness.systems.kafka.broker import INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
+from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, WIRE_ROLES, Broker, Ports, format_all, name_of
 from harness.systems.kafka.observer import Observer
+from harness.systems.kafka.security import Secured
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.scenario import Role
+    from harness.model.security import Security
     from harness.run.wire import RunningWire
     from harness.runtimes.interface import Exit, Node
     from harness.systems.kafka.launcher import Ground
@@ -33,6 +35,8 @@ class Shape:
     brokers: int = 1
     controllers: int = 0
     disk: int | None = None
+    security: Security | None = None
+    """How clients come to it."""
 
 
 SHAPES = {
@@ -41,6 +45,7 @@ SHAPES = {
     Deployment.SMALL: Shape(disk=64 << 20),
     Deployment.CLUSTER: Shape(brokers=3),
     Deployment.APART: Shape(brokers=3, controllers=1),
+    **{need: Shape(security=need.security) for need in Deployment if need.security},
 }
 
 
@@ -52,6 +57,7 @@ class KafkaTransport:
         self.runtime = ground.runtime(directory)
         self.directory = directory
         each, size = 2 + 2 * len(WIRE_ROLES), self.shape.brokers
+        self.secured = Secured(self.shape.security, directory) if self.shape.security else None
         self._lease = PortLease(BESIDE + size * each + self.shape.controllers)
         self.toxiproxy_port, self.database_port, self._control_port, *others = self._lease.ports
         quorum = [_ports(others[at : at + each]) for at in range(0, size * each, each)]
@@ -59,7 +65,8 @@ class KafkaTransport:
         numbers = range(1, size + self.shape.controllers + 1)
         folders = [directory / name_of(n, size) if size > 1 else directory for n in numbers]
         self.servers = tuple(
-            Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.shape.disk) for n in numbers
+            Broker(self.runtime, ground, folders[n - 1], quorum, n, apart=apart, disk=self.shape.disk, secured=self.secured)
+            for n in numbers
         )
         """The brokers, and the controllers apart, in the order of their numbers."""
         self.brokers = self.servers[:size]
@@ -83,6 +90,8 @@ class KafkaTransport:
 
     def start(self, preloads: tuple[str, ...] = ()) -> None:
         """Start wire and brokers; ready when a write has been acknowledged. ``preloads``: modules of programs to come."""
+        if self.secured is not None:
+            self.secured.make()
         self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*WIRE_ROLES))
         format_all(self.servers)
         for server in self.servers:
@@ -115,7 +124,7 @@ class KafkaTransport:
             Route(
                 role if self.size == 1 else f"{broker.name}.{role}", broker.name, role,
                 broker.ports.wire[role], broker.ports.broker[role], self.runtime.bind, self.runtime.address(broker.name),
-                protocol="kafka",
+                protocol="kafka", **self._secured(role, self.runtime.address(broker.name)),
             )
             for broker in self.brokers for role in roles
         )  # fmt: skip
@@ -152,6 +161,14 @@ class KafkaTransport:
             self._wire.close()
         self.runtime.close()
         self._lease.close()
+        if self.secured is not None:
+            self.secured.destroy()
+
+    def _secured(self, role: str, host: str) -> dict[str, Any]:
+        """Return what a route is told of how its clients come, where brokers do not talk to brokers."""
+        if self.secured is None or role == INTER_BROKER:
+            return {}
+        return {"tls": self.secured.tls(host), "users": self.secured.users}
 
     def _running_wire(self) -> RunningWire:
         if self._wire is None:

@@ -1,0 +1,33 @@
+"""The plain pipeline where clients speak TLS, or log in: what is lost and duplicated is what is lost and duplicated without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.model.scenario import Deployment, Suite
+from harness.scenarios.plain import ACK_LOST, COMMIT_ACK_LOST, NONE, REQUEST_LOST
+from harness.scenarios.transactions import LATE_COMMIT
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Scenario
+
+BECAUSE = {
+    Deployment.SASL_TLS: "TLS ends in the wire and SCRAM passes through it: a request, its answer and what is done to them stay "
+                         "what they are.",
+    Deployment.SASL: "A password in the clear (PLAIN) is two frames more at the beginning of each connection.",
+    Deployment.TLS: "TLS ends in the wire, which sees what it sees without.",
+}  # fmt: skip
+
+
+def secured(base: Scenario, need: Deployment) -> Scenario:
+    """Return a scenario, and all that is predicted of it, on brokers that are reached otherwise."""
+    return replace(
+        base, id=f"{base.id}+{need}", group="secured", deployment=need, because=f"{BECAUSE[need]} {base.because}",
+        suite=Suite.DAY if need is Deployment.SASL_TLS else Suite.NIGHT,
+    )  # fmt: skip
+
+
+SECURED = tuple(
+    secured(base, need) for need in BECAUSE for base in (NONE, REQUEST_LOST, ACK_LOST, COMMIT_ACK_LOST, LATE_COMMIT)
+)  # fmt: skip
