@@ -44,7 +44,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = HOSTS, *, lasts: dt.t
     def signed(key: ec.EllipticCurvePrivateKey, name: x509.Name, more: Sequence[x509.ExtensionType]) -> bytes:
         made = x509.CertificateBuilder(issuer_name=whose, subject_name=name, public_key=key.public_key(),
                                        serial_number=x509.random_serial_number())  # fmt: skip
-        made = made.not_valid_before(now - _BEFORE).not_valid_after(now - _BEFORE / 2 if not lasts else now + lasts)
+        made = made.not_valid_before(now - _BEFORE).not_valid_after(now + lasts)
         for extension in more:
             made = made.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
         return made.sign(signing, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -14,7 +14,7 @@ from harness.wire.connection import Pending, Swallow
 from harness.wire.inlet import Inlet
 from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError
 from harness.wire.rules import Action, After, Direction, How
-from harness.wire.streams import CHUNK_BYTES
+from harness.wire.streams import CHUNK_BYTES, TlsError
 
 if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
@@ -360,13 +360,18 @@ class Lane:
         return going_on
 
 
+def _whose(hub: Hub, conn: Connection, error: OSError) -> WireCell | None:
+    """Return the cell that must hear of an error, though nobody has said yet who comes: that TLS cannot be."""
+    return hub.cell_of(conn.client, conn.route) if isinstance(error, TlsError) else None
+
+
 async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) -> None:
     """Pass frames both ways until both streams have ended, one breaks, or the connection is cut."""
     lanes = (Lane(hub, conn, Direction.REQUEST, client, upstream), Lane(hub, conn, Direction.RESPONSE, upstream, client))
     lanes[0].back = lanes[1]
     tasks = [asyncio.create_task(lane.run()) for lane in lanes]
     ended = asyncio.create_task(conn.until_closed())
-    because = "both ends closed"
+    because, cell = "both ends closed", None
     try:
         waiting: set[asyncio.Task[None]] = {*tasks, ended}
         while waiting - {ended}:
@@ -379,7 +384,7 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
     except CutError as error:
         because = f"cut by {error}"
     except OSError as error:
-        because = error.strerror or str(error)
+        because, cell = error.strerror or str(error), _whose(hub, conn, error)
     finally:
         conn.alive = False
         for each in (*tasks, ended):
@@ -395,4 +400,4 @@ async def carry(hub: Hub, conn: Connection, client: Stream, upstream: Stream) ->
             meter = conn.cell.meter(conn.route.role)
             conn.tell_waits(meter)
             meter.over(replace(conn.traffic(), left=int(by == "client"), lost=int(by == "broker")))
-        hub.note(conn.cell, "conn", phase="close", because=because, ended_by=by, **conn.fields())
+        hub.note(conn.cell or cell, "conn", phase="close", because=because, ended_by=by, **conn.fields())

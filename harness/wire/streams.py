@@ -24,6 +24,10 @@ BLOCK_BYTES = 1 << 18
 AGREED_WITHIN_S = 10.0
 
 
+class TlsError(OSError):
+    """Two do not agree on TLS, or no longer; the message is one line."""
+
+
 class Stream:
     """A socket of the wire's. One task reads it, one writes to it."""
 
@@ -74,11 +78,11 @@ class Stream:
         self._back = data + self._back
 
     async def serve_tls(self, ends: Ends) -> None:
-        """Begin TLS with a client; what was read of it, and given back, is of TLS already. Raises OSError with the reason."""
+        """Begin TLS with a client; what was read of it, and given back, is of TLS already. Raises :class:`TlsError`, OSError."""
         await self._secure(ends.server, None, why_not_served)
 
     async def speak_tls(self, ends: Ends) -> None:
-        """Begin TLS with a server. Raises OSError with the reason."""
+        """Begin TLS with a server. Raises :class:`TlsError`, OSError."""
         await self._secure(ends.client, ends.name, why_not_let_in)
 
     async def _secure(self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]) -> None:
@@ -88,9 +92,9 @@ class Stream:
             async with asyncio.timeout(AGREED_WITHIN_S):
                 await tls.shake_hands()
         except TimeoutError as error:
-            raise OSError(f"no TLS within {AGREED_WITHIN_S:g} s") from error
+            raise TlsError(f"no TLS within {AGREED_WITHIN_S:g} s") from error
         except ssl.SSLError as error:
-            raise OSError(why(error)) from error
+            raise TlsError(why(error)) from error
         self._tls = tls
 
     async def finish(self, *, torn: bool = False) -> None:
@@ -119,7 +123,7 @@ class Stream:
             self.torn = True
             return 0
         except ssl.SSLError as error:
-            raise OSError(self._why(error)) from error
+            raise TlsError(self._why(error)) from error
 
 
 class _Tls:
