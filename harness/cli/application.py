@@ -20,7 +20,8 @@ from harness.cli.saved import clients, judge, report
 from harness.cli.telling import complain
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.history import HistoryError
-from harness.pipelines.declaration import DeclarationError, RepeatedIdError
+from harness.pipelines.declaration import RepeatedIdError
+from harness.pipelines.refusing import DeclarationError
 from harness.registry import UnknownNameError
 from harness.report import ReportError
 from harness.report.breaks import BaselineError

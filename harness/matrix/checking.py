@@ -16,8 +16,9 @@ from harness.model.history import HISTORY, LOGS, HistoryError, read_history
 from harness.model.scenario import NotApplicable
 from harness.model.semantics import PROMISES, Anomaly
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
-from harness.pipelines.declaration import DeclarationError, InputKind, nearest
+from harness.pipelines.declaration import InputKind
 from harness.pipelines.fixes import fix_of
+from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.page.evidence import told_write
 from harness.report.record import record_text

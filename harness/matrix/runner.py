@@ -24,7 +24,7 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
 from harness.model.plan import PLAN_FILE, plan_of
-from harness.model.scenario import Deployment
+from harness.model.scenario import SECURED, Deployment
 from harness.model.waiting import WaitCancelledError, cancellable
 from harness.saved import ASIDE, CELLS, INTERRUPTED, RunInfo, judge_cell, load_run, write_whole
 
@@ -47,7 +47,6 @@ UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
 """Verdicts after which nobody knows in what state a system is that cells may kill."""
 WATCH_S = 0.2
 """How often a deployment is asked whether it still stands."""
-SECURED = tuple(need for need in Deployment if need.security)
 ASIDE_NICE = 10
 """How much the preparation of a system stands back behind the cells of the one before it."""
 OWN_LANES = 2
@@ -228,9 +227,7 @@ class _Run:
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
         lanes = (
-            ((Deployment.SHARED,), 1, self.plan.jobs),
-            (SECURED, 1, 1),
-            ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
+            ((Deployment.SHARED,), 1, self.plan.jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
             # one after the other: three or four brokers are enough at once
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip

@@ -202,6 +202,9 @@ class Deployment(StrEnum):
         return self in {Deployment.CLUSTER, Deployment.APART}
 
 
+SECURED = tuple(need for need in Deployment if need.security)
+
+
 class Suite(StrEnum):
     """How often a scenario is run. Each suite has those before it."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.pipelines.cells import DeclaredCell, failure_points
-from harness.pipelines.declaration import DeclarationError, Input, Output, Pipeline, Stage
+from harness.pipelines.declaration import Input, Output, Pipeline, Stage
 from harness.pipelines.reading import read_pipeline
+from harness.pipelines.refusing import DeclarationError
 
 __all__ = ["DeclarationError", "DeclaredCell", "Input", "Output", "Pipeline", "Stage", "failure_points", "read_pipeline"]

@@ -16,7 +16,8 @@ from harness.model.prediction import Permitted, Prediction, Zero
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
-from harness.pipelines.declaration import CONSUMING, PROCESS, DeclarationError, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction, How, StepName

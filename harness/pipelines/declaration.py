@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shutil
 import sys
@@ -15,9 +14,12 @@ from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from harness.pipelines.security import DeclaredSecurity
 
 DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
 """What lostack offers, one line a record, where the declaration has no ``line`` of its own."""
@@ -33,8 +35,12 @@ STAGE, PROCESS = "stage", "process"
 """What a crash ends."""
 LINES = ("id", "key", "position")
 """What may stand in braces in an input line."""
-PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here")
+PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here", "ca", "username", "security_protocol", "mechanism")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
+SECRETS = ("password", "jaas")
+"""What may so in an environment, which nobody else sees."""
+SECURED = ("ca", "username", "security_protocol", "mechanism", *SECRETS)
+"""What there is with a ``[security]`` only."""
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
 """A name in two pairs of braces, which stands for itself in one; and what may be a place: not the shell's ``${NAME}``."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -42,10 +48,6 @@ JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
 URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
 """Of an input: on this machine, and with a port."""
-
-
-class DeclarationError(ValueError):
-    """A pipeline cannot be run as declared; one line, with what to do."""
 
 
 class RepeatedIdError(DeclarationError):
@@ -122,9 +124,10 @@ class Stage:
 
     def __post_init__(self) -> None:
         for word in self.command:
+            _check_secrets(f"the {self.role}'s command", word)
             _check_places(f"the {self.role}'s command", word, PLACES)
         for name, word in self.environment.items():
-            _check_places(f"the {self.role}'s environment: {name}", word, PLACES)
+            _check_places(f"the {self.role}'s environment: {name}", word, (*PLACES, *SECRETS))
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
@@ -220,6 +223,7 @@ class Pipeline:
     topics: tuple[str, ...]
     output: Output
     input: Input = field(default_factory=Input)
+    security: DeclaredSecurity | None = None
     id: Identity | None = None
     records: int = DECLARED_RECORDS
     partitions: int = 3
@@ -275,13 +279,25 @@ class Pipeline:
             )
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
             raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
-        self._check_ways_in()
-
-    def _check_ways_in(self) -> None:
-        """Whether the producer is told of the way in that the input has, and of no other."""
         named = {
             name for stage in self.stages for word in (*stage.command, *stage.environment.values()) for name in _places(word)
         }
+        self._check_ways_in(named)
+        self._check_security(named)
+
+    def _check_security(self, named: set[str]) -> None:
+        """Whether the programs are told what they need to come to the brokers, and nothing that there is not."""
+        if self.security is None:
+            if wrong := next((name for name in SECURED if name in named), None):
+                raise DeclarationError(f"{{{wrong}}} is of a [security], and there is none: protocol and mechanism")
+            return
+        if self.security.protocol.endswith("SSL") and "ca" not in named:
+            raise DeclarationError("security: no command or environment has {ca}: the programs have to trust the run's authority")
+        if self.security.mechanism and not self.security.username and not named & set(SECRETS):
+            raise DeclarationError("security: no environment has {password} or {jaas}: the programs have to be told it")
+
+    def _check_ways_in(self, named: set[str]) -> None:
+        """Whether the producer is told of the way in that the input has, and of no other."""
         if "input" in named and self.input.kind is not InputKind.FILE:
             raise DeclarationError(f"{{input}} is the file of kind file: the input is of kind {self.input.kind}")
         if self.input.kind is InputKind.FILE and not named & {"input", "work"}:
@@ -357,6 +373,13 @@ def _places(text: str) -> list[str]:
     return [name for itself, name in _BRACES.findall(text) if not itself]
 
 
+def _check_secrets(where: str, text: str) -> None:
+    """Raise :class:`DeclarationError` where a secret would stand in the open."""
+    for name in _places(text):
+        if name in SECRETS:
+            raise DeclarationError(f"{where}: everybody may see it: give the program {{{name}}} by its environment")
+
+
 def _check_places(where: str, text: str, known: Iterable[str]) -> None:
     """Raise :class:`DeclarationError` where a name that nothing is put in for stands in braces."""
     known = tuple(known)
@@ -365,22 +388,3 @@ def _check_places(where: str, text: str, known: Iterable[str]) -> None:
             raise DeclarationError(
                 f"{where}: nothing is put in for {{{name}}}; {nearest(name, known)} (braces that are no place: {{{{{name}}}}})"
             )
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Say which name was probably meant.
-
-    >>> nearest("comand", ["command", "role"])
-    'did you mean command?'
-    """
-    names = list(names)
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
-
-
-def choice(where: str, value: str, names: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``names``; raise :class:`DeclarationError` with the nearest where it is none."""
-    names = [str(name) for name in names]
-    if value not in names:
-        raise DeclarationError(f"{where}: {value!r} is none; {nearest(str(value), names)}")
-    return value

@@ -12,19 +12,9 @@ from typing import TYPE_CHECKING, Any
 from harness.model.identity import Identity, IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
-from harness.pipelines.declaration import (
-    ROLES,
-    DeclarationError,
-    Input,
-    InputKind,
-    Output,
-    OutputKind,
-    Pipeline,
-    Resend,
-    Stage,
-    choice,
-    nearest,
-)
+from harness.pipelines.declaration import ROLES, Input, InputKind, Output, OutputKind, Pipeline, Resend, Stage
+from harness.pipelines.refusing import DeclarationError, choice, nearest
+from harness.pipelines.security import DeclaredSecurity, check_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,8 +45,8 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
         data["topics"] = [data.pop("topic")]
     read: dict[str, Callable[[Any], Any]] = {
         "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
-        "stage": _stages, "input": _input, "output": _output, "id": _identity, "records": _whole("records"),
-        "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
+        "stage": _stages, "input": _input, "output": _output, "security": _security, "id": _identity,
+        "records": _whole("records"), "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
         "patience_s": _number("patience_s"), "expects": _texts("expects"),
     }  # fmt: skip
     values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
@@ -108,6 +98,14 @@ def _output(data: Any) -> Output:
         "quiet_s": _number("output: quiet_s"),
     }  # fmt: skip
     return Output(**_values("output", data, read, needed=("kind",)))
+
+
+def _security(data: Any) -> DeclaredSecurity:
+    known = [f.name for f in fields(DeclaredSecurity)]
+    if isinstance(data, dict):
+        check_identity(data)
+    read = {name: _text(f"security: {name}") for name in known}
+    return DeclaredSecurity(**_values("security", data, read, needed=("protocol",)))
 
 
 def _identity(data: Any) -> Identity:

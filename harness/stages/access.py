@@ -32,6 +32,14 @@ class Access:
         """Passwords by user."""
         return {self.username: self.password} if self.username else {}
 
+    def places(self) -> dict[str, object]:
+        """Return what stands for the names in braces in what a declaration says of a stage."""
+        found = {
+            "ca": Path(self.authority), "security_protocol": self.protocol, "mechanism": self.mechanism,
+            "username": self.username, "password": self.password,
+        }  # fmt: skip
+        return found | ({"jaas": jaas(self.mechanism, self.username, self.password)} if self.mechanism else {})
+
     def for_kafka_python(self) -> dict[str, Any]:
         """Return its settings."""
         found: dict[str, Any] = {"security_protocol": self.protocol}

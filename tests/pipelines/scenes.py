@@ -45,6 +45,8 @@ class StillBrokers:
     wire: Any = None
     named: tuple[str, ...] = ()
     direct: str = "nowhere:1"
+    access: Any = None
+    own_access: Any = None
 
     def bootstrap(self, role: Role) -> str:
         """Return an address."""

@@ -305,9 +305,9 @@ def test_a_run_that_is_no_good_says_so(
 
 @pytest.mark.rest
 @pytest.mark.parametrize(("setting", "said"), [
-    ('security_protocol="SSL"', "a run's listeners have no TLS"),
+    ('security_protocol="SSL"', "it does not speak Kafka as the run's listeners do: let it use security.protocol=PLAINTEXT"),
     ('security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_plain_username="a", sasl_plain_password="b"',
-     "it wants SASL: a run's listeners have none"),
+     "it wants SASL, which a run's listeners have not: let it use security.protocol=PLAINTEXT"),
 ])  # fmt: skip
 def test_security_that_a_run_does_not_have_is_named(system: DeclaredSystem, tmp_path: Path, setting: str, said: str) -> None:
     """Not a time-out without a reason."""

@@ -11,8 +11,11 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import ipaddress
+import json
+import shutil
 import socket
-from dataclasses import dataclass
+import ssl
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
@@ -20,12 +23,16 @@ from kafka.errors import KafkaError, UnknownBrokerIdError
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.pipelines.refusing import DeclarationError
+from harness.provision.certificates import make_certificates, private
 from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
+from harness.stages.access import Access
 from harness.systems.declared.brokers import clean
 from harness.systems.kafka.observer import Observer
-from harness.wire.messages import Route
+from harness.wire.messages import Route, Tls
+from harness.wire.tls import why_not_let_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Deployment, Role
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.security import DeclaredSecurity
     from harness.run.wire import RunningWire
     from harness.runtimes.interface import Runtime
     from harness.wire.control import WireControl
@@ -42,6 +50,8 @@ if TYPE_CHECKING:
 LISTENER = "LOSTACK_"
 """Before a role, in capitals: the name of the listener that belongs to it."""
 ANSWER_MS = 10_000
+_HELLO = bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 0, 255, 255])
+"""An ApiVersions request of nobody."""
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what a broker's own settings say, not what is bound here
 
 
@@ -84,8 +94,14 @@ def addresses(text: str) -> dict[str, tuple[str, int]]:
     return found
 
 
-def listeners_of(node: str, host: str, settings: Mapping[str, str], roles: Iterable[str]) -> tuple[Listener, ...]:
-    """Return a broker's listeners for roles. Raises EnvironmentFailure with what to add where one is missing or wrong."""
+def listeners_of(
+    node: str, host: str, settings: Mapping[str, str], roles: Iterable[str], protocol: str = "PLAINTEXT"
+) -> tuple[Listener, ...]:
+    """Return a broker's listeners for roles. Raises EnvironmentFailure with what to add where one is missing or wrong.
+
+    ``protocol``: what the pipeline's programs speak, and so must they.
+    """
+    spoken = dict(each.split(":") for each in filter(None, settings.get("listener.security.protocol.map", "").upper().split(",")))
     own, advertised = addresses(settings.get("listeners") or ""), addresses(settings.get("advertised.listeners") or "")
     found = []
     for role in roles:
@@ -93,7 +109,7 @@ def listeners_of(node: str, host: str, settings: Mapping[str, str], roles: Itera
         if name not in own or name not in advertised:
             raise EnvironmentFailure(
                 f"{node} has no listener {name}: add to its settings listeners=...,{name}://127.0.0.1:19092 and "
-                f"advertised.listeners=...,{name}://127.0.0.1:29092 and listener.security.protocol.map=...,{name}:PLAINTEXT "
+                f"advertised.listeners=...,{name}://127.0.0.1:29092 and listener.security.protocol.map=...,{name}:{protocol} "
                 "(any two free ports, others for each role and broker) and restart it"
             )
         at, port = own[name]
@@ -103,8 +119,33 @@ def listeners_of(node: str, host: str, settings: Mapping[str, str], roles: Itera
                 f"{node} advertises {name} at {told}:{wire_port}: it must be a port of 127.0.0.1 that is not its own, {port}, "
                 "for the wire to listen on"
             )
+        if spoken.get(name, protocol) != protocol:
+            raise EnvironmentFailure(
+                f"{node} speaks {spoken[name]} at {name}, and the pipeline's programs speak {protocol}: let both say the same, "
+                f"listener.security.protocol.map=...,{name}:{protocol} or the pipeline's [security]"
+            )
         found.append(Listener(node, role, host if at in EVERYWHERE else at, port, wire_port))
     return tuple(found)
+
+
+def probe(at: str, authority: str) -> None:
+    """Speak TLS with a broker until it has answered. Raises EnvironmentFailure where they cannot agree, with the reason."""
+    host, _, port = at.rpartition(":")
+    try:
+        context = ssl.create_default_context(cafile=authority or None)
+    except OSError as error:
+        raise EnvironmentFailure(f"security: ca: {authority}: {error.strerror or error}") from error
+    try:
+        with (
+            socket.create_connection((host, int(port)), timeout=ANSWER_MS / 1000) as sock,
+            context.wrap_socket(sock, server_hostname=host.strip("[]")) as secured,
+        ):
+            secured.sendall(_HELLO)
+            secured.recv(1)  # of a certificate that it misses a broker tells behind the greeting
+    except ssl.SSLError as error:
+        raise EnvironmentFailure(f"the cluster at {at}: {why_not_let_in(error)}") from error
+    except OSError as error:
+        raise EnvironmentFailure(f"the cluster at {at} does not answer: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +156,29 @@ class Attachment:
     pipeline: Pipeline
     remote: bool = False
 
+    @property
+    def security(self) -> DeclaredSecurity | None:
+        """How the pipeline's programs come to it, and lostack, too."""
+        return self.pipeline.security
+
+    @property
+    def access(self) -> Access | None:
+        """What lostack itself is let in by. Raises DeclarationError where that is nowhere."""
+        declared = self.security
+        if declared is None:
+            return None
+        ca = str((self.pipeline.directory / declared.ca).absolute()) if declared.ca else ""
+        return Access(declared.protocol, ca, declared.mechanism, declared.username, declared.password())
+
     def check(self) -> None:
-        """Raise EnvironmentFailure where the address is no address, or not this machine's and that was not allowed."""
+        """Raise EnvironmentFailure where the address is no address, or not this machine's and that was not allowed.
+
+        Raises DeclarationError where the pipeline logs in, and does not say who.
+        """
+        if self.security is not None and self.security.mechanism and not self.security.username:
+            raise DeclarationError(f"security: the users of {self.bootstrap} are its owner's: say username and password_from")
+        if self.security is not None:
+            self.security.password()
         for each in self.bootstrap.split(","):
             host, _, port = each.rpartition(":")
             if not host or not port.isdigit():
@@ -134,6 +196,9 @@ class Attachment:
     def listeners(self) -> tuple[Listener, ...]:
         """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be."""
         self.check()
+        if self.access is not None and self.access.protocol.endswith("SSL"):
+            for each in self.bootstrap.split(","):
+                probe(each, self.access.authority)
         try:
             return wait_until(self._ask, within_s=ANSWER_MS / 1000, because="its brokers to know each other", poll_s=0.2)
         except (KafkaError, OSError, WaitTimeoutError) as error:
@@ -146,8 +211,9 @@ class Attachment:
         roles = [str(stage.role) for stage in self.pipeline.stages]
         with contextlib.suppress(UnknownBrokerIdError):
             admin = KafkaAdminClient(
-                bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS
-            )
+                bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS,
+                **(self.access.for_kafka_python() if self.access else {}),
+            )  # fmt: skip
             try:
                 if there := sorted(set(self.pipeline.topics) & set(admin.list_topics())):
                     raise EnvironmentFailure(
@@ -163,7 +229,8 @@ class Attachment:
     def _of(self, admin: Any, broker: Mapping[str, Any], roles: Iterable[str]) -> tuple[Listener, ...]:
         number, host = broker["broker_id"], str(broker["host"])
         settings = _settings(admin, number)
-        found = listeners_of(f"broker-{number}", host, settings, roles)
+        spoken = self.security.protocol if self.security else "PLAINTEXT"
+        found = listeners_of(f"broker-{number}", host, settings, roles, spoken)
         for each in found:
             self.allow(each.host)
         return found
@@ -187,9 +254,9 @@ class AttachedKafka:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Nothing is fetched."""
 
-    def brokers(self, need: Deployment, directory: Path) -> AttachedBrokers:
+    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> AttachedBrokers:
         """Return them; nothing was looked at yet."""
-        del need
+        del need, security  # which is that of the attachment's own pipeline
         return AttachedBrokers(self._attachment, directory)
 
     def versions(self) -> Mapping[str, str]:
@@ -203,8 +270,11 @@ class AttachedBrokers:
     def __init__(self, attachment: Attachment, directory: Path) -> None:
         self.directory = directory
         self.runtime: Runtime = ProcessRuntime(directory=directory)
-        self.observer = Observer(attachment.bootstrap, self.runtime.check)
+        self.own_access = attachment.access
+        self.access: Access | None = None
+        self.observer = Observer(attachment.bootstrap, self.runtime.check, self.own_access)
         self._attachment = attachment
+        self._secrets = (directory / "secrets").absolute()
         self._lease = PortLease(1)
         self._wire: RunningWire | None = None
         self._listeners: tuple[Listener, ...] = ()
@@ -228,6 +298,7 @@ class AttachedBrokers:
         """Look at the cluster, change nothing, and start the wire."""
         self._listeners = self._attachment.listeners()
         self._groups_before = frozenset(self.observer.groups())
+        self.access = self._own_papers()
         routes = self.routes(*dict.fromkeys(each.role for each in self._listeners))
         self._wire = start_wire(self.runtime, self.directory, self._lease.port, routes)
 
@@ -241,10 +312,25 @@ class AttachedBrokers:
         return tuple(
             Route(
                 f"{each.node}.{each.role}" if several else each.role, each.node, each.role, each.wire_port, each.port,
-                upstream_host=socket.gethostbyname(each.host), protocol="kafka",
+                upstream_host=socket.gethostbyname(each.host), protocol="kafka", **self._secured(each.host),
             )
             for each in self._listeners if each.role in roles
         )  # fmt: skip
+
+    def _own_papers(self) -> Access | None:
+        """Make what the programs trust, and return how they come to the wire: as to the broker, but for whom they trust."""
+        if self.own_access is None:
+            return None
+        self._run = make_certificates(self._secrets)
+        private(self._secrets / "users.json", json.dumps(self.own_access.users).encode())
+        return replace(self.own_access, authority=str(self._run.authority))
+
+    def _secured(self, host: str) -> dict[str, Any]:
+        """Return what a route is told of how its clients come."""
+        if self.own_access is None:
+            return {}
+        ends = Tls(str(self._run.server), self.own_access.authority, host) if self.own_access.protocol.endswith("SSL") else None
+        return {"tls": ends, "users": str(self._secrets / "users.json") if self.own_access.mechanism else ""}
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return nobody: they are not ours to be killed."""
@@ -291,3 +377,4 @@ class AttachedBrokers:
                 self._wire.close()
             self.runtime.close()
             self._lease.close()
+            shutil.rmtree(self._secrets, ignore_errors=True)

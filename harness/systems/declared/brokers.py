@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.nodes import ServerNode
+from harness.stages.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,10 @@ class Brokers(Protocol):
     observer: Observer
     runtime: Runtime
     directory: Path
+    access: Access | None
+    """How the stages are let in; null: anybody is."""
+    own_access: Access | None
+    """How lostack itself is, past the wire."""
 
     @property
     def wire(self) -> WireControl:
@@ -77,6 +82,8 @@ class OwnBrokers:
         self.observer = transport.observer
         self.runtime = transport.runtime
         self.directory = transport.directory
+        self.access: Access | None = None
+        self.own_access: Access | None = None
 
     @property
     def wire(self) -> WireControl:
@@ -91,6 +98,8 @@ class OwnBrokers:
     def start(self) -> None:
         """Start wire and broker."""
         self._transport.start()
+        if self._transport.secured is not None:
+            self.access = Access.read(self._transport.secured.access)
 
     def bootstrap(self, role: Role) -> str:
         """Return the wire's address for a role."""

@@ -124,5 +124,5 @@ class DeclaredFeed:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in scene.load.records}
-                return TopicFeeder(scene.brokers.direct, given.topic, keyed, rate=pipeline.pace, history=scene.history,
+                return TopicFeeder(scene.brokers, given.topic, keyed, rate=pipeline.pace, history=scene.history,
                                    waves=self._waves)  # fmt: skip

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
+    from harness.systems.declared.brokers import Brokers
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.sighted import Sighted
     from harness.systems.declared.waves import Waves
@@ -313,10 +314,10 @@ class TopicFeeder:
     """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
 
     def __init__(
-        self, bootstrap: str, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
+        self, brokers: Brokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
         waves: Waves,
     ) -> None:  # fmt: skip
-        self._bootstrap = bootstrap
+        self._brokers = brokers
         self._topic = topic
         self._lines = lines
         self._pause_s = 1 / rate
@@ -347,7 +348,8 @@ class TopicFeeder:
             self._thread.join()
 
     def _run(self) -> None:
-        producer = KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", metrics_enabled=False)
+        let_in = self._brokers.own_access.for_kafka_python() if self._brokers.own_access else {}
+        producer = KafkaProducer(bootstrap_servers=self._brokers.direct, acks="all", metrics_enabled=False, **let_in)
         try:
             for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
                 while not self._stop.wait(self._pause_s) and not self._waves.lets(position):

@@ -138,7 +138,11 @@ class CommandNode:
 
     def _container(self) -> ContainerSpec:
         """What it needs where it is a container: every folder that its command may name, at the same place."""
-        folders = (self.failpoints, *(value for value in self.values.values() if isinstance(value, Path) and value.is_dir()))
+        folders = (
+            self.failpoints,
+            *(value for value in self.values.values() if isinstance(value, Path) and value.is_dir()),
+            *(value.parent for name, value in self.values.items() if name == "ca" and isinstance(value, Path)),
+        )
         return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
 
     def await_ready(self) -> None:

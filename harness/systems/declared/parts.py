@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
-SASL_HANDSHAKE = "api-17"
 
 
 def parts_of(
@@ -176,13 +175,26 @@ class StageMaker:
             fetches=lambda since: scene.sighted.fetched(stage.role) > since,
         )  # fmt: skip
 
+    def _why_not_let_in(self, role: Role) -> str:
+        """Say what keeps a stage from speaking to a broker at all."""
+        access, so_far = self._scene.brokers.access, self._scene.so_far
+        spoken = access.protocol if access else "PLAINTEXT"
+        otherwise = f"let it use security.protocol={spoken}, or say in the declaration's [security] what it uses"
+        unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
+        if any(event["api"] == "unknown" for event in unread):
+            return f"it does not speak Kafka as the run's listeners do: {otherwise}"
+        if why := [event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label]:
+            return str(why[0])
+        if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
+            return f"it wants SASL, which a run's listeners have not: {otherwise}"
+        refused = [str(e["because"]) for e in so_far.of(kinds.CONN) if e["role"] == role and e["phase"] in ("refused", "close")]
+        return next((because for because in refused if "TLS" in because or "certificate" in because), "")
+
     def _hint(self, role: Role) -> str:
         """Say what the wire saw that may keep a stage from its work."""
         scene, so_far, sighted = self._scene, self._scene.so_far, self._scene.sighted
-        if any(e["role"] == role and e["api"] == "unknown" for e in so_far.of(kinds.UNDECODABLE)):
-            return "it speaks no plaintext Kafka: a run's listeners have no TLS, let it use security.protocol=PLAINTEXT"
-        if sighted.asked(role, SASL_HANDSHAKE):
-            return "it wants SASL: a run's listeners have none, let it use security.protocol=PLAINTEXT"
+        if why := self._why_not_let_in(role):
+            return why
         if not any(e["role"] == role for e in so_far.of(kinds.CONN)):
             at = scene.brokers.bootstrap(role)
             if self._stages[role].ended() is not None:

@@ -137,6 +137,7 @@ class Scene:
             "python": IMAGES_PYTHON if stage is not None and stage.image else sys.executable,
             "here": self.pipeline.directory,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
+            **(self.brokers.access.places() if self.brokers.access else {}),
         }  # fmt: skip
 
     def has_stepped(self) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.pipelines.declaration import Stage
+    from harness.pipelines.security import DeclaredSecurity
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.brokers import Brokers
@@ -38,8 +39,8 @@ class Source(Protocol):
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what they are started from."""
 
-    def brokers(self, need: Deployment, directory: Path) -> Brokers:
-        """Return brokers, not started yet."""
+    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> Brokers:
+        """Return brokers, not started yet, to which programs come in such a way."""
 
     def versions(self) -> Mapping[str, str]:
         """Return what of them is known."""
@@ -57,9 +58,9 @@ class OwnKafka:
         """Fetch Java, the jars and the class-data archive, where they are not there yet."""
         self._prepared.prepare(say)
 
-    def brokers(self, need: Deployment, directory: Path) -> Brokers:
+    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> Brokers:
         """Return a broker, not started yet."""
-        return OwnBrokers(self._prepared.transport(need, directory))
+        return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None))
 
     def versions(self) -> Mapping[str, str]:
         """Kafka, Java and Python."""
@@ -78,6 +79,8 @@ class DeclaredSystem:
         self._kept: DeclaredDeployed | None = None
         self._fetched = Fetched()
         self._learnt = Learnt()
+        self._security: DeclaredSecurity | None = None
+        """How the programs of the pipeline that comes next come to the brokers."""
 
     @property
     def attached(self) -> bool:
@@ -97,6 +100,7 @@ class DeclaredSystem:
         """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
+        self._come_by(next((each.security for each in declared), None))
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()
             java = find_java(cache, say)
@@ -111,6 +115,12 @@ class DeclaredSystem:
     def versions(self) -> dict[str, str]:
         """Return what takes part: Kafka, and the images of stages with the engine's ids of them."""
         return {**self._source.versions(), **{f"image {name}": str(image) for name, image in self._fetched.images.items()}}
+
+    def _come_by(self, security: DeclaredSecurity | None) -> None:
+        """Let programs come in such a way; what was kept for another is ended."""
+        if security != self._security:
+            self.close()
+        self._security = security
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
         """Start a deployment, or take the one that was kept."""
@@ -127,7 +137,9 @@ class DeclaredSystem:
             self._kept = None
 
     def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
-        return started(DeclaredDeployed(self._source.brokers(need, directory), self._fetched, self._learnt), directory)
+        return started(
+            DeclaredDeployed(self._source.brokers(need, directory, self._security), self._fetched, self._learnt), directory
+        )
 
 
 class DeclaredDeployed:

@@ -36,6 +36,8 @@ from harness.model.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from harness.stages.access import Access
+
     Placement = Callable[[int], Sequence[int]]
     """The brokers, by number, that keep copies of a partition; the first is its preferred leader."""
 
@@ -145,10 +147,14 @@ def _patiently(look: Callable[Concatenate[Observer, _Asked], _Seen]) -> Callable
 
 
 class Observer:
-    """Reads one broker's logs and positions. ``check`` raises where the ground has broken: then nothing waits for an answer."""
+    """Reads one broker's logs and positions. ``check`` raises where the ground has broken: then nothing waits for an answer.
 
-    def __init__(self, bootstrap: str, check: Callable[[], None]) -> None:
+    ``access``: how it is let in, where not anybody is.
+    """
+
+    def __init__(self, bootstrap: str, check: Callable[[], None], access: Access | None = None) -> None:
         self._bootstrap = bootstrap
+        self._client = _CLIENT | (access.for_kafka_python() if access else {})
         self._check = check
         self._lock = threading.RLock()
         self._admin: Any = None
@@ -224,7 +230,7 @@ class Observer:
         """Whether the leader of a partition refuses a record that asks for all acks, because too few replicas are in sync."""
         with self._lock:
             self._check()
-            producer = KafkaProducer(**_CLIENT | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
+            producer = KafkaProducer(**self._client | _QUIET | {"request_timeout_ms": 1000}, bootstrap_servers=self._bootstrap,
                                      acks="all", retries=0, delivery_timeout_ms=2000, enable_idempotence=False)  # fmt: skip
             try:
                 producer.send(topic, b"probe", partition=partition).get(timeout=3)
@@ -374,7 +380,7 @@ class Observer:
         try:
             with contextlib.suppress(TopicAlreadyExistsError):
                 self._make({PROBE_TOPIC: {"num_partitions": 1, "replication_factor": 1}})
-            producer = KafkaProducer(**_CLIENT | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
+            producer = KafkaProducer(**self._client | _QUIET | {"bootstrap_timeout_ms": 1500}, bootstrap_servers=self._bootstrap,
                                      acks="all", max_block_ms=1000 * PROBE_S, enable_idempotence=False)  # fmt: skip
         except KafkaConfigurationError:
             raise
@@ -394,14 +400,14 @@ class Observer:
     def _admin_client(self) -> Any:
         self._check()
         if self._admin is None:
-            self._admin = KafkaAdminClient(**_CLIENT, bootstrap_servers=self._bootstrap)
+            self._admin = KafkaAdminClient(**self._client, bootstrap_servers=self._bootstrap)
         return self._admin
 
     def _reader(self, isolation: str) -> Any:
         self._check()
         if isolation not in self._readers:
             self._readers[isolation] = KafkaConsumer(
-                **_CLIENT, **_QUIET, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
+                **self._client, **_QUIET, bootstrap_servers=self._bootstrap, isolation_level=isolation, enable_auto_commit=False,
                 fetch_max_wait_ms=20, group_id=None,
             )  # fmt: skip
         return self._readers[isolation]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.model.security import Security
     from harness.services.postgres.program import PostgresProgram
     from harness.systems.kafka.launcher import Ground, ToxiproxyProgram
 
@@ -84,9 +85,13 @@ class Prepared:
             raise RuntimeError("prepare() comes first")
         return self.ground
 
-    def transport(self, need: Deployment, directory: Path) -> KafkaTransport:
-        """Return brokers, not started yet. Those that cells share outlive a starved machine."""
-        transport = KafkaTransport(self.stood_on(), directory, SHAPES[need])
+    def transport(self, need: Deployment, directory: Path, security: Security | None = None) -> KafkaTransport:
+        """Return brokers, not started yet. Those that cells share outlive a starved machine.
+
+        ``security``: how clients come to them, where that is not said by what is needed.
+        """
+        shape = SHAPES[need] if security is None else replace(SHAPES[need], security=security)
+        transport = KafkaTransport(self.stood_on(), directory, shape)
         if need.shared:
             for server in transport.servers:
                 server.outlive_starvation()
