@@ -232,6 +232,19 @@ class Termination(Protocol):
         """Return the stage of a role, whole."""
 
 
+class LocalState(Protocol):
+    """A process keeps a state on its local disk, and can make it anew of what it has written to a log."""
+
+    def lose(self, node: Target) -> None:
+        """Remove the state of a process that is dead."""
+
+    def hold_restoring(self, node: Target) -> None:
+        """Keep from a dead process, when it is back, the first answer with what it makes its state of."""
+
+    def restart_into(self, node: Target) -> str:
+        """Start it, and wait until that answer is held; return what names it."""
+
+
 class Input(Protocol):
     """The end of the producer's input can be brought about."""
 
@@ -265,6 +278,7 @@ ABILITIES: dict[type, str] = {
     Partitions: "gives a topic more partitions",
     Containers: "runs in containers",
     Termination: "tells a stage of somebody else's to end",
+    LocalState: "keeps a state on a local disk, and can make it anew",
     Input: "ends the input of a producer of somebody else's",
     DurableWrites: "holds a stage of somebody else's at its durable writes",
 }

@@ -11,5 +11,6 @@ SYSTEMS: Final = {
     "kafka": "harness.systems.kafka.about:SYSTEM",
     "memory": "harness.systems.memory.about:SYSTEM",
     "spark": "harness.systems.spark.about:SYSTEM",
+    "streams": "harness.systems.streams.about:SYSTEM",
 }
 """Ours by name: where each is declared."""

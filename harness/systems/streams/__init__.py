@@ -1,0 +1,1 @@
+"""Kafka Streams as a system under test, on Kafka as its transport."""

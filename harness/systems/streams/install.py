@@ -1,0 +1,130 @@
+"""What an instance is started from: Kafka's jars, Kafka Streams' own, our program, and a class-data archive of all of them."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafka import KafkaProducer
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.record import Record
+from harness.model.waiting import wait_until
+from harness.provision.archive import JVM, ensure_archive
+from harness.provision.cache import cache_root, fill, locked
+from harness.provision.compiled import compiled
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.runtimes.interface import NodeSpec
+from harness.systems.kafka.launcher import ProcessGround
+from harness.systems.kafka.transport import KafkaTransport
+from harness.systems.streams.settings import Guarantee
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.provision.kafka import KafkaInstall
+
+VERSION: Final = "4.3.0"
+JAR_SET: Final = f"kafka-streams-{VERSION}"
+SOURCE: Final = Path(__file__).with_name("StreamsStage.java")
+MAIN: Final = "lostack.StreamsStage"
+LIBRARY: Final = "librocksdbjni-linux64.so"
+DONE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsInstall:
+    """How to run an instance: :meth:`command`."""
+
+    java: Path
+    jars: tuple[Path, ...]
+    flags: tuple[str, ...]
+    """The class-data archive, and where RocksDB's library lies unpacked."""
+
+    def command(self, scratch: Path, words: Mapping[str, object], *flags: str) -> tuple[str, ...]:
+        """Return the command of an instance. ``scratch``: a folder for what its JVM needs for a while."""
+        java = (str(self.java), *flags, *self.flags, *JVM, f"-Djava.io.tmpdir={scratch.absolute()}")
+        said = (f"{name}={str(word).lower() if isinstance(word, bool) else word}" for name, word in words.items())
+        return (*java, "-cp", ":".join(map(str, self.jars)), MAIN, *said)
+
+
+def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None]) -> StreamsInstall:
+    """Return Kafka Streams, fetched, compiled and prepared where this is the first time. Raises EnvironmentFailure."""
+    cache = cache_root()
+    java = find_java(cache, say)
+    fetched = ensure_jars(read_jar_set(JAR_SET), cache=cache, java=java, say=say)
+    around = (*map(Path, kafka.classpath.split(":")), *sorted(fetched.glob("*.jar")))
+    jars = (*around, compiled("streams", [SOURCE], around, say))
+    library = _unpacked(fetched, cache, say)
+    bare = StreamsInstall(java.path, jars, library)
+    archive = ensure_archive(java, jars, cache=cache, say=say, make=lambda _, __, folder: _exercise(kafka, bare, folder),
+                             recipe="streams")  # fmt: skip
+    return StreamsInstall(java.path, jars, (*archive.flags, *library))
+
+
+def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[str, ...]:
+    """Unpack RocksDB's library once: else every JVM would do it, and one that is killed leaves its 15 MB behind."""
+    folder = cache / "compiled" / f"{JAR_SET}-library"
+
+    def make(part: Path) -> None:
+        with zipfile.ZipFile(next(fetched.glob("rocksdbjni-*.jar"))) as jar:
+            jar.extract(LIBRARY, part)
+
+    with locked(folder, say):
+        if not (folder / LIBRARY).exists():
+            fill(folder, make)
+    return (f"-Djava.library.path={folder}",)
+
+
+def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> None:
+    """Let an instance do some work on a broker, and leave ``classes.jsa`` in ``folder``. Raises where any step fails."""
+    archive, work = folder / "classes.jsa", folder / "work"
+    work.mkdir()
+    transport = KafkaTransport(ProcessGround(kafka), work)
+    try:
+        transport.start()
+        transport.observer.create_topics({"in": (1, {}), "out": (1, {})})
+        words = {
+            **told_all(transport.direct, "archive", "archive", Guarantee.EXACTLY_ONCE_V2, work / "state"),
+            "stage.topology": "count", "stage.in": "in", "stage.out": "out", "stage.cell": "archive", "stage.by": "archive",
+            "stage.history": work, "stage.failpoints": work, "stage.each": True,
+        }  # fmt: skip
+        command = install.command(work, words, f"-XX:ArchiveClassesAtExit={archive}")
+        node = transport.runtime.start(NodeSpec("archive-streams", "streams", command))
+        _some_records(transport.direct)
+
+        def done() -> bool:
+            if not node.alive:
+                raise EnvironmentFailure(f"the archive's instance ended ({node.exit}): {node.log_tail(1)}")
+            return transport.observer.ends("out")[0].stable > 0
+
+        wait_until(done, within_s=DONE_S, because="the archive's instance to do its work", poll_s=0.1)
+        node.terminate(DONE_S)
+    finally:
+        transport.close()
+    if not archive.exists() or not archive.stat().st_size:
+        raise EnvironmentFailure("the JVM wrote no archive")
+    shutil.rmtree(work)
+
+
+def _some_records(servers: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=servers)
+    try:
+        for position in range(1, 4):
+            producer.send("in", Record(f"k-{position}", "k", position).encode("archive"), b"k").get(DONE_S)
+    finally:
+        producer.close(timeout=1)
+
+
+def told_all(servers: str, group: str, client: str, guarantee: Guarantee, state: Path) -> dict[str, object]:
+    """Return what every instance of Kafka Streams is told here."""
+    return {
+        "bootstrap.servers": servers, "application.id": group, "client.id": client, "processing.guarantee": guarantee,
+        "state.dir": state.absolute(), "num.stream.threads": 1, "replication.factor": 1, "statestore.cache.max.bytes": 0,
+        "enable.metrics.push": False, "retry.backoff.ms": 50, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200,
+        "consumer.auto.offset.reset": "earliest",
+    }  # fmt: skip

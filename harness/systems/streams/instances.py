@@ -1,0 +1,75 @@
+"""The instances of an application: how they are made, started, and told apart."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from harness.model.scenario import Role
+from harness.systems.kafka.stages import Reading, StageMaker
+from harness.systems.kafka.who import KafkaNodes
+from harness.systems.streams.node import InstanceNode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.controls import InProgram, Stop
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.streams.install import StreamsInstall
+
+
+class InstanceMaker(StageMaker):
+    """Makes the producer of a cell, and its instances."""
+
+    def __init__(self, scene: Scene, outbox: Path, install: StreamsInstall) -> None:
+        super().__init__(scene, outbox, sink="")
+        self._install = install
+
+    def make(self, role: Role, name: str) -> InstanceNode:
+        """Return an instance, not started yet."""
+        stage = super().make(role, name)
+        own = {each.name: getattr(stage, each.name) for each in fields(stage) if each.init}
+        return InstanceNode(**own, install=self._install)
+
+
+class Instances:
+    """The instances of one cell. Implements :class:`harness.run.parts.Stages`; a part of its ground."""
+
+    def __init__(self, scene: Scene, maker: InstanceMaker) -> None:
+        self._dies = Role.PROCESSOR in scene.cell.scenario.fault.evidence().killed
+        self.reading = Reading(scene, maker)
+
+    @property
+    def nodes(self) -> tuple[InstanceNode, ...]:
+        """Those that there are."""
+        return tuple(node for node in self.reading.nodes if isinstance(node, InstanceNode))
+
+    def open(self) -> None:
+        """They start when the run says so."""
+
+    def start(self) -> None:
+        """Start them, and wait until they do their work; where one is to die, and is the only one, its successor gets ready."""
+        self.reading.start()
+        if self._dies and len(self.nodes) == 1:
+            self.nodes[0].stand_by()
+
+    def stand_by(self) -> None:
+        """They start at once."""
+
+    def close(self) -> None:
+        """End them, and those that stand by."""
+        with ExitStack() as ends:
+            for node in self.nodes:
+                ends.callback(node.dismiss)
+            ends.callback(self.reading.close)
+
+
+@dataclass
+class InstanceNodes(KafkaNodes):
+    """Who is who where an application runs: a failpoint holds the thread that works, and the harness acts."""
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """Hold an instance; a producer of ours stops itself."""
+        return ("hold", {}) if trigger.role == Role.PROCESSOR else super().arm(trigger, stop)

@@ -1,0 +1,10 @@
+"""What Kafka Streams tells the judge of its histories."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.judge.proof import Knowledge
+from harness.systems.streams.settings import PIPELINES
+
+KNOWLEDGE: Final = Knowledge(recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES})

@@ -1,0 +1,55 @@
+"""The results of a count: values that carry the ids folded in, of which the last one of each key counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.model.record import decode
+from harness.model.states import Hop
+from harness.systems.kafka.authorities import observe_log, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.systems.kafka.scene import Scene
+
+
+class FoldedSink:
+    """A topic of values, made with the others. Implements :class:`harness.systems.kafka.sinks.SinkPart`."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def open(self) -> None:
+        """It is there."""
+
+    def close(self) -> None:
+        """It stays."""
+
+    def size(self) -> Any:
+        """Return where its partitions end."""
+        return tuple(self._scene.observer.ends(self._scene.sink).items())
+
+    def observe(self) -> None:
+        """Write its log, and what is folded into each value that a read-committed reader sees.
+
+        A key's values stand in one partition, so their order is that of their offsets.
+        """
+        for copy in observe_log(self._scene, Hop.SINK, self._scene.sink, values=True):
+            payload = decode(copy.value)
+            if not copy.visible or payload is None or not payload.intact or payload.cell_key != self._scene.cell.key:
+                continue
+            for record, times in folded(copy.value or b""):
+                self._scene.history.write(kinds.FOLDED, key=text_of(copy.key), version=copy.offset, record=record, times=times)
+
+
+def folded(value: bytes) -> Iterator[tuple[str, int]]:
+    r"""Yield the ids that a value carries, each with how often it is folded in.
+
+    >>> list(folded(b"lostack c0ffee k1-7 7 00000000\nk1-2=1 k1-7=2 "))
+    [('k1-2', 1), ('k1-7', 2)]
+    """
+    for word in value.partition(b"\n")[2].decode("ascii").split():
+        record, _, times = word.rpartition("=")
+        yield record, int(times)

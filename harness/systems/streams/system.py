@@ -1,0 +1,89 @@
+"""Kafka Streams as a system under test: a Kafka to read and write, and what its instances are started from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model.scenario import Role
+from harness.provision.kafka import ensure_kafka
+from harness.run.cell import CellRun
+from harness.stages.clients import PRELOADS
+from harness.systems.kafka.system import Prepared, started
+from harness.systems.streams.install import VERSION, StreamsInstall, ensure_streams
+from harness.systems.streams.parts import parts_of
+from harness.systems.streams.settings import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
+    from harness.systems.kafka.services import Services
+    from harness.systems.kafka.transport import KafkaTransport
+
+
+class StreamsSystem:
+    """Kafka Streams: instances of an application for each cell, on a broker that cells share.
+
+    Implements :class:`harness.interfaces.Launcher`.
+    """
+
+    name = NAME
+
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        del version  # there is one
+        self._kafka = Prepared(runtime)
+        self._install: StreamsInstall | None = None
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch Kafka and Kafka Streams, compile our topologies, make the class-data archive."""
+        self._kafka.prepare(say)
+        self._install = ensure_streams(ensure_kafka(say), say)
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch or build what only some cells need."""
+        self._kafka.prepare_for(cells, say)
+
+    def deploy(self, need: Deployment, directory: Path) -> StreamsDeployed:
+        """Start a broker with its wire."""
+        if self._install is None:
+            raise RuntimeError("prepare() comes first")
+        transport = self._kafka.transport(need, directory)
+        return started(StreamsDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), self._install), directory)
+
+    def versions(self) -> dict[str, str]:
+        """Those of Kafka, and of Kafka Streams."""
+        return self._kafka.versions(self.name) | ({"kafka-streams": VERSION} if self._install else {})
+
+
+class StreamsDeployed:
+    """A broker behind its wire, for the instances of cells."""
+
+    def __init__(self, transport: KafkaTransport, services: Services, install: StreamsInstall) -> None:
+        self.transport = transport
+        self._services = services
+        self._install = install
+
+    def start(self) -> None:
+        """Start wire and broker."""
+        self.transport.start(preloads=PRELOADS["kafka-python"])
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share no death of a broker: no cell of an application does."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, install=self._install)
+        return CellRun(cell, history, parts)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where anything of it has died by itself."""
+        self.transport.check()
+        self._services.check()
+
+    def close(self) -> None:
+        """End services, broker and wire."""
+        self._services.close()
+        self.transport.close()

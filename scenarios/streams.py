@@ -1,0 +1,230 @@
+"""Kafka Streams: its instances die at each place of a record's way through result, state, changelog and position."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.controls import OnWire
+from harness.faults import Drop, Kill, NoFault, Pause
+from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
+from harness.model.prediction import AtLeast, Exactly, Select
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
+from harness.stages.settings import Members, TopicSettings
+from harness.systems.kafka.faults import TransactionTimeout
+from harness.systems.streams.faults import StateLost, TakenOver
+from harness.systems.streams.settings import ALO_SETTINGS, COUNT, DEDUP, EOS_SETTINGS, MAP, SOON_MS, StreamsSettings, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.model.pipeline import Pipeline
+    from harness.model.scenario import Expectation, Fault
+    from harness.model.semantics import Semantic
+
+APP = Role.PROCESSOR
+NOT_OFFERED = NotApplicable("not offered: Kafka Streams has at_least_once and exactly_once_v2")
+NO_TRANSACTION = NotApplicable("at_least_once has no transaction")
+IN_TRANSACTION = NotApplicable("exactly_once_v2 sends the position in the transaction of the results: there is no OffsetCommit")
+LOSES_ALL_THE_SAME = Predicted(lost=Exactly(), control=True)
+STATEFUL = (DEDUP, COUNT)
+
+
+def dies(api: Api, direction: object) -> Kill:
+    """Return the death of the instance at a frame about the target."""
+    return Kill(OnWire(APP, api, direction), (APP,))  # type: ignore[arg-type]  # one of the two there are
+
+
+def of(
+    pipelines: Iterable[Pipeline], point: str, fault: Fault, because: str,
+    *, alo: Expectation, eos: Expectation, dedup: Expectation | None = None, variant: str = "",
+) -> tuple[Scenario, ...]:  # fmt: skip
+    """Return a scenario on each of these pipelines; ``dedup``: what theory says at least once where ids are known."""
+
+    def expect(pipeline: Pipeline) -> dict[Semantic, Expectation]:
+        return {AMO: NOT_OFFERED, ALO: dedup if dedup and pipeline == DEDUP else alo, EOS: eos}
+
+    return tuple(
+        Scenario(id=point + variant, failure_point=point, pipeline=pipeline, group="streams", fault=fault, because=because,
+                 expect=expect(pipeline))
+        for pipeline in pipelines
+    )  # fmt: skip
+
+
+ALL_THREE = (MAP, DEDUP, COUNT)
+NONE = of(
+    ALL_THREE,
+    "none",
+    NoFault(),
+    "Without a fault nothing is lost and nothing is duplicated: the baseline.",
+    alo=Predicted(),
+    eos=Predicted(),
+)
+AFTER_OUTPUT = of(
+    ALL_THREE, "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
+    "The result is stored, the position is not saved, and the instance dies. The record comes again: it is done again, and "
+    "counted again in a value whose changelog has it; a store of ids knows it. A transaction ends with its instance.",
+    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+)  # fmt: skip
+BEFORE_OFFSET_COMMIT = of(
+    ALL_THREE, "streams-crash-before-offset-commit", dies(Api.OFFSET_COMMIT, REQUEST),
+    "Result and state are stored; the position never arrives, and the instance dies.",
+    alo=DUPLICATES, eos=IN_TRANSACTION, dedup=holds(ABSORBED),
+)  # fmt: skip
+AFTER_OFFSET_COMMIT = of(
+    ALL_THREE, "streams-crash-after-offset-commit", dies(Api.OFFSET_COMMIT, RESPONSE),
+    "Result, state and position are stored, and the instance dies before it learns so: the next one goes on behind them.",
+    alo=holds(RESUMED_PAST), eos=IN_TRANSACTION,
+)  # fmt: skip
+BEFORE_OFFSETS = of(
+    ALL_THREE, "streams-crash-before-offsets-in-tx", dies(Api.TXN_OFFSET_COMMIT, REQUEST),
+    "Result and changelog are in the transaction, the position is not yet, and the instance dies: all of it is aborted, the "
+    "local state is wiped, and made anew of what is committed of the changelog.",
+    alo=NO_TRANSACTION, eos=holds(ABORTED),
+)  # fmt: skip
+BEFORE_COMMIT = of(
+    ALL_THREE, "streams-crash-before-commit", dies(Api.END_TXN, REQUEST),
+    "The end of the transaction never arrives: result, changelog and position are aborted together.",
+    alo=NO_TRANSACTION, eos=holds(ABORTED),
+)  # fmt: skip
+BEFORE_COMMIT_ACK = of(
+    ALL_THREE, "streams-crash-before-commit-ack", dies(Api.END_TXN, RESPONSE),
+    "Result, changelog and position are committed together, and the instance dies before it learns so.",
+    alo=NO_TRANSACTION, eos=holds(RESUMED_PAST),
+)  # fmt: skip
+
+
+def each(
+    scenarios: tuple[Scenario, ...], alo: StreamsSettings | None = None, eos: StreamsSettings | None = None
+) -> tuple[Scenario, ...]:
+    """Return scenarios with other settings, where theory says anything."""
+
+    def other(expectation: Expectation, settings: StreamsSettings | None) -> Expectation:
+        return replace(expectation, settings=settings) if isinstance(expectation, Predicted) else expectation
+
+    return tuple(
+        replace(one, expect={AMO: one.expect[AMO], ALO: other(one.expect[ALO], alo), EOS: other(one.expect[EOS], eos)})
+        for one in scenarios
+    )  # fmt: skip
+
+
+CHANGELOG_AHEAD = each(
+    of(
+        STATEFUL, "streams-changelog-ahead", dies(Api.PRODUCE, REQUEST),
+        "The changelog has what the record does to the state; its result never arrives, and the instance dies. At least once "
+        "the state stays ahead: a value counts the record twice, and a store of ids takes it for one that was here before: it "
+        "has no result, and never will. A transaction takes the state back, too.",
+        alo=DUPLICATES, eos=holds(DELIVERED_AGAIN), dedup=LOSES_ALL_THE_SAME,
+    ),
+    told(ALO_SETTINGS, step=True), told(EOS_SETTINGS, step=True),
+)  # fmt: skip
+STATE_FLUSHED = each(
+    of(
+        STATEFUL, "streams-state-flushed-uncommitted", dies(Api.PRODUCE, REQUEST),
+        "Neither changelog nor result has left the instance when it dies, and its local disk has what the record does to the "
+        "state. At least once that state is taken up again; exactly once it is wiped.",
+        alo=DUPLICATES, eos=holds(DELIVERED_AGAIN), dedup=LOSES_ALL_THE_SAME,
+    ),
+    told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
+)  # fmt: skip
+STATE_LOST = of(
+    STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
+    "The instance dies and its disk with it: the state is made anew of the changelog, which has what the record did to it. "
+    "(With the disk its name is lost, too: what it has left open is aborted when its time is over.)",
+    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+)  # fmt: skip
+RESTORE_CRASH = of(
+    STATEFUL, "streams-restore-crash", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
+    "The instance dies, its disk with it, and then once more while it makes its state anew: only time is lost.",
+    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+)  # fmt: skip
+SOON = replace(EOS_SETTINGS, transaction_timeout_ms=SOON_MS)
+
+
+def pair(settings: StreamsSettings, standbys: int = 0) -> StreamsSettings:
+    """Return the settings with two instances, dynamic members with a session that is soon over."""
+    consumer = replace(settings.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=3000)
+    return replace(settings, consumer=consumer, streams=replace(settings.streams, standbys=standbys))
+
+
+TAKES_OVER = TakenOver(OnWire(APP, Api.PRODUCE, RESPONSE))
+TAKEN_OVER = each(
+    of(
+        ALL_THREE, "streams-taken-over", TAKES_OVER,
+        "The instance dies with its result stored, and another takes over its task: it makes the state of the changelog. What "
+        "was left open in a transaction keeps it waiting until the time-out.",
+        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+    ),
+    pair(ALO_SETTINGS), pair(SOON),
+)  # fmt: skip
+STANDBY = each(
+    of(
+        STATEFUL, "streams-taken-over", TAKES_OVER,
+        "The same, and the other has a standby of the state: a copy of the changelog, and no more than that.",
+        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED), variant="+standby",
+    ),
+    pair(ALO_SETTINGS, 1), pair(SOON, 1),
+)  # fmt: skip
+ZOMBIE = each(
+    of(
+        ALL_THREE, "streams-zombie", Pause(OnWire(APP, Api.PRODUCE, REQUEST)),
+        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, "
+        "and the result arrives. At least once it stands beside the other's; the transaction it is in never ends well.",
+        alo=DUPLICATES, eos=holds(ABORTED),
+    ),
+    pair(ALO_SETTINGS), pair(SOON),
+)  # fmt: skip
+REBALANCE = each(
+    of(
+        ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.OFFSET_COMMIT, REQUEST)),
+        "The instance is stopped with its position on the way; another does the work meanwhile. Its position is refused.",
+        alo=DUPLICATES, eos=IN_TRANSACTION, dedup=holds(ABSORBED),
+    ),
+    pair(ALO_SETTINGS),
+) + each(
+    of(
+        ALL_THREE, "streams-rebalance-mid-commit", Pause(OnWire(APP, Api.END_TXN, REQUEST), others_finish=False, others_ask=True),
+        "The instance is stopped between its position and its commit; another asks for that position, which is pending, and "
+        "waits. The first wakes up and commits: the other goes on behind it.",
+        alo=NO_TRANSACTION, eos=holds(RESUMED_PAST), variant="+in-transaction",
+    ),
+    None, pair(EOS_SETTINGS),
+)  # fmt: skip
+OUTLIVED = each(
+    of(
+        ALL_THREE, "streams-tx-outlived", TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
+        "The instance is stopped for longer than its transaction may take: it is aborted, and the instance fenced. It goes "
+        "back to what is committed, and does the work again.",
+        alo=NO_TRANSACTION, eos=holds(ABORTED),
+    ),
+    None, SOON,
+)  # fmt: skip
+SELDOM = each(
+    of(
+        (MAP,), "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
+        "Committed every few seconds, and not after each record, as by default: all that was done since comes again.",
+        alo=Predicted(duplicated=AtLeast(Select.THROUGH_TARGET)), eos=holds(ABORTED), variant="+seldom-committed",
+    ),
+    replace(told(ALO_SETTINGS, each=False, commit_interval_ms=5000), topic=TopicSettings(partitions=1)),
+    replace(told(EOS_SETTINGS, each=False, commit_interval_ms=100), topic=TopicSettings(partitions=1)),
+)  # fmt: skip
+NETWORK = of(
+    ALL_THREE, "delivery-lost", Drop(OnWire(APP, Api.FETCH, RESPONSE)),
+    "The fetch response is lost, and the instance asks again.", alo=holds(DELIVERED_AGAIN), eos=holds(DELIVERED_AGAIN),
+) + of(
+    ALL_THREE, "ack-lost", Drop(OnWire(APP, Api.PRODUCE, RESPONSE)),
+    "The result is stored and its ack is lost. The producer of Kafka Streams is idempotent whatever the guarantee: the "
+    "repeated request is recognised.", alo=holds(REPEATED_REQUEST), eos=holds(REPEATED_REQUEST),
+) + of(
+    ALL_THREE, "source-ack-lost", Drop(OnWire(Role.PRODUCER, Api.PRODUCE, RESPONSE)),
+    "Before the application: the ack of a source record is lost, and its producer sends it again. Two copies are two records, "
+    "unless a store of ids knows better.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
+)  # fmt: skip
+
+STREAMS = (
+    *NONE, *AFTER_OUTPUT, *BEFORE_OFFSET_COMMIT, *AFTER_OFFSET_COMMIT, *BEFORE_OFFSETS, *BEFORE_COMMIT, *BEFORE_COMMIT_ACK,
+    *CHANGELOG_AHEAD, *STATE_FLUSHED, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE, *REBALANCE, *OUTLIVED, *SELDOM,
+    *NETWORK,
+)  # fmt: skip
