@@ -15,7 +15,7 @@ from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE
 from harness.stages.settings import Members, TopicSettings
 from harness.systems.kafka.faults import TransactionTimeout
 from harness.systems.streams.faults import StateLost, TakenOver
-from harness.systems.streams.settings import ALO_SETTINGS, COUNT, DEDUP, EOS_SETTINGS, MAP, SOON_MS, StreamsSettings, told
+from harness.systems.streams.settings import ALO_SETTINGS, COUNT, DEDUP, EOS_SETTINGS, MAP, SOON_OVER, StreamsSettings, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,7 +140,6 @@ RESTORE_CRASH = of(
     "The instance dies, its disk with it, and then once more while it makes its state anew: only time is lost.",
     alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
 )  # fmt: skip
-SOON = replace(EOS_SETTINGS, transaction_timeout_ms=SOON_MS)
 
 
 def pair(settings: StreamsSettings, standbys: int = 0) -> StreamsSettings:
@@ -157,7 +156,7 @@ TAKEN_OVER = each(
         "was left open in a transaction keeps it waiting until the time-out.",
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
     ),
-    pair(ALO_SETTINGS), pair(SOON),
+    pair(ALO_SETTINGS), pair(SOON_OVER),
 )  # fmt: skip
 STANDBY = each(
     of(
@@ -165,7 +164,7 @@ STANDBY = each(
         "The same, and the other has a standby of the state: a copy of the changelog, and no more than that.",
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED), variant="+standby",
     ),
-    pair(ALO_SETTINGS, 1), pair(SOON, 1),
+    pair(ALO_SETTINGS, 1), pair(SOON_OVER, 1),
 )  # fmt: skip
 ZOMBIE = each(
     of(
@@ -174,7 +173,7 @@ ZOMBIE = each(
         "and the result arrives. At least once it stands beside the other's; the transaction it is in never ends well.",
         alo=DUPLICATES, eos=holds(ABORTED),
     ),
-    pair(ALO_SETTINGS), pair(SOON),
+    pair(ALO_SETTINGS), pair(SOON_OVER),
 )  # fmt: skip
 REBALANCE = each(
     of(
@@ -199,7 +198,7 @@ OUTLIVED = each(
         "back to what is committed, and does the work again.",
         alo=NO_TRANSACTION, eos=holds(ABORTED),
     ),
-    None, SOON,
+    None, SOON_OVER,
 )  # fmt: skip
 SELDOM = each(
     of(
@@ -208,7 +207,7 @@ SELDOM = each(
         alo=Predicted(duplicated=AtLeast(Select.THROUGH_TARGET)), eos=holds(ABORTED), variant="+seldom-committed",
     ),
     replace(told(ALO_SETTINGS, each=False, commit_interval_ms=5000), topic=TopicSettings(partitions=1)),
-    replace(told(EOS_SETTINGS, each=False, commit_interval_ms=100), topic=TopicSettings(partitions=1)),
+    replace(told(SOON_OVER, each=False, commit_interval_ms=100), topic=TopicSettings(partitions=1)),
 )  # fmt: skip
 NETWORK = of(
     ALL_THREE, "delivery-lost", Drop(OnWire(APP, Api.FETCH, RESPONSE)),

@@ -44,15 +44,16 @@ def observe_reading(scene: Scene, saved_positions: Callable[[], Mapping[int, int
 def observe_log(
     scene: Scene, hop: Hop, topic: str, saved: Mapping[int, int] | None = None, *, values: bool = False
 ) -> tuple[LogCopy, ...]:
-    """Write every copy of a log, and where it ends; return the copies. ``values``: they are values, which are no records."""
+    """Write every copy of a log, and where it ends; return the copies. ``values``: intact ones are values, and no records."""
     log = scene.observer.log(topic)
     for copy in log.copies:
         payload = decode(copy.value)
         ours = payload is not None and payload.cell_key == scene.cell.key
+        intact = bool(payload and ours and payload.intact)
         scene.history.write(
             kinds.STORED, hop=hop, topic=topic, **log.said_of(copy, saved),
             record=payload.record if payload and ours else None, key=text_of(copy.key),
-            intact=bool(payload and ours and payload.intact), attempt=copy.attempt, **({"foreign": True} if values else {}),
+            intact=intact, attempt=copy.attempt, **({"foreign": True} if values and intact else {}),
         )  # fmt: skip
     _tell_ends(scene, hop, topic, log)
     return log.copies

@@ -11,7 +11,7 @@ from harness.runtimes.interface import NodeSpec
 from harness.stages.settings import Members
 from harness.systems.kafka.nodes import StageNode
 from harness.systems.streams.install import StreamsInstall, told_all
-from harness.systems.streams.settings import TOPOLOGIES, streams_of
+from harness.systems.streams.settings import TOPOLOGIES, Guarantee, streams_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from harness.stages.stage import Stage
 
 READY_S = 60.0
-INTERVALS = 2
-"""A transaction must last longer than the interval of commits."""
 
 
 @dataclass
@@ -98,14 +96,13 @@ class InstanceNode(StageNode):
         """Return all that an incarnation is told."""
         settings = streams_of(stage.settings)
         streams, consumer, producer = settings.streams, settings.consumer, settings.producer
-        ms = settings.transaction_timeout_ms
         words = {
             **told_all(stage.bootstrap, stage.group, stage.client_id, streams.guarantee, self.state),
             "stage.topology": TOPOLOGIES[stage.pipeline], "stage.in": stage.topic_in, "stage.out": stage.topic_out,
             "stage.cell": stage.cell, "stage.by": stage.writer, "stage.history": self._folder / "history",
             "stage.failpoints": self.failpoints.absolute(), "stage.turn": self._turn(stage), "stage.each": streams.each,
             "stage.step": streams.step, "stage.flush": streams.flush,
-            "num.standby.replicas": streams.standbys, "commit.interval.ms": min(streams.commit_interval_ms, ms // INTERVALS),
+            "num.standby.replicas": streams.standbys, "commit.interval.ms": streams.commit_interval_ms,
             "main.consumer.session.timeout.ms": consumer.session_ms, "main.consumer.heartbeat.interval.ms": consumer.heartbeat_ms,
             "main.consumer.max.poll.records": consumer.unit, "main.consumer.fetch.max.wait.ms": 100,
             "main.consumer.request.timeout.ms": consumer.patience_ms,
@@ -116,8 +113,10 @@ class InstanceNode(StageNode):
             words |= {"main.consumer.fetch.max.bytes": 1, "main.consumer.max.partition.fetch.bytes": 1}
         if streams.step:
             words |= {"producer.linger.ms": 0}
-        if settings.producer.transactional:
-            words |= {"producer.transaction.timeout.ms": ms}
+        if streams.guarantee is Guarantee.EXACTLY_ONCE_V2:
+            timeout = streams.transaction_timeout_ms  # a transaction must last longer than the interval
+            interval = min(streams.commit_interval_ms, timeout // 2)
+            words |= {"producer.transaction.timeout.ms": timeout, "commit.interval.ms": interval}
         if consumer.members is Members.STATIC:
             words |= {"group.instance.id": f"{stage.key}-{stage.name}"}
         return words

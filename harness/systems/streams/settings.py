@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "streams"
 SOON_MS: Final = 3000
-"""A time-out of transactions that is longer than any of an application that lives, and shorter than an outage."""
+"""A time-out of transactions that is waited for: of an application that is gone for good, or has forgotten its name."""
 
 
 class Guarantee(StrEnum):
@@ -39,6 +39,8 @@ class Streams:
     """The changelog has acknowledged what a record does to the state before its result is sent; else both go in one request."""
     flush: bool = False
     """What a record does to the state is written to the local disk at once, as RocksDB does when its memory is full."""
+    transaction_timeout_ms: int = 10_000
+    """What Kafka Streams sets by itself; longer than any transaction of an application that lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,25 @@ def _of(settings: Settings, guarantee: Guarantee) -> StreamsSettings:
     )
 
 
+def told(settings: StreamsSettings, **more: object) -> StreamsSettings:
+    """Return settings with other words for Kafka Streams."""
+    return replace(settings, streams=replace(settings.streams, **more))  # type: ignore[arg-type]  # fields by their names
+
+
 ALO_SETTINGS: Final = _of(AT_LEAST_ONCE, Guarantee.AT_LEAST_ONCE)
 EOS_SETTINGS: Final = _of(EXACTLY_ONCE_IN_TRANSACTION, Guarantee.EXACTLY_ONCE_V2)
+SOON_OVER: Final = told(EOS_SETTINGS, transaction_timeout_ms=SOON_MS)
 _RECIPES: Final[Mapping[Semantic, StreamsSettings]] = {
     Semantic.AT_MOST_ONCE: ALO_SETTINGS, Semantic.AT_LEAST_ONCE: ALO_SETTINGS, Semantic.EXACTLY_ONCE: EOS_SETTINGS,
 }  # fmt: skip
 """At-most-once is not offered: no cell of it applies, whatever its settings."""
 
-MAP: Final = Pipeline("streams-map", NAME, _RECIPES, to_topic=True)
-"""outbox → producer → topic → a step without state → topic."""
+MAP: Final = Pipeline("streams-map", NAME, {**_RECIPES, Semantic.EXACTLY_ONCE: SOON_OVER}, to_topic=True)
+"""outbox → producer → topic → a step without state → topic.
+
+Without a store nothing is kept on the disk, not even the name by which an instance that starts again would end what it has left
+open: everybody waits for the time-out of that transaction.
+"""
 DEDUP: Final = Pipeline("streams-dedup", NAME, _RECIPES, to_topic=True)
 """outbox → producer → topic → a persistent store of the ids that were seen → topic."""
 COUNT: Final = Pipeline("streams-count", NAME, _RECIPES, to_topic=True)
@@ -86,8 +98,3 @@ def streams_of(settings: object) -> StreamsSettings:
     if not isinstance(settings, StreamsSettings):
         raise TypeError(f"these are no settings of Kafka Streams: {settings}")
     return settings
-
-
-def told(settings: StreamsSettings, **more: object) -> StreamsSettings:
-    """Return settings with other words for Kafka Streams."""
-    return replace(settings, streams=replace(settings.streams, **more))  # type: ignore[arg-type]  # fields by their names

@@ -8,6 +8,7 @@ from harness.model import events as kinds
 from harness.model.record import decode
 from harness.model.states import Hop
 from harness.systems.kafka.authorities import observe_log, text_of
+from harness.systems.kafka.sinks import NO_ORIGIN, Row, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,16 +33,20 @@ class FoldedSink:
         return tuple(self._scene.observer.ends(self._scene.sink).items())
 
     def observe(self) -> None:
-        """Write its log, and what is folded into each value that a read-committed reader sees.
+        """Write its log, and what is folded into each value that a read-committed reader sees; and what is none.
 
         A key's values stand in one partition, so their order is that of their offsets.
         """
-        for copy in observe_log(self._scene, Hop.SINK, self._scene.sink, values=True):
+        scene = self._scene
+        for copy in observe_log(scene, Hop.SINK, scene.sink, values=True):
             payload = decode(copy.value)
-            if not copy.visible or payload is None or not payload.intact or payload.cell_key != self._scene.cell.key:
+            if not copy.visible:
+                continue
+            if payload is None or not payload.intact or payload.cell_key != scene.cell.key:
+                recorded(scene, Row(copy.value, text_of(copy.key), copy.offset, NO_ORIGIN, copy.attempt))
                 continue
             for record, times in folded(copy.value or b""):
-                self._scene.history.write(kinds.FOLDED, key=text_of(copy.key), version=copy.offset, record=record, times=times)
+                scene.history.write(kinds.FOLDED, key=text_of(copy.key), version=copy.offset, record=record, times=times)
 
 
 def folded(value: bytes) -> Iterator[tuple[str, int]]:

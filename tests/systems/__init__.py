@@ -1,0 +1,1 @@
+"""What only one system is held to, a folder each."""

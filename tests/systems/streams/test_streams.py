@@ -1,0 +1,152 @@
+"""The settings, the words and the results of an application, without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import registry
+from harness.judge.accounting import account
+from harness.model import events as kinds
+from harness.model.cell import expand
+from harness.model.history import HistoryWriter, read_history
+from harness.model.pipeline import SettingsError
+from harness.model.record import Record
+from harness.model.scenario import NotApplicable, Role
+from harness.model.semantics import Semantic
+from harness.stages.settings import TOPIC_TO_TOPIC, Members
+from harness.stages.stage import Stage
+from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.streams.install import StreamsInstall
+from harness.systems.streams.node import InstanceNode
+from harness.systems.streams.settings import (
+    ALO_SETTINGS,
+    COUNT,
+    DEDUP,
+    EOS_SETTINGS,
+    MAP,
+    SOON_OVER,
+    StreamsSettings,
+    told,
+)
+from harness.systems.streams.sinks import FoldedSink
+
+KEY = "c0ffee00"
+
+
+def value(position: int, body: str) -> bytes:
+    """Return what the topology writes when a record of key k comes."""
+    return Record(f"k-{position}", "k", position, body).encode(KEY)
+
+
+def counted(directory: Path, *values: tuple[bytes, bool], phantoms: int = 0) -> dict[str, int]:
+    """Return how often each of three records is in a sink with these values, of which some are visible."""
+    copies = tuple(
+        LogCopy(0, 0, offset, b"k", text, None, None, visible) for offset, (text, visible) in enumerate(values)
+    )  # fmt: skip
+    log = WholeLog({0: LogEnds(0, len(copies), len(copies))}, copies)
+    with HistoryWriter(directory / "runner.jsonl", cell="cell", by="runner") as history:
+        for position in (1, 2, 3):
+            history.write(kinds.OFFERED, record=f"k-{position}", key="k", position=position)
+        history.write(kinds.CURSOR, position=4, where="outbox")
+        observer = SimpleNamespace(log=lambda _: log)
+        scene: Any = SimpleNamespace(history=history, observer=observer, sink="out", cell=SimpleNamespace(key=KEY))
+        FoldedSink(scene).observe()
+    found = account(read_history(directory).events)
+    assert found.counts["phantom"] == phantoms
+    return dict(zip(found.records["record"], found.records["recordings"], strict=True))
+
+
+def test_the_last_value_counts_and_says_how_often(tmp_path: Path) -> None:
+    """A record that is counted twice is duplicated, one that is in no last value is lost; values before are no duplicates."""
+    values = [value(1, "k-1=1 "), value(2, "k-1=1 k-2=1 "), value(2, "k-1=1 k-2=2 ")]
+    assert counted(tmp_path, *((each, True) for each in values)) == {"k-1": 1, "k-2": 2, "k-3": 0}
+
+
+def test_an_aborted_value_counts_for_nothing(tmp_path: Path) -> None:
+    """It was never there."""
+    values = ((value(1, "k-1=1 "), True), (value(2, "k-1=1 k-2=1 "), False))
+    assert counted(tmp_path, *values) == {"k-1": 1, "k-2": 0, "k-3": 0}
+
+
+@pytest.mark.parametrize(
+    "wrong", [value(3, "k-1=9 ")[:-1], value(3, "k-1=9 ").replace(KEY.encode(), b"deadbeef"), b"something else"]
+)
+def test_a_value_that_is_none_is_a_phantom(tmp_path: Path, wrong: bytes) -> None:
+    """One that is damaged, or of another cell, or of nobody: it counts for no record."""
+    assert counted(tmp_path, (value(1, "k-1=1 "), True), (wrong, True), phantoms=1) == {"k-1": 1, "k-2": 0, "k-3": 0}
+
+
+def test_at_most_once_is_not_offered() -> None:
+    """Every scenario says so, whatever the pipeline; what it cannot do without a transaction has its reason, too."""
+    mine = [scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)]
+    assert {scenario.pipeline for scenario in mine} == {MAP, DEDUP, COUNT}
+    for scenario in mine:
+        expected = scenario.expect[Semantic.AT_MOST_ONCE]
+        assert isinstance(expected, NotApplicable)
+        assert expected.because.startswith("not offered")
+
+
+def test_every_cell_that_applies_can_be_had() -> None:
+    """What its faults ask for its cells have, on one broker."""
+    mine = [scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)]
+    cells = list(expand(mine, semantics=Semantic, seeds=[1], system="streams", client="kafka-streams"))
+    refused = {registry.inapplicable(cell) for cell in cells} - {None}
+    assert refused == {e.because for s in mine for e in s.expect.values() if isinstance(e, NotApplicable)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "pipeline"),
+    [(told(ALO_SETTINGS, standbys=1), COUNT), (ALO_SETTINGS, TOPIC_TO_TOPIC)],
+    ids=["a standby without another instance", "a pipeline that is none of its own"],
+)
+def test_settings_that_cannot_be_are_refused(settings: StreamsSettings, pipeline: Any) -> None:
+    """When the scenario is declared."""
+    with pytest.raises(SettingsError):
+        settings.check(pipeline, clustered=False)
+
+
+def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
+    """Return what an instance with these settings is told."""
+    started: list[Any] = []
+    runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1), check=lambda: None)
+    stage = Stage(
+        cell="cell", key=KEY, name="processor", incarnation=0, bootstrap="b", topic_in="in", topic_out="out", topic_cursor="",
+        group="group", outbox="", sink="", history="", settings=settings, pipeline=COUNT.name,
+    )  # fmt: skip
+    history: Any = SimpleNamespace(write=lambda *_, **__: None)
+    install = StreamsInstall(Path("/java"), (Path("/a.jar"), Path("/b.jar")), ("-Xarchive",))
+    node = InstanceNode(Role.PROCESSOR, "", stage, runtime, history, None, directory, directory / "failpoints", install=install)  # type: ignore[arg-type]
+    node.start()
+    assert node._turn(node.stage).exists()
+    return dict(word.split("=", 1) for word in started[0].argv[started[0].argv.index("lostack.StreamsStage") + 1 :])
+
+
+def test_an_instance_is_told_its_guarantee(tmp_path: Path) -> None:
+    """The name by which the wire knows it, who it is in its group, and where its state is, are the same after a restart."""
+    least, exactly = words_of(ALO_SETTINGS, tmp_path), words_of(EOS_SETTINGS, tmp_path)
+    assert (least["processing.guarantee"], exactly["processing.guarantee"]) == ("at_least_once", "exactly_once_v2")
+    assert least["client.id"] == f"{KEY}.processor.1"
+    assert least["group.instance.id"] == f"{KEY}-processor"
+    assert least["state.dir"] == str(tmp_path / "state" / "processor")
+    assert least["statestore.cache.max.bytes"] == "0"
+    assert "producer.transaction.timeout.ms" not in least
+
+
+def test_a_transaction_lasts_longer_than_the_interval_of_commits(tmp_path: Path) -> None:
+    """Else Kafka Streams refuses to start."""
+    for settings in (EOS_SETTINGS, SOON_OVER, told(SOON_OVER, each=False, commit_interval_ms=100)):
+        words = words_of(settings, tmp_path)
+        assert int(words["commit.interval.ms"]) < int(words["producer.transaction.timeout.ms"])
+
+
+def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
+    """And a session that is soon over is told."""
+    consumer = replace(ALO_SETTINGS.consumer, count=2, members=Members.DYNAMIC, session_timeout_ms=3000)
+    words = words_of(replace(ALO_SETTINGS, consumer=consumer), tmp_path)
+    assert "group.instance.id" not in words
+    assert words["main.consumer.session.timeout.ms"] == "3000"
