@@ -7,39 +7,30 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from harness.model.scenario import Role
-from harness.systems.kafka.stages import Reading, StageMaker
-from harness.systems.kafka.who import KafkaNodes
+from harness.run.stages import Reading
+from harness.run.who import CellNodes
 from harness.systems.streams.node import InstanceNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from harness.controls import InProgram, Stop
     from harness.systems.kafka.scene import Scene
+    from harness.systems.kafka.stages import StageMaker
     from harness.systems.streams.install import StreamsInstall
-
-
-class InstanceMaker(StageMaker):
-    """Makes the producer of a cell, and its instances."""
-
-    def __init__(self, scene: Scene, outbox: Path, install: StreamsInstall) -> None:
-        super().__init__(scene, outbox, sink="")
-        self._install = install
-
-    def make(self, role: Role, name: str) -> InstanceNode:
-        """Return an instance, not started yet."""
-        stage = super().make(role, name)
-        own = {each.name: getattr(stage, each.name) for each in fields(stage) if each.init}
-        return InstanceNode(**own, install=self._install)
 
 
 class Instances:
     """The instances of one cell. Implements :class:`harness.run.parts.Stages`; a part of its ground."""
 
-    def __init__(self, scene: Scene, maker: InstanceMaker) -> None:
+    def __init__(self, scene: Scene, maker: StageMaker, install: StreamsInstall) -> None:
+        def make(role: Role, name: str) -> InstanceNode:
+            stage = maker.make(role, name)
+            own = {each.name: getattr(stage, each.name) for each in fields(stage) if each.init}
+            return InstanceNode(**own, install=install)
+
         self._dies = Role.PROCESSOR in scene.cell.scenario.fault.evidence().killed
-        self.reading = Reading(scene, maker)
+        self.reading = Reading(make, Role.PROCESSOR, scene.settings.consumer.count)
 
     @property
     def nodes(self) -> tuple[InstanceNode, ...]:
@@ -67,7 +58,7 @@ class Instances:
 
 
 @dataclass
-class InstanceNodes(KafkaNodes):
+class InstanceNodes(CellNodes):
     """Who is who where an application runs: a failpoint holds the thread that works, and the harness acts."""
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:

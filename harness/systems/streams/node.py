@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness import failpoint
+from harness.run.nodes import StageNode
 from harness.runtimes.interface import NodeSpec
 from harness.stages.settings import Members
-from harness.systems.kafka.nodes import StageNode
 from harness.systems.streams.install import StreamsInstall, told_all
 from harness.systems.streams.settings import TOPOLOGIES, Guarantee, streams_of
 
@@ -76,7 +76,8 @@ class InstanceNode(StageNode):
         return self._folder / "scratch" / self.name
 
     def _next(self) -> Stage:
-        return replace(self.stage, incarnation=self.stage.incarnation + 1)
+        following: Stage = replace(self.stage, incarnation=self.stage.incarnation + 1)
+        return following
 
     def _turn(self, stage: Stage) -> Path:
         """Return the file that tells an instance that its turn has come."""

@@ -10,14 +10,15 @@ from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
 from harness.run.parts import Opened, Parts
+from harness.run.stages import Producing
 from harness.systems.kafka.abilities import GroupMembership, Supervisor
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.shared_crash import SharedCrash
-from harness.systems.kafka.stages import Producing, StageMaker
-from harness.systems.streams.instances import InstanceMaker, InstanceNodes, Instances
+from harness.systems.kafka.stages import StageMaker
+from harness.systems.streams.instances import InstanceNodes, Instances
 from harness.systems.streams.settings import COUNT
 from harness.systems.streams.sinks import FoldedSink
 from harness.systems.streams.suffering import Disks, InstancesGather, OpenTransactions
@@ -38,10 +39,11 @@ def parts_of(
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == COUNT else None)
-    producing = Producing(scene, StageMaker(scene, ground.outbox, sink="").make(Role.PRODUCER, "producer"))
-    instances = Instances(scene, InstanceMaker(scene, ground.outbox, install))
+    maker = StageMaker(scene, sink="")
+    producing = Producing(history, maker.make(Role.PRODUCER, "producer"))
+    instances = Instances(scene, maker, install)
     broker = OneBroker(scene, SharedCrash(()))
-    nodes = InstanceNodes(scene, lambda: (producing.node, *instances.nodes), broker.servers(), broker.asker)
+    nodes = InstanceNodes(scene, lambda: (producing.node, *instances.nodes), broker.servers())
     position_trouble = partial(scene.position_trouble, ground.saved_positions)
     watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
     disks = Disks(scene)
@@ -62,7 +64,7 @@ def parts_of(
         controls=controls,
         drain=lambda: QuietSink(Checks(checks, UNANSWERED), ground.sink.size),
         authorities=(
-            partial(observe_source, scene, ground.outbox),
+            partial(observe_source, scene),
             partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
         ),
         freed=(broker.leave,),

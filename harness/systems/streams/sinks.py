@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.record import decode
 from harness.model.states import Hop
+from harness.run.sinks import NO_ORIGIN, Row, recorded
 from harness.systems.kafka.authorities import observe_log, text_of
-from harness.systems.kafka.sinks import NO_ORIGIN, Row, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FoldedSink:
-    """A topic of values, made with the others. Implements :class:`harness.systems.kafka.sinks.SinkPart`."""
+    """A topic of values, made with the others. Implements :class:`harness.run.sinks.SinkPart`."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness import registry
+from harness.controls import OnWire
 from harness.judge.accounting import account
 from harness.model import events as kinds
 from harness.model.cell import expand
@@ -18,9 +19,11 @@ from harness.model.pipeline import SettingsError
 from harness.model.record import Record
 from harness.model.scenario import NotApplicable, Role
 from harness.model.semantics import Semantic
+from harness.protocols.kafka.steps import Api
 from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.streams.faults import StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
 from harness.systems.streams.node import InstanceNode
 from harness.systems.streams.settings import (
@@ -34,6 +37,8 @@ from harness.systems.streams.settings import (
     told,
 )
 from harness.systems.streams.sinks import FoldedSink
+from harness.wire.rules import Direction
+from tests.judge.recording import played
 
 KEY = "c0ffee00"
 
@@ -150,3 +155,22 @@ def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
     words = words_of(replace(ALO_SETTINGS, consumer=consumer), tmp_path)
     assert "group.instance.id" not in words
     assert words["main.consumer.session.timeout.ms"] == "3000"
+
+
+SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
+
+
+def test_a_state_is_lost_while_nobody_has_it() -> None:
+    """Between death and return; killed once more, it is killed while what it makes its state of is held."""
+    dies, back = ["kill", "applied", "resolve Produce discard", "LocalState.lose"], ["restart", "healed"]
+    assert played(StateLost(SENDS)).done[-6:] == [*dies, *back]
+    again = ["LocalState.hold_restoring", "LocalState.restart_into", "kill", "resolve node discard"]
+    assert played(StateLost(SENDS, again=True)).done[-10:] == [*dies, *again, *back]
+
+
+def test_nobody_comes_back_before_another_has_done_the_work() -> None:
+    """It would take its tasks up again, and nobody had taken them over."""
+    done = played(TakenOver(SENDS)).done
+    assert done[done.index("Membership.await_expired processor") :] == [
+        "Membership.await_expired processor", "await_exhausted", "settle", "restart", "healed",
+    ]  # fmt: skip
