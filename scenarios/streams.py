@@ -9,13 +9,23 @@ from harness.controls import OnWire
 from harness.faults import Drop, Kill, NoFault, Pause
 from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Select
-from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.stages.settings import Members, TopicSettings
 from harness.systems.kafka.faults import TransactionTimeout
 from harness.systems.streams.faults import StateLost, TakenOver
-from harness.systems.streams.settings import ALO_SETTINGS, COUNT, DEDUP, EOS_SETTINGS, MAP, SOON_OVER, StreamsSettings, told
+from harness.systems.streams.settings import (
+    ALO_SETTINGS,
+    COUNT,
+    DEDUP,
+    EOS_SETTINGS,
+    LATER,
+    MAP,
+    SOON_OVER,
+    StreamsSettings,
+    told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +72,11 @@ NONE = of(
     alo=Predicted(),
     eos=Predicted(),
 )
+LATER_ON = of(
+    (LATER,), "none", NoFault(),
+    "Results are sent by the clock, the last of them when nothing arrives any more: they are committed all the same.",
+    alo=Predicted(), eos=Predicted(),
+)  # fmt: skip
 AFTER_OUTPUT = of(
     ALL_THREE, "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
     "The result is stored, the position is not saved, and the instance dies. The record comes again: it is done again, and "
@@ -222,8 +237,11 @@ NETWORK = of(
     "unless a store of ids knows better.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
 )  # fmt: skip
 
-STREAMS = (
+MAIN = (
     *NONE, *AFTER_OUTPUT, *BEFORE_OFFSET_COMMIT, *AFTER_OFFSET_COMMIT, *BEFORE_OFFSETS, *BEFORE_COMMIT, *BEFORE_COMMIT_ACK,
-    *CHANGELOG_AHEAD, *STATE_FLUSHED, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE, *REBALANCE, *OUTLIVED, *SELDOM,
-    *NETWORK,
+    *CHANGELOG_AHEAD, *STATE_FLUSHED,
+)  # fmt: skip
+STREAMS = (
+    *(replace(scenario, suite=Suite.CORE) for scenario in MAIN),
+    *LATER_ON, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE, *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK,
 )  # fmt: skip

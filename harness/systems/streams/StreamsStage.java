@@ -10,6 +10,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -41,6 +42,7 @@ import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
@@ -60,11 +62,12 @@ public final class StreamsStage {
     static final String STORE = "state";
     static final String CHANGELOG = "-" + STORE + "-changelog";
     static final long WITHIN_MS = 60_000;
+    static final Duration LATER = Duration.ofSeconds(1);
     private static final Map<String, String> STAGE = new HashMap<>();
 
     private StreamsStage() {}
 
-    /** What this instance was told: {@code topology} (map, dedup, count), {@code in}, {@code out}, ... */
+    /** What this instance was told: {@code topology} (map, dedup, count, later), {@code in}, {@code out}, ... */
     static String told(String name) {
         return STAGE.getOrDefault(name, "");
     }
@@ -153,6 +156,31 @@ public final class StreamsStage {
         public void init(ProcessorContext<byte[], byte[]> given) {
             context = given;
             store = told("topology").equals("map") ? null : given.getStateStore(STORE);
+            if (told("topology").equals("later")) {
+                given.schedule(LATER, PunctuationType.WALL_CLOCK_TIME, this::release);
+            }
+        }
+
+        /** Send what was kept, by the clock and whether anything arrives or not. */
+        private void release(long now) {
+            var kept = new TreeMap<String, byte[]>();
+            try (var all = store.all()) {
+                all.forEachRemaining(each -> kept.put(new String(each.key, StandardCharsets.US_ASCII), each.value));
+            }
+            kept.forEach((id, value) -> {
+                var parts = new String(value, StandardCharsets.US_ASCII).split("\n", 3);
+                send(parts[0].getBytes(StandardCharsets.US_ASCII), parts[2].getBytes(StandardCharsets.US_ASCII), now, parts[1]);
+                store.delete(id.getBytes(StandardCharsets.US_ASCII));
+            });
+            if (!kept.isEmpty()) {
+                context.commit();
+            }
+        }
+
+        private void send(byte[] key, byte[] result, long time, String origin) {
+            var headers = new RecordHeaders();
+            headers.add("lostack-origin", origin.getBytes(StandardCharsets.US_ASCII));
+            context.forward(new Record<>(key, result, time, headers));
         }
 
         @Override
@@ -170,14 +198,19 @@ public final class StreamsStage {
             History.ledger("delivered", told);
             try {
                 Failpoint.pass("before-processing", payload.record());
+                if (told("topology").equals("later")) {
+                    var kept = new String(record.key(), StandardCharsets.US_ASCII) + "\n" + place + "\n"
+                        + new String(record.value(), StandardCharsets.US_ASCII);
+                    store.put(payload.record().getBytes(StandardCharsets.US_ASCII), kept.getBytes(StandardCharsets.US_ASCII));
+                    context.commit();
+                    return;
+                }
                 var result = result(record, payload);
                 if (result == null) {
                     History.ledger("absorbed", told + ",\"place\":\"" + place.replace('.', ':') + "\"");
                 } else {
                     Failpoint.pass("before-recording", payload.record());
-                    var headers = new RecordHeaders();
-                    headers.add("lostack-origin", place.getBytes(StandardCharsets.US_ASCII));
-                    context.forward(new Record<>(record.key(), result, record.timestamp(), headers));
+                    send(record.key(), result, record.timestamp(), place);
                     Failpoint.pass("before-commit", payload.record());
                 }
             } catch (Exception wrong) {
@@ -249,8 +282,14 @@ public final class StreamsStage {
             return persistent.metricsScope();
         }
 
-        static void flush(int partition) {
-            OPEN.get(partition).commit(Map.of());
+        /** Since 4.3 a store commits; before, it is flushed. */
+        static void flush(int partition) throws ReflectiveOperationException {
+            var store = OPEN.get(partition);
+            try {
+                StateStore.class.getMethod("commit", Map.class).invoke(store, Map.of());
+            } catch (NoSuchMethodException before) {
+                StateStore.class.getMethod("flush").invoke(store);
+            }
         }
 
         /** The store itself, which is known by its partition as soon as it is open. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.provision.kafka import KafkaInstall
 
 VERSION: Final = "4.3.0"
-JAR_SET: Final = f"kafka-streams-{VERSION}"
+CLIENT: Final = "kafka-streams"
 SOURCE: Final = Path(__file__).with_name("StreamsStage.java")
 MAIN: Final = "lostack.StreamsStage"
 LIBRARY: Final = "librocksdbjni-linux64.so"
@@ -40,6 +40,7 @@ DONE_S: Final = 60.0
 class StreamsInstall:
     """How to run an instance: :meth:`command`."""
 
+    version: str
     java: Path
     jars: tuple[Path, ...]
     flags: tuple[str, ...]
@@ -52,23 +53,29 @@ class StreamsInstall:
         return (*java, "-cp", ":".join(map(str, self.jars)), MAIN, *said)
 
 
-def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None]) -> StreamsInstall:
-    """Return Kafka Streams, fetched, compiled and prepared where this is the first time. Raises EnvironmentFailure."""
+def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str = VERSION) -> StreamsInstall:
+    """Return Kafka Streams, fetched, compiled and prepared where this is the first time. Raises EnvironmentFailure.
+
+    ``version``: one whose sums are known. The default one is that of ``kafka``, whose jars it needs; another brings its own.
+    """
     cache = cache_root()
     java = find_java(cache, say)
-    fetched = ensure_jars(read_jar_set(JAR_SET), cache=cache, java=java, say=say)
-    around = (*map(Path, kafka.classpath.split(":")), *sorted(fetched.glob("*.jar")))
+    jar_set = read_jar_set(f"{CLIENT}-{version}")
+    fetched = ensure_jars(jar_set, cache=cache, java=java, say=say)
+    own = sorted(fetched / name for name in jar_set.sums)
+    around = (*(map(Path, kafka.classpath.split(":")) if version == VERSION else ()), *own)
     jars = (*around, compiled("streams", [SOURCE], around, say))
-    library = _unpacked(fetched, cache, say)
-    bare = StreamsInstall(java.path, jars, library)
+    bare = StreamsInstall(version, java.path, jars, _unpacked(fetched, cache, say))
+    if version != VERSION:
+        return bare
     archive = ensure_archive(java, jars, cache=cache, say=say, make=lambda _, __, folder: _exercise(kafka, bare, folder),
                              recipe="streams")  # fmt: skip
-    return StreamsInstall(java.path, jars, (*archive.flags, *library))
+    return replace(bare, flags=(*archive.flags, *bare.flags))
 
 
 def _unpacked(fetched: Path, cache: Path, say: Callable[[str], None]) -> tuple[str, ...]:
     """Unpack RocksDB's library once: else every JVM would do it, and one that is killed leaves its 15 MB behind."""
-    folder = cache / "compiled" / f"{JAR_SET}-library"
+    folder = cache / "compiled" / f"{fetched.name}-library"
 
     def make(part: Path) -> None:
         with zipfile.ZipFile(next(fetched.glob("rocksdbjni-*.jar"))) as jar:

@@ -88,8 +88,10 @@ DEDUP: Final = Pipeline("streams-dedup", NAME, _RECIPES, to_topic=True)
 """outbox → producer → topic → a persistent store of the ids that were seen → topic."""
 COUNT: Final = Pipeline("streams-count", NAME, _RECIPES, to_topic=True)
 """outbox → producer → topic → a persistent store by key; each new value, with the ids folded into it → topic."""
-PIPELINES: Final = (MAP, DEDUP, COUNT)
-TOPOLOGIES: Final = {MAP.name: "map", DEDUP.name: "dedup", COUNT.name: "count"}
+LATER: Final = Pipeline("streams-later", NAME, {**_RECIPES, Semantic.EXACTLY_ONCE: SOON_OVER}, to_topic=True)
+"""outbox → producer → topic → a persistent store, whose records are sent on by the clock (a wall-clock punctuator) → topic."""
+PIPELINES: Final = (MAP, DEDUP, COUNT, LATER)
+TOPOLOGIES: Final = {MAP.name: "map", DEDUP.name: "dedup", COUNT.name: "count", LATER.name: "later"}
 """What our program calls them."""
 
 

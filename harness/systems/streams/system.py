@@ -9,12 +9,12 @@ from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
 from harness.stages.clients import PRELOADS
 from harness.systems.kafka.system import Prepared, started
-from harness.systems.streams.install import VERSION, StreamsInstall, ensure_streams
+from harness.systems.streams.install import CLIENT, VERSION, StreamsInstall, ensure_streams
 from harness.systems.streams.parts import parts_of
 from harness.systems.streams.settings import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -33,38 +33,44 @@ class StreamsSystem:
     name = NAME
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # there is one
+        del version  # it is that of the client
         self._kafka = Prepared(runtime)
-        self._install: StreamsInstall | None = None
+        self._installs: dict[str, StreamsInstall] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch Kafka and Kafka Streams, compile our topologies, make the class-data archive."""
         self._kafka.prepare(say)
-        self._install = ensure_streams(ensure_kafka(say), say)
+        self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need."""
+        """Fetch the versions of Kafka Streams that some cells are pinned to."""
+        cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
+        for client in sorted({cell.client for cell in cells}):
+            self._bring(client, say)
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+        if client not in self._installs:
+            self._installs[client] = ensure_streams(ensure_kafka(say), say, client.partition("==")[2] or VERSION)
 
     def deploy(self, need: Deployment, directory: Path) -> StreamsDeployed:
         """Start a broker with its wire."""
-        if self._install is None:
-            raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
-        return started(StreamsDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), self._install), directory)
+        services = self._kafka.services(transport, Role.PROCESSOR)
+        return started(StreamsDeployed(transport, services, self._installs), directory)
 
     def versions(self) -> dict[str, str]:
         """Those of Kafka, and of Kafka Streams."""
-        return self._kafka.versions(self.name) | ({"kafka-streams": VERSION} if self._install else {})
+        return self._kafka.versions(self.name) | {client: install.version for client, install in self._installs.items()}
 
 
 class StreamsDeployed:
     """A broker behind its wire, for the instances of cells."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, install: StreamsInstall) -> None:
+    def __init__(self, transport: KafkaTransport, services: Services, installs: Mapping[str, StreamsInstall]) -> None:
         self.transport = transport
         self._services = services
-        self._install = install
+        self._installs = installs
 
     def start(self) -> None:
         """Start wire and broker."""
@@ -75,7 +81,8 @@ class StreamsDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, install=self._install)
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services,
+                         install=self._installs[cell.client])  # fmt: skip
         return CellRun(cell, history, parts)
 
     def check(self) -> None:

@@ -31,6 +31,7 @@ from harness.systems.streams.settings import (
     COUNT,
     DEDUP,
     EOS_SETTINGS,
+    LATER,
     MAP,
     SOON_OVER,
     StreamsSettings,
@@ -89,7 +90,7 @@ def test_a_value_that_is_none_is_a_phantom(tmp_path: Path, wrong: bytes) -> None
 def test_at_most_once_is_not_offered() -> None:
     """Every scenario says so, whatever the pipeline; what it cannot do without a transaction has its reason, too."""
     mine = [scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)]
-    assert {scenario.pipeline for scenario in mine} == {MAP, DEDUP, COUNT}
+    assert {scenario.pipeline for scenario in mine} == {MAP, DEDUP, COUNT, LATER}
     for scenario in mine:
         expected = scenario.expect[Semantic.AT_MOST_ONCE]
         assert isinstance(expected, NotApplicable)
@@ -124,7 +125,7 @@ def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
         group="group", outbox="", sink="", history="", settings=settings, pipeline=COUNT.name,
     )  # fmt: skip
     history: Any = SimpleNamespace(write=lambda *_, **__: None)
-    install = StreamsInstall(Path("/java"), (Path("/a.jar"), Path("/b.jar")), ("-Xarchive",))
+    install = StreamsInstall("4.3.0", Path("/java"), (Path("/a.jar"), Path("/b.jar")), ("-Xarchive",))
     node = InstanceNode(Role.PROCESSOR, "", stage, runtime, history, None, directory, directory / "failpoints", install=install)  # type: ignore[arg-type]
     node.start()
     assert node._turn(node.stage).exists()
