@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.controls import OnWire
 from harness.faults import Drop, Kill, NoFault, Pause
 from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, REPEATED_REQUEST, RESUMED_PAST
-from harness.model.prediction import AtLeast, Exactly, Select
+from harness.model.prediction import AtLeast, Exactly, Select, Some
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
@@ -144,16 +144,22 @@ STATE_FLUSHED = each(
     ),
     told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
 )  # fmt: skip
-STATE_LOST = of(
-    STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
-    "The instance dies and its disk with it: the state is made anew of the changelog, which has what the record did to it. "
-    "(With the disk its name is lost, too: what it has left open is aborted when its time is over.)",
-    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+FORGETS = " (With its disk it forgets its name: what it has left open is aborted when its time is over.)"
+STATE_LOST = each(
+    of(
+        STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
+        "The instance dies and its disk with it: the state is made anew of the changelog, which has what the record did." + FORGETS,
+        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+    ),
+    ALO_SETTINGS, SOON_OVER,
 )  # fmt: skip
-RESTORE_CRASH = of(
-    STATEFUL, "streams-restore-crash", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
-    "The instance dies, its disk with it, and then once more while it makes its state anew: only time is lost.",
-    alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+RESTORE_CRASH = each(
+    of(
+        STATEFUL, "streams-restore-crash", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE), again=True),
+        "The instance dies, its disk with it, and then once more while it makes its state anew: only time is lost." + FORGETS,
+        alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
+    ),
+    ALO_SETTINGS, SOON_OVER,
 )  # fmt: skip
 
 
@@ -181,12 +187,18 @@ STANDBY = each(
     ),
     pair(ALO_SETTINGS, 1), pair(SOON_OVER, 1),
 )  # fmt: skip
+WAKES_UP = Pause(OnWire(APP, Api.PRODUCE, REQUEST))
 ZOMBIE = each(
     of(
-        ALL_THREE, "streams-zombie", Pause(OnWire(APP, Api.PRODUCE, REQUEST)),
-        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, "
-        "and the result arrives. At least once it stands beside the other's; the transaction it is in never ends well.",
+        (MAP, DEDUP), "streams-zombie", WAKES_UP,
+        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, and the "
+        "result arrives. At least once it stands beside the other's; the transaction that it is in never ends well.",
         alo=DUPLICATES, eos=holds(ABORTED),
+    ) + of(
+        (COUNT,), "streams-zombie", WAKES_UP,
+        "The same, and what arrives late is a value, and the state it is of: older than those of the other, and behind them. At least "
+        "once it is the last word, and what the other has folded in since is lost.",
+        alo=Predicted(lost=Some(), control=True), eos=holds(ABORTED),
     ),
     pair(ALO_SETTINGS), pair(SOON_OVER),
 )  # fmt: skip
