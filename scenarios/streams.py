@@ -191,13 +191,13 @@ WAKES_UP = Pause(OnWire(APP, Api.PRODUCE, REQUEST))
 ZOMBIE = each(
     of(
         (MAP, DEDUP), "streams-zombie", WAKES_UP,
-        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, and the "
-        "result arrives. At least once it stands beside the other's; the transaction that it is in never ends well.",
+        "The instance is stopped with its result on the way; its group puts it out, another does the work; then it wakes up, "
+        "and the result arrives. At least once it stands beside the other's; the transaction that it is in never ends well.",
         alo=DUPLICATES, eos=holds(ABORTED),
     ) + of(
         (COUNT,), "streams-zombie", WAKES_UP,
-        "The same, and what arrives late is a value, and the state it is of: older than those of the other, and behind them. At least "
-        "once it is the last word, and what the other has folded in since is lost.",
+        "The same, and what arrives late is a value, and the state it is of: older than those of the other, and behind them. "
+        "At least once it is the last word, and what the other has folded in since is lost.",
         alo=Predicted(lost=Some(), control=True), eos=holds(ABORTED),
     ),
     pair(ALO_SETTINGS), pair(SOON_OVER),
@@ -221,8 +221,9 @@ REBALANCE = each(
 OUTLIVED = each(
     of(
         ALL_THREE, "streams-tx-outlived", TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
-        "The instance is stopped for longer than its transaction may take: it is aborted, and the instance fenced. It goes "
-        "back to what is committed, and does the work again.",
+        "The instance is stopped for longer than its transaction may take: that is aborted. What it then asks of it is "
+        "answered by INVALID_TXN_STATE (transactions of version 2), and not by that it is fenced: Kafka Streams 4.3.0 takes "
+        "this for no matter of a lost task, its thread ends, and the application with it. Started again it does the work again.",
         alo=NO_TRANSACTION, eos=holds(ABORTED),
     ),
     None, SOON_OVER,

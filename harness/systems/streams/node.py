@@ -47,7 +47,7 @@ class InstanceNode(StageNode):
         ahead, self._ahead = self._ahead, None
         self.node = ahead or self._launch(self.stage)
         self._told = False
-        self._say("started", pid=self.node.pid, stood_by=ahead is not None)
+        self._say("started", pid=self.node.pid, supervised=self.supervised, stood_by=ahead is not None)
         self._turn(self.stage).touch()
 
     def resume(self) -> None:
