@@ -144,11 +144,11 @@ STATE_FLUSHED = each(
     ),
     told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
 )  # fmt: skip
-FORGETS = " (With its disk it forgets its name: what it has left open is aborted when its time is over.)"
+FORGETS = " (It forgets its name, too: what it has left open is aborted when its time is over.)"
 STATE_LOST = each(
     of(
         STATEFUL, "streams-state-lost", StateLost(OnWire(APP, Api.PRODUCE, RESPONSE)),
-        "The instance dies and its disk with it: the state is made anew of the changelog, which has what the record did." + FORGETS,
+        "The instance dies and its disk with it: the state is made of the changelog, which has what the record did." + FORGETS,
         alo=DUPLICATES, eos=holds(ABORTED), dedup=holds(ABSORBED),
     ),
     ALO_SETTINGS, SOON_OVER,
