@@ -221,9 +221,9 @@ REBALANCE = each(
 OUTLIVED = each(
     of(
         ALL_THREE, "streams-tx-outlived", TransactionTimeout(OnWire(APP, Api.END_TXN, REQUEST)),
-        "The instance is stopped for longer than its transaction may take: that is aborted. What it then asks of it is "
-        "answered by INVALID_TXN_STATE (transactions of version 2), and not by that it is fenced: Kafka Streams 4.3.0 takes "
-        "this for no matter of a lost task, its thread ends, and the application with it. Started again it does the work again.",
+        "The instance is stopped for longer than its transaction may take: that is aborted. Then its commit is answered by "
+        "INVALID_TXN_STATE, and not by that it is fenced (KAFKA-19690 mended that for Produce): Kafka Streams 4.3.0 takes this "
+        "for no lost task, its thread ends, and the application with it. Started again it does the work again.",
         alo=NO_TRANSACTION, eos=holds(ABORTED),
     ),
     None, SOON_OVER,
