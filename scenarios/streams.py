@@ -72,6 +72,13 @@ NONE = of(
     alo=Predicted(),
     eos=Predicted(),
 )
+PACED = tuple(
+    replace(
+        scenario, id="none+paced", pace_ms=100, suite=Suite.NIGHT,
+        because="Without a fault nothing is lost and nothing is duplicated. Nothing queues: a latency is no queue's length.",
+    )
+    for scenario in NONE
+)  # fmt: skip
 LATER_ON = of(
     (LATER,), "none", NoFault(),
     "Results are sent by the clock, the last of them when nothing arrives any more: they are committed all the same.",
@@ -256,5 +263,5 @@ MAIN = (
 )  # fmt: skip
 STREAMS = (
     *(replace(scenario, suite=Suite.CORE) for scenario in MAIN),
-    *LATER_ON, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE, *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK,
+    *PACED, *LATER_ON, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE, *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK,
 )  # fmt: skip
