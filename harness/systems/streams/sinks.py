@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.record import decode
 from harness.model.states import Hop
 from harness.run.sinks import NO_ORIGIN, Row, recorded
 from harness.systems.kafka.authorities import observe_log, text_of
+from harness.systems.kafka.sinks import TopicSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.systems.kafka.scene import Scene
 
-
-class FoldedSink:
-    """A topic of values, made with the others. Implements :class:`harness.run.sinks.SinkPart`."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-
-    def open(self) -> None:
-        """It is there."""
-
-    def close(self) -> None:
-        """It stays."""
-
-    def size(self) -> Any:
-        """Return where its partitions end."""
-        return tuple(self._scene.observer.ends(self._scene.sink).items())
+class FoldedSink(TopicSink):
+    """A topic of values, made with the others."""
 
     def observe(self) -> None:
         """Write its log, and what is folded into each value that a read-committed reader sees; and what is none.
