@@ -35,7 +35,6 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -47,9 +46,9 @@ import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
-import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.internals.WrappedStateStore;
 
 /**
  * One instance of a Kafka Streams application: topic, work, topic. Compiled by ecj into the cache.
@@ -129,10 +128,12 @@ public final class StreamsStage {
         var bytes = Serdes.ByteArray();
         String[] stores = {};
         if (!told("topology").equals("map")) {
-            builder.addStateStore(Stores.keyValueStoreBuilder(new Disk(), bytes, bytes).withCachingDisabled());
+            var disk = Stores.persistentKeyValueStore(STORE);
+            builder.addStateStore(Stores.keyValueStoreBuilder(disk, bytes, bytes).withCachingDisabled());
             stores = new String[] {STORE};
         }
-        builder.stream(told("in"), Consumed.with(bytes, bytes)).process(Work::new, stores).to(told("out"), Produced.with(bytes, bytes));
+        builder.stream(told("in"), Consumed.with(bytes, bytes)).process(Work::new, stores)
+            .to(told("out"), Produced.with(bytes, bytes));
         return builder.build();
     }
 
@@ -193,8 +194,8 @@ public final class StreamsStage {
             }
             var epoch = Epochs.of(at.topic(), at.partition(), at.offset());
             var place = at.partition() + "." + epoch + "." + at.offset();
-            var told = "\"record\":\"" + payload.record() + "\",\"partition\":" + at.partition() + ",\"epoch\":" + epoch + ",\"offset\":"
-                + at.offset();
+            var told = "\"record\":\"" + payload.record() + "\",\"partition\":" + at.partition() + ",\"epoch\":" + epoch
+                + ",\"offset\":" + at.offset();
             History.ledger("delivered", told);
             try {
                 Failpoint.pass("before-processing", payload.record());
@@ -247,9 +248,22 @@ public final class StreamsStage {
                 await(() -> Attempts.CHANGES.get() == 0, WITHIN_MS, "the changelog to have what the state has");
             }
             if (is("flush")) {
-                Disk.flush(context.taskId().partition());
+                flush();
             }
             return result;
+        }
+
+        /** Write what is in memory of the store to the disk, as RocksDB does when it likes. (Since 4.3 it commits.) */
+        private void flush() throws ReflectiveOperationException {
+            StateStore disk = store;
+            while (disk instanceof WrappedStateStore<?, ?, ?> around) {
+                disk = around.wrapped();
+            }
+            try {
+                StateStore.class.getMethod("commit", Map.class).invoke(disk, Map.of());
+            } catch (NoSuchMethodException before) {
+                StateStore.class.getMethod("flush").invoke(disk);
+            }
         }
 
         private static TreeMap<String, Integer> folded(byte[] state) {
@@ -259,91 +273,6 @@ public final class StreamsStage {
                 found.put(parts[0], Integer.parseInt(parts[1]));
             }
             return found;
-        }
-    }
-
-    /** Kafka Streams' persistent store; what is in memory of it can be written to the disk, as RocksDB does when it likes. */
-    static final class Disk implements KeyValueBytesStoreSupplier {
-        private static final Map<Integer, StateStore> OPEN = new ConcurrentHashMap<>();
-        private final KeyValueBytesStoreSupplier persistent = Stores.persistentKeyValueStore(STORE);
-
-        @Override
-        public String name() {
-            return persistent.name();
-        }
-
-        @Override
-        public KeyValueStore<Bytes, byte[]> get() {
-            return new Watched(persistent.get());
-        }
-
-        @Override
-        public String metricsScope() {
-            return persistent.metricsScope();
-        }
-
-        /** Since 4.3 a store commits; before, it is flushed. */
-        static void flush(int partition) throws ReflectiveOperationException {
-            var store = OPEN.get(partition);
-            try {
-                StateStore.class.getMethod("commit", Map.class).invoke(store, Map.of());
-            } catch (NoSuchMethodException before) {
-                StateStore.class.getMethod("flush").invoke(store);
-            }
-        }
-
-        /** The store itself, which is known by its partition as soon as it is open. */
-        private static final class Watched extends org.apache.kafka.streams.state.internals.WrappedStateStore<KeyValueStore<Bytes, byte[]>, Bytes, byte[]>
-                implements KeyValueStore<Bytes, byte[]> {
-            Watched(KeyValueStore<Bytes, byte[]> real) {
-                super(real);
-            }
-
-            @Override
-            public void init(org.apache.kafka.streams.processor.StateStoreContext context, StateStore root) {
-                super.init(context, root);
-                OPEN.put(context.taskId().partition(), wrapped());
-            }
-
-            @Override
-            public byte[] get(Bytes key) {
-                return wrapped().get(key);
-            }
-
-            @Override
-            public void put(Bytes key, byte[] value) {
-                wrapped().put(key, value);
-            }
-
-            @Override
-            public byte[] putIfAbsent(Bytes key, byte[] value) {
-                return wrapped().putIfAbsent(key, value);
-            }
-
-            @Override
-            public void putAll(java.util.List<org.apache.kafka.streams.KeyValue<Bytes, byte[]>> entries) {
-                wrapped().putAll(entries);
-            }
-
-            @Override
-            public byte[] delete(Bytes key) {
-                return wrapped().delete(key);
-            }
-
-            @Override
-            public org.apache.kafka.streams.state.KeyValueIterator<Bytes, byte[]> range(Bytes from, Bytes to) {
-                return wrapped().range(from, to);
-            }
-
-            @Override
-            public org.apache.kafka.streams.state.KeyValueIterator<Bytes, byte[]> all() {
-                return wrapped().all();
-            }
-
-            @Override
-            public long approximateNumEntries() {
-                return wrapped().approximateNumEntries();
-            }
         }
     }
 
