@@ -99,7 +99,7 @@ DOUBT: Final = "doubt"
 the record's result is there."""
 SAVED: Final = "saved"
 """``partition, offset, error``, of a queue ``record, error``: the program saved its position, or acknowledged a message (error
-null), or tried to."""
+null), or tried to; of a share group also ``how``: accept, release or reject."""
 BATCH: Final = "batch"
 """``phase, batch, partition, offset, position``: a batch reads a partition from ``offset`` up to, not including, ``position``.
 
@@ -127,7 +127,7 @@ UNSENT: Final = "unsent"
 PRODUCE_ANSWER: Final = "produce_answer"
 """``record, request, error, base_offset, reached``."""
 FETCHED: Final = "fetched"
-"""``record, topic, partition, offset, epoch, conn, reached``."""
+"""``record, topic, partition, offset, epoch, conn, reached``; by a share group also ``deliveries``: the how-manieth it is."""
 REPLICATED: Final = "replicated"
 """``record, topic, partition, offset, epoch, conn, follower, reached``: like ``fetched``, by a broker that keeps a replica."""
 COMMITTED: Final = "committed"
@@ -136,7 +136,10 @@ COMMIT_ANSWER: Final = "commit_answer"
 """``topic, partition, error, reached``."""
 ACKNOWLEDGED: Final = "acknowledged"
 """``record, request, how, transactional_id, outcome, reached``: a reader told a queue's broker of a message that it was given
-(``how``: ack or nack; outcome null), or was answered: taken, or refused."""
+(``how``: ack or nack; of a share group ack, release, reject or renew; outcome null), or was answered: taken, or refused."""
+SHARE_STATE: Final = "share_state"
+"""``record, request, state, outcome, reached``: a broker had written down what has become of a record of a share group
+(``state``: available, acknowledged or archived; outcome null), or was answered: taken, or refused."""
 INIT_PRODUCER: Final = "init_producer"
 """``transactional_id, timeout_ms, request, reached``: a producer asked to begin; with a transactional id (null: without) that
 ends what another one had left open under it. A transaction left open ends by itself when ``timeout_ms`` are over."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.protocols.kafka import codec
+from harness.protocols.kafka import codec, reading
+from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.steps import Api
-from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
+from harness.protocols.kafka.tracker import FetchSession, Tracker
 from harness.wire.rules import Direction
 from tests.wire import kafka_frames as kf
 
@@ -33,13 +34,13 @@ class Talk:
     def request(self, api: Api, frame: bytes, *, reached: bool = True) -> Insight:
         """Take a framed request."""
         version = int.from_bytes(frame[6:8], "big")
-        insight = self.tracker.look_at_request(codec.decode(api, Direction.REQUEST, version, frame[4:]), "1:1")
+        insight = self.tracker.look_at_request(reading.decode(api, Direction.REQUEST, version, frame[4:]), "1:1")
         self.lines += self.tracker.settle(insight, reached=reached)
         return insight
 
     def response(self, api: Api, frame: bytes, asked: Insight, version: int, *, reached: bool = True) -> Insight:
         """Take a framed response."""
-        content = codec.decode(api, Direction.RESPONSE, version, frame[4:])
+        content = reading.decode(api, Direction.RESPONSE, version, frame[4:])
         insight = self.tracker.look_at_response(content, asked, self.session, 1)
         self.lines += self.tracker.settle(insight, reached=reached)
         return insight
@@ -307,7 +308,7 @@ def test_unknown_versions_and_broken_bodies_are_undecodable() -> None:
     frame = kf.produce(1, CLIENT, kf.batch([kf.payload("a-1")]))
     for version, body in ((99, frame[4:]), (9, frame[4:30])):
         with pytest.raises(codec.UndecodableError) as caught:
-            codec.decode(Api.PRODUCE, Direction.REQUEST, version, body)
+            reading.decode(Api.PRODUCE, Direction.REQUEST, version, body)
         assert "\n" not in str(caught.value)
 
 

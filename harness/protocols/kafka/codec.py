@@ -240,26 +240,6 @@ def is_unresolved(topic: str) -> bool:
     return topic.startswith(_ID_PREFIX)
 
 
-def decode(api: str, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
-    """Read a frame; raises :class:`UndecodableError` for an API, version or body that cannot be read."""
-    reader = _READERS.get((api, direction))
-    if reader is None:
-        raise UndecodableError(f"no reader for {api} {direction}")
-    schema, read = reader
-    first, last = schema.valid_versions
-    if not first <= version <= last:
-        raise UndecodableError(f"version {version} is outside {first} to {last}")
-    try:
-        return read(schema.decode(payload, version=version, header=True), version)  # type: ignore[no-any-return]
-    except Exception as error:  # the library raises whatever the bytes lead it to
-        raise UndecodableError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
-
-
-def decodable(api: str, direction: Direction) -> bool:
-    """Whether there is a reader for these frames."""
-    return (api, direction) in _READERS
-
-
 def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
     """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do.
 
@@ -449,7 +429,7 @@ def _read_names(message: Any, version: int) -> Names:
     return Names({topic_id_name(topic.topic_id): topic.name for topic in message.topics if topic.name})
 
 
-_READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
+READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
     (Api.PRODUCE, Direction.REQUEST): (ProduceRequest, _read_produce),
     (Api.PRODUCE, Direction.RESPONSE): (ProduceResponse, _read_produce_answer),
     (Api.FETCH, Direction.REQUEST): (FetchRequest, _read_fetch),

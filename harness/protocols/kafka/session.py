@@ -6,10 +6,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.protocols.kafka import codec, frames, sasl
+from harness.protocols.kafka import codec, frames, reading, sasl, sharing
+from harness.protocols.kafka.insights import NOTHING, Insight
 from harness.protocols.kafka.refusing import refusal
 from harness.protocols.kafka.steps import CELL_APIS, LOGIN, STEPS, Api, step_of
-from harness.protocols.kafka.tracker import NOTHING, FetchSession, Insight, Tracker
+from harness.protocols.kafka.tracker import FetchSession, Tracker
 from harness.wire.protocol import PLAIN, UNKNOWN, Between, Frame, Immovable, Move, Need, Opaque, UnableError
 from harness.wire.rules import Direction
 
@@ -158,7 +159,7 @@ class KafkaSession:
     def _frame(self, way: Direction, step: str, size: int, version: int, corr: int, **more: Any) -> KafkaFrame:
         whole = AT + size
         facts = {"version": version, "corr": corr, "size": size}
-        head = whole if codec.decodable(step, way) else 0
+        head = whole if reading.decodable(step, way) else 0
         return KafkaFrame(step, whole, head=head, facts=facts, way=way, version=version, corr=corr, **more)
 
     def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - however many
@@ -177,21 +178,24 @@ class KafkaSession:
 
     def _look(self, frame: KafkaFrame, data: bytes | None, tracker: Tracker) -> Insight:
         asked = frame.asked.insight if frame.asked else NOTHING
-        if not codec.decodable(frame.step, frame.way):
+        if not reading.decodable(frame.step, frame.way):
             return Insight(asked.subject, because=asked.because)
         voids = frame.step in CELL_APIS
         if data is None:
             because = f"{frame.size - AT} bytes are above the limit of {self._limit}"
             return Insight(asked.subject, because=because, voids=voids)
         try:
-            content = codec.decode(frame.step, frame.way, frame.version, data[AT:])
+            content = reading.decode(frame.step, frame.way, frame.version, data[AT:])
         except codec.UndecodableError as error:
             return Insight(asked.subject, because=str(error), voids=voids)
         if isinstance(content, codec.Names):
             self._names.update(content.names)
             return NOTHING
-        if frame.way is Direction.REQUEST:
-            insight = tracker.look_at_request(content, f"{self._conn}:{frame.corr}")
+        asks, name = frame.way is Direction.REQUEST, f"{self._conn}:{frame.corr}"
+        if isinstance(content, sharing.Content):
+            insight = tracker.shares.asked(content, name) if asks else tracker.shares.answered(content, asked, self._conn)
+        elif asks:
+            insight = tracker.look_at_request(content, name)
         else:
             insight = tracker.look_at_response(content, asked, self._fetches, self._conn)
         return replace(insight, voids=voids) if insight.because else insight
@@ -227,7 +231,7 @@ class KafkaSession:
         if frame.step != Api.FETCH:
             return ()
         try:
-            asked = codec.decode(frame.step, frame.way, frame.version, data[AT:])
+            asked = reading.decode(frame.step, frame.way, frame.version, data[AT:])
         except codec.UndecodableError as error:
             raise UnableError(f"a {frame.step} of version {frame.version} cannot be refused: {error}") from error
         assert isinstance(asked, codec.Fetch)  # noqa: S101 - its step says so

@@ -38,6 +38,13 @@ class Api(StepName):
     TXN_OFFSET_COMMIT = "TxnOffsetCommit", 28
     SASL_AUTHENTICATE = "SaslAuthenticate", 36
     CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat", 68
+    SHARE_GROUP_HEARTBEAT = "ShareGroupHeartbeat", 76
+    SHARE_GROUP_DESCRIBE = "ShareGroupDescribe", 77
+    SHARE_FETCH = "ShareFetch", 78
+    SHARE_ACKNOWLEDGE = "ShareAcknowledge", 79
+    INITIALIZE_SHARE_GROUP_STATE = "InitializeShareGroupState", 83
+    READ_SHARE_GROUP_STATE = "ReadShareGroupState", 84
+    WRITE_SHARE_GROUP_STATE = "WriteShareGroupState", 85
 
     def __new__(cls, label: str, number: int) -> Self:
         """Make a step of its label; ``number`` is the API's on the wire."""
@@ -68,6 +75,8 @@ _SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
                     _RECORD | _TOPIC | _TRANSACTION),
     **dict.fromkeys(((Api.END_TXN, way) for way in Direction), _RECORD | _TRANSACTION),
     **dict.fromkeys(((api, way) for api in (Api.WRITE_TXN_MARKERS,) for way in Direction), _RECORD),
+    **dict.fromkeys(((api, way) for api in (Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.WRITE_SHARE_GROUP_STATE)
+                     for way in Direction), _RECORD | _TOPIC),
     **dict.fromkeys(
         ((api, way) for api in (Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN) for way in Direction),
         _TRANSACTION,
@@ -78,13 +87,15 @@ _SELECTS: dict[tuple[Api, Direction], frozenset[str]] = {
 LOGIN: Final = frozenset({Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE})
 """What logs a connection in, and means nothing on another."""
 _BY_NUMBER: Final = {api.number: api for api in Api}
-CELL_APIS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT})
+CELL_APIS: Final = frozenset({Api.PRODUCE, Api.FETCH, Api.OFFSET_COMMIT, Api.END_TXN, Api.TXN_OFFSET_COMMIT,
+                             Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE})  # fmt: skip
 """What must be read of every cell, rules or not."""
-KEPT_WAITING: Final = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP})
+KEPT_WAITING: Final = frozenset({Api.FETCH, Api.JOIN_GROUP, Api.SYNC_GROUP, Api.SHARE_FETCH})
 """Requests that a broker keeps waiting by design: their waits say nothing about the network."""
 DURABLE: Final = frozenset({
     Api.PRODUCE, Api.OFFSET_COMMIT, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.ADD_OFFSETS_TO_TXN, Api.END_TXN,
-    Api.WRITE_TXN_MARKERS, Api.TXN_OFFSET_COMMIT,
+    Api.WRITE_TXN_MARKERS, Api.TXN_OFFSET_COMMIT, Api.SHARE_FETCH, Api.SHARE_ACKNOWLEDGE, Api.INITIALIZE_SHARE_GROUP_STATE,
+    Api.WRITE_SHARE_GROUP_STATE,
 })  # fmt: skip
 """Requests by which a broker's logs come to hold something else."""
 

@@ -14,42 +14,18 @@ from typing import TYPE_CHECKING, Any
 from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.protocols.kafka import codec
+from harness.protocols.kafka.insights import Insight, Line, Place, unresolved, worst
+from harness.protocols.kafka.shares import Shares
 from harness.protocols.kafka.steps import Api
-from harness.wire import protocol
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from harness.model.identity import Identity
 
 MAX_TRANSACTIONS = 4096
 """Producer epochs remembered at once; the oldest is forgotten first."""
-
-Place = tuple[str, int]
-"""Topic and partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One history line whose ``reached`` is not known yet."""
-
-    kind: str
-    fields: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Insight(protocol.Insight):
-    """What one frame is about. ``content`` is None where it was not read."""
-
-    content: codec.Content | None = None
-    request: str = ""
-    lines: tuple[Line, ...] = ()
-    copies: tuple[tuple[Place, int, str], ...] = ()
-    """Of a Produce request: where (by the frame's own topic name), which delta, which record."""
-
-
-NOTHING = Insight()
 
 
 @dataclass(slots=True)
@@ -113,6 +89,8 @@ class Tracker:
         self._saved: dict[tuple[str, Place], int] = {}
         self._open: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
         self._ended: OrderedDict[tuple[int, int], _Transaction] = OrderedDict()
+        self.shares = Shares(names, self._record)
+        """What share groups do."""
 
     # -- looking --------------------------------------------------------------------------------------------------
 
@@ -209,7 +187,7 @@ class Tracker:
                     sent = self._sent(record, topic, partition, request, batch, item, delta)
                     lines.append(Line(kinds.SENT, {**sent, "transactional_id": produce.transactional_id}))
         subject = self._subject({record for _, _, record in copies}, topics, produce.transactional_id)
-        because = _unresolved(topics, copies)
+        because = unresolved(topics, copies)
         return Insight(subject, None, because, content=produce, request=request, lines=tuple(lines), copies=tuple(copies))
 
     def _sent(  # noqa: PLR0917 - the parts of one line
@@ -237,8 +215,8 @@ class Tracker:
             offset = base + delta if error == 0 and base >= 0 else -1
             fields = {"record": record, "request": asked.request, "error": error, "base_offset": base, "offset": offset}
             lines.append(Line(kinds.PRODUCE_ANSWER, fields))
-        worst = _worst(error for error, _ in told.values())
-        return Insight(asked.subject, worst, content=answer, request=asked.request, lines=tuple(lines))
+        error = worst(error for error, _ in told.values())
+        return Insight(asked.subject, error, content=answer, request=asked.request, lines=tuple(lines))
 
     def _fetch_answer(self, answer: codec.FetchAnswer, session: FetchSession, conn: int) -> Insight:
         lines: list[Line] = []
@@ -258,9 +236,9 @@ class Tracker:
                     continue
                 self._logs.setdefault((name, part.partition), _Log()).put(item.offset, record)
                 lines.append(Line(kinds.FETCHED, fields))
-        error = answer.error or _worst(part.error for part in answer.partitions)
+        error = answer.error or worst(part.error for part in answer.partitions)
         subject = self._subject({line.fields["record"] for line in lines}, topics, None)
-        return Insight(subject, error, _unresolved(topics, lines), content=answer, lines=tuple(lines))
+        return Insight(subject, error, unresolved(topics, lines), content=answer, lines=tuple(lines))
 
     def _commit(self, commit: codec.Commit, request: str) -> Insight:
         lines = []
@@ -276,7 +254,7 @@ class Tracker:
             fields = {"topic": place[0], "partition": partition, "offset": offset, "request": request}
             lines.append(Line(kinds.COMMITTED, {**fields, "group": commit.group, "transactional_id": commit.transactional_id}))
         subject = self._subject(records, topics, commit.transactional_id)
-        return Insight(subject, None, _unresolved(topics, lines), content=commit, request=request, lines=tuple(lines))
+        return Insight(subject, None, unresolved(topics, lines), content=commit, request=request, lines=tuple(lines))
 
     def _commit_answer(self, answer: codec.CommitAnswer, commit: codec.Commit, asked: Insight) -> Insight:
         offsets = {(topic, partition): offset for topic, partition, offset in commit.offsets}
@@ -297,7 +275,7 @@ class Tracker:
         refused = (f"{topic}/{partition} {offsets.get((topic, partition))}" for topic, partition, error in answer.errors if error)
         self._refused(commit, Api.TXN_OFFSET_COMMIT, refused)
         self._remember_saved(answer, commit, offsets)
-        error = _worst(error for _, _, error in answer.errors)
+        error = worst(error for _, _, error in answer.errors)
         return Insight(asked.subject, error, content=answer, request=asked.request, lines=tuple(lines))
 
     def _remember_saved(self, answer: codec.CommitAnswer, commit: codec.Commit, offsets: dict[Place, int]) -> None:
@@ -387,16 +365,6 @@ def _again(kind: str, transaction: _Transaction, call: Api, what: str) -> list[L
         return []
     fields = {"api": call.label, "what": what, "times": times}
     return [Line(kind, {"record": record, **fields}) for record in sorted(transaction.records)]
-
-
-def _worst(errors: Iterator[int]) -> int:
-    return next((error for error in errors if error), 0)
-
-
-def _unresolved(topics: set[str], carried: Collection[object]) -> str | None:
-    """Say which topic has no name, where that matters: something of the cell is in it."""
-    nameless = sorted(topic for topic in topics if codec.is_unresolved(topic))
-    return f"the name of topic {nameless[0]} is not known" if nameless and carried else None
 
 
 def _visible(part: codec.FetchedPartition, *, read_committed: bool) -> Iterator[tuple[codec.Batch, codec.Item]]:

@@ -1,0 +1,50 @@
+"""What one frame is about, as the bookkeeping of Kafka's protocol has it until the frame's fate is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.protocols.kafka.codec import is_unresolved
+from harness.wire import protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from harness.protocols.kafka.reading import Content
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One history line whose ``reached`` is not known yet."""
+
+    kind: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Insight(protocol.Insight):
+    """What one frame is about. ``content`` is None where it was not read."""
+
+    content: Content | None = None
+    request: str = ""
+    lines: tuple[Line, ...] = ()
+    copies: tuple[tuple[Place, int, str], ...] = ()
+    """Of a Produce request: where (by the frame's own topic name), which delta, which record."""
+
+
+NOTHING = Insight()
+
+
+def worst(errors: Iterable[int]) -> int:
+    """Return the first error; 0 where there is none."""
+    return next((error for error in errors if error), 0)
+
+
+def unresolved(topics: set[str], carried: Collection[object]) -> str | None:
+    """Say which topic has no name, where that matters: something of the cell is in it."""
+    nameless = sorted(topic for topic in topics if is_unresolved(topic))
+    return f"the name of topic {nameless[0]} is not known" if nameless and carried else None

@@ -1,0 +1,33 @@
+"""Which frames can be read, and by what: the readers of all modules that have some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from harness.protocols.kafka import codec, sharing
+
+if TYPE_CHECKING:
+    from harness.wire.rules import Direction
+
+Content: TypeAlias = codec.Content | sharing.Content
+_READERS: Final = {**codec.READERS, **sharing.READERS}
+
+
+def decode(api: str, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
+    """Read a frame; raises :class:`codec.UndecodableError` for an API, version or body that cannot be read."""
+    reader = _READERS.get((api, direction))
+    if reader is None:
+        raise codec.UndecodableError(f"no reader for {api} {direction}")
+    schema, read = reader
+    first, last = schema.valid_versions
+    if not first <= version <= last:
+        raise codec.UndecodableError(f"version {version} is outside {first} to {last}")
+    try:
+        return read(schema.decode(payload, version=version, header=True), version)  # type: ignore[no-any-return]
+    except Exception as error:  # the library raises whatever the bytes lead it to
+        raise codec.UndecodableError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+
+
+def decodable(api: str, direction: Direction) -> bool:
+    """Whether there is a reader for these frames."""
+    return (api, direction) in _READERS

@@ -1,0 +1,109 @@
+"""What the frames of share groups are about: which records are acquired, acknowledged, and written down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model import events as kinds
+from harness.protocols.kafka import sharing
+from harness.protocols.kafka.insights import Insight, Line, unresolved, worst
+from harness.wire.rules import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.protocols.kafka.codec import Batch, Item
+
+_STATES: Final = {sharing.AVAILABLE: "available", sharing.ACKNOWLEDGED: "acknowledged", sharing.ARCHIVED: "archived"}
+TAKEN, REFUSED = "taken", "refused"
+
+
+class Shares:
+    """The bookkeeping of share groups. ``names``: topics by id; ``record_of`` finds a record's id.
+
+    A reader may acknowledge only what it was given, so whatever is acknowledged was seen in a response before.
+    """
+
+    def __init__(self, names: Mapping[str, str], record_of: Callable[[Item], str | None]) -> None:
+        self._names = names
+        self._record_of = record_of
+        self._at: dict[tuple[str, int, int], str] = {}
+        """Which record stands where, by topic, partition and offset."""
+
+    def asked(self, content: sharing.Content, request: str) -> Insight:
+        """Say what a request acknowledges, or has written down."""
+        if not isinstance(content, sharing.Acknowledging | sharing.ShareState):
+            return Insight(content=content, request=request)
+        state = isinstance(content, sharing.ShareState)
+        kind, field, words = (kinds.SHARE_STATE, "state", _STATES) if state else (kinds.ACKNOWLEDGED, "how", sharing.HOW)
+        more = {} if state else {"transactional_id": None}
+        told: dict[str, str] = {}
+        topics = set()
+        for one in content.ranges:
+            for offset, said in one.each():
+                record = self._at.get((self._name(one.topic), one.partition, offset))
+                if record is not None:
+                    told[record] = words.get(said, str(said))
+                    topics.add(self._name(one.topic))
+        lines = tuple(Line(kind, {"record": record, "request": request, field: said, "outcome": None, **more})
+                      for record, said in told.items())  # fmt: skip
+        subject = Subject(frozenset(told), frozenset(topics))
+        return Insight(subject, None, unresolved(topics, lines), content=content, request=request, lines=lines)
+
+    def answered(self, content: sharing.Content, asked: Insight, conn: int) -> Insight:
+        """Say what an answer gives, or takes."""
+        if isinstance(content, sharing.ShareFetchAnswer):
+            return self._given(content, asked, conn)
+        if not isinstance(content, sharing.AcknowledgingAnswer | sharing.StateAnswer | sharing.MemberAnswer):
+            return Insight(asked.subject, content=content, because="its request could not be read")
+        every, refused = content.error != 0, frozenset[str]()
+        if isinstance(content, sharing.AcknowledgingAnswer):
+            every, refused = content.whole != 0, self._refused(content, asked)
+        return Insight(asked.subject, content.error, content=content, request=asked.request,
+                       lines=_outcomes(asked, lambda record: every or record in refused))  # fmt: skip
+
+    def _given(self, answer: sharing.ShareFetchAnswer, asked: Insight, conn: int) -> Insight:
+        lines: list[Line] = []
+        topics: set[str] = set()
+        for part in answer.partitions:
+            name = self._name(part.topic)
+            count = {offset: said for one in part.acquired for offset, said in one.each()}
+            for batch, item, record in self._records(part.batches):
+                self._at[name, part.partition, item.offset] = record
+                if item.offset in count:
+                    topics.add(name)
+                    where = {"topic": name, "partition": part.partition, "offset": item.offset, "epoch": batch.epoch}
+                    lines.append(Line(kinds.FETCHED, {"record": record, **where, "conn": conn, "deliveries": count[item.offset]}))
+        refused = self._refused(answer.acknowledged, asked)
+        every = answer.acknowledged.whole != 0
+        outcomes = _outcomes(asked, lambda record: every or record in refused)
+        subject = Subject(frozenset(line.fields["record"] for line in lines), frozenset(topics))
+        error = answer.error or worst(part.error for part in answer.partitions)
+        return Insight(subject, error, unresolved(topics, lines), content=answer, lines=(*lines, *outcomes))
+
+    def _records(self, batches: tuple[Batch, ...]) -> Iterator[tuple[Batch, Item, str]]:
+        for batch in batches:
+            for item in batch.items:
+                if (record := self._record_of(item)) is not None:
+                    yield batch, item, record
+
+    def _refused(self, answer: sharing.AcknowledgingAnswer, asked: Insight) -> frozenset[str]:
+        """Return the records whose partition was answered by an error."""
+        bad = {(topic, partition) for topic, partition, error in answer.errors if error}
+        if not bad or not isinstance(asked.content, sharing.Acknowledging):
+            return frozenset()
+        places = ((self._name(one.topic), one.partition, offset) for one in asked.content.ranges
+                  if (one.topic, one.partition) in bad for offset, _ in one.each())  # fmt: skip
+        return frozenset(self._at[place] for place in places if place in self._at)
+
+    def _name(self, topic: str) -> str:
+        return self._names.get(topic, topic)
+
+
+def _outcomes(asked: Insight, refused: Callable[[str], bool]) -> tuple[Line, ...]:
+    """Return what became of each record that a request was about."""
+
+    def told(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "outcome": REFUSED if refused(fields["record"]) else TAKEN}
+
+    return tuple(Line(line.kind, told(line.fields)) for line in asked.lines)

@@ -1,0 +1,215 @@
+"""What the frames of groups of the new protocols say inside: of share groups (KIP-932), and who is in a group (KIP-848).
+
+Like :mod:`harness.protocols.kafka.codec`; the definitions are in :mod:`harness.protocols.kafka.messages`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from harness.protocols.kafka import messages
+from harness.protocols.kafka.codec import Batch, read_batches, topic_id_name
+from harness.protocols.kafka.inflating import Room
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Direction
+
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+"""How an offset is acknowledged; ``GAP``: there is no record for a reader there."""
+HOW: Final = {GAP: "gap", ACCEPT: "ack", RELEASE: "release", REJECT: "reject", RENEW: "renew"}
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+"""What becomes of an offset, as the share coordinator writes it down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Offsets of one partition, both ends included. ``said``: how each is acknowledged, or one word for all of them."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    said: tuple[int, ...] = ()
+
+    def each(self) -> tuple[tuple[int, int], ...]:
+        """Return every offset, and what is said of it."""
+        offsets = range(self.first, self.last + 1)
+        said = self.said if len(self.said) == len(offsets) else self.said[:1] * len(offsets)
+        return tuple(zip(offsets, said, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledging:
+    """A ShareAcknowledge request, or a ShareFetch one, which may acknowledge too. ``epoch``: of the session; 0 opens one."""
+
+    group: str
+    member: str
+    epoch: int
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgingAnswer:
+    """What is answered to acknowledgements: the first error of all, that of the whole request, and (topic, partition, error)."""
+
+    error: int
+    whole: int
+    errors: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """One partition of a ShareFetch response. ``acquired``: the ranges that the reader has now, each with its delivery count."""
+
+    topic: str
+    partition: int
+    error: int
+    batches: tuple[Batch, ...]
+    acquired: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareFetchAnswer:
+    """A ShareFetch response: records, and what became of the acknowledgements in its request."""
+
+    error: int
+    partitions: tuple[Shared, ...]
+    acknowledged: AcknowledgingAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """What is to be written down of a share group: ``starts`` by topic and partition, and ranges, with what becomes of each."""
+
+    group: str
+    starts: tuple[tuple[str, int, int], ...]
+    ranges: tuple[Range, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateAnswer:
+    """Whether it was, or can be said: the first error."""
+
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A ShareGroupDescribe request."""
+
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A heartbeat of a member. ``epoch``: 0 joins, -1 (for a static one -2) leaves."""
+
+    group: str
+    member: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
+    """What it is told: its epoch, and, where that has changed, its partitions."""
+
+    error: int
+    epoch: int
+    assigned: tuple[tuple[str, int], ...] | None
+
+
+Content: TypeAlias = (
+    Acknowledging | AcknowledgingAnswer | ShareFetchAnswer | ShareState | StateAnswer | Described | Member | MemberAnswer
+)  # fmt: skip
+
+
+def _ranges(message: Any) -> tuple[Range, ...]:
+    return tuple(
+        Range(topic_id_name(topic.topic_id), part.partition_index, batch.first_offset, batch.last_offset,
+              tuple(batch.acknowledge_types))
+        for topic in message.topics for part in topic.partitions for batch in part.acknowledgement_batches
+    )  # fmt: skip
+
+
+def _read_acknowledging(message: Any, _version: int) -> Acknowledging:
+    return Acknowledging(message.group_id or "", message.member_id or "", message.share_session_epoch, _ranges(message))
+
+
+def _answered(error: int, found: list[tuple[str, int, int]]) -> AcknowledgingAnswer:
+    return AcknowledgingAnswer(error or next((each for _, _, each in found if each), 0), error, tuple(found))
+
+
+def _read_acknowledging_answer(message: Any, _version: int) -> AcknowledgingAnswer:
+    return _answered(message.error_code, [
+        (topic_id_name(topic.topic_id), part.partition_index, part.error_code)
+        for topic in message.responses for part in topic.partitions
+    ])  # fmt: skip
+
+
+def _read_share_fetch_answer(message: Any, _version: int) -> ShareFetchAnswer:
+    room = Room()
+    parts = [(topic_id_name(topic.topic_id), part) for topic in message.responses for part in topic.partitions]
+    shared = tuple(
+        Shared(topic, part.partition_index, part.error_code, read_batches(part.records, room), tuple(
+            Range(topic, part.partition_index, got.first_offset, got.last_offset, (got.delivery_count,))
+            for got in part.acquired_records
+        )) for topic, part in parts
+    )  # fmt: skip
+    told = _answered(message.error_code, [(topic, part.partition_index, part.acknowledge_error_code) for topic, part in parts])
+    return ShareFetchAnswer(message.error_code, shared, told)
+
+
+def _read_state(message: Any, _version: int) -> ShareState:
+    parts = [(topic_id_name(topic.topic_id), part) for topic in message.topics for part in topic.partitions]
+    return ShareState(
+        message.group_id,
+        tuple((topic, part.partition, getattr(part, "start_offset", -1)) for topic, part in parts),
+        tuple(
+            Range(topic, part.partition, batch.first_offset, batch.last_offset, (batch.delivery_state,))
+            for topic, part in parts for batch in getattr(part, "state_batches", None) or ()
+        ),
+    )  # fmt: skip
+
+
+def _read_state_answer(message: Any, _version: int) -> StateAnswer:
+    return StateAnswer(next((part.error_code for topic in message.results for part in topic.partitions if part.error_code), 0))
+
+
+def _read_describing(message: Any, _version: int) -> Described:
+    return Described(tuple(message.group_ids))
+
+
+def _read_described(message: Any, _version: int) -> StateAnswer:
+    return StateAnswer(next((group.error_code for group in message.groups if group.error_code), 0))
+
+
+def _read_member(message: Any, _version: int) -> Member:
+    return Member(message.group_id, message.member_id, message.member_epoch)
+
+
+def _read_member_answer(message: Any, _version: int) -> MemberAnswer:
+    assigned = None if message.assignment is None else tuple(
+        (topic_id_name(topic.topic_id), part) for topic in message.assignment.topic_partitions for part in topic.partitions
+    )  # fmt: skip
+    return MemberAnswer(message.error_code, message.member_epoch, assigned)
+
+
+_REQ, _RES = Direction.REQUEST, Direction.RESPONSE
+READERS: Final[dict[tuple[str, Direction], tuple[Any, Any]]] = {
+    (Api.SHARE_FETCH, _REQ): (messages.ShareFetchRequest, _read_acknowledging),
+    (Api.SHARE_FETCH, _RES): (messages.ShareFetchResponse, _read_share_fetch_answer),
+    (Api.SHARE_ACKNOWLEDGE, _REQ): (messages.ShareAcknowledgeRequest, _read_acknowledging),
+    (Api.SHARE_ACKNOWLEDGE, _RES): (messages.ShareAcknowledgeResponse, _read_acknowledging_answer),
+    (Api.INITIALIZE_SHARE_GROUP_STATE, _REQ): (messages.InitializeShareGroupStateRequest, _read_state),
+    (Api.INITIALIZE_SHARE_GROUP_STATE, _RES): (messages.InitializeShareGroupStateResponse, _read_state_answer),
+    (Api.READ_SHARE_GROUP_STATE, _REQ): (messages.ReadShareGroupStateRequest, _read_state),
+    (Api.READ_SHARE_GROUP_STATE, _RES): (messages.ReadShareGroupStateResponse, _read_state_answer),
+    (Api.WRITE_SHARE_GROUP_STATE, _REQ): (messages.WriteShareGroupStateRequest, _read_state),
+    (Api.WRITE_SHARE_GROUP_STATE, _RES): (messages.WriteShareGroupStateResponse, _read_state_answer),
+    (Api.SHARE_GROUP_HEARTBEAT, _REQ): (messages.ShareGroupHeartbeatRequest, _read_member),
+    (Api.SHARE_GROUP_HEARTBEAT, _RES): (messages.ShareGroupHeartbeatResponse, _read_member_answer),
+    (Api.SHARE_GROUP_DESCRIBE, _REQ): (messages.ShareGroupDescribeRequest, _read_describing),
+    (Api.SHARE_GROUP_DESCRIBE, _RES): (messages.ShareGroupDescribeResponse, _read_described),
+    (Api.CONSUMER_GROUP_HEARTBEAT, _REQ): (messages.ConsumerGroupHeartbeatRequest, _read_member),
+    (Api.CONSUMER_GROUP_HEARTBEAT, _RES): (messages.ConsumerGroupHeartbeatResponse, _read_member_answer),
+}
