@@ -93,6 +93,16 @@ class Retention(Protocol):
         """Delete from the topic what the query has planned to read, and all before it, as retention would."""
 
 
+class RecordLocks(Protocol):
+    """A record is a reader's own for a while."""
+
+    def await_expired(self) -> None:
+        """Wait until whoever was given a record when the fault fired has it no longer."""
+
+    def await_gone_on(self, node: Target) -> None:
+        """Wait until a program that was kept busy until now asks for more: it has done with what it had."""
+
+
 class SavedPositions(Protocol):
     """A group saves positions with the broker."""
 
@@ -266,6 +276,7 @@ ABILITIES: dict[type, str] = {
     RestartInTurn: "has brokers that are restarted in turn",
     Checkpoint: "keeps a checkpoint that can be lost",
     Retention: "deletes what a query is about to read",
+    RecordLocks: "lends records to readers, for a while",
     SavedPositions: "saves the positions of a group",
     Membership: "has groups whose silent members are put out",
     Rebalance: "has groups that share their work anew",

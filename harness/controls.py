@@ -66,6 +66,8 @@ class Stop(StrEnum):
     """It stops itself."""
     HOLD = "hold"
     """The program stands still, and its client does not."""
+    FAIL = "fail"
+    """It goes on, and the work at hand fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from harness.proofs.growth import Grown
 from harness.proofs.hold import LetGo
 from harness.proofs.input import InputEnded
 from harness.proofs.leadership import LeadershipMoved, PartHad, PreferredElected, Rolled
+from harness.proofs.locks import LockOutlasted
 from harness.proofs.network import NetworkBad
 from harness.services.postgres.signs import database_signs
 from harness.stages.settings import PIPELINES
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PROOFS: Final = (
-    Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, NetworkBad, PartHad, PreferredElected, Rolled,
+    Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
+    PreferredElected, Rolled,
 )  # fmt: skip
 COMMON: Final = Knowledge(
     proofs={proof.name: proof for proof in PROOFS},

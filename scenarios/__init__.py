@@ -26,6 +26,7 @@ from harness.scenarios.offsets import OFFSETS
 from harness.scenarios.plain import PLAIN_SCENARIOS
 from harness.scenarios.power_loss import POWER_LOSS
 from harness.scenarios.secured import SECURED
+from harness.scenarios.share_groups import SHARE_GROUPS
 from harness.scenarios.topic_to_topic import TOPIC_SCENARIOS
 from harness.scenarios.transactions import TRANSACTIONS
 from harness.scenarios.variants import VARIANTS
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 MAIN = tuple(replace(scenario, suite=Suite.CORE) for scenario in (*PLAIN_SCENARIOS, *POWER_LOSS))
 KAFKA: tuple[Scenario, ...] = (
     *MAIN, *TOPIC_SCENARIOS, *VARIANTS, *ZOMBIES, *TRANSACTIONS, *OFFSETS, *GROWING, *NETWORK, *CLUSTER, *CONTAINERS,
-    *DURABILITY, *DATABASE, *ERRORS, *SECURED,
+    *DURABILITY, *DATABASE, *ERRORS, *SECURED, *SHARE_GROUPS,
 )  # fmt: skip
 
 if __name__ == "scenarios":  # imported from the repository by its short name: the same modules, not a second set of them

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from harness.controls import InProgram
 from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Predicted, Role, Scenario, Suite
+from harness.scenarios.heartbeats import by_heartbeats
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE, PLAIN, TOPIC_TO_TOPIC, recipe
 from harness.systems.kafka.faults import PartitionsAdded
@@ -62,4 +63,12 @@ PROCESSOR_UNSEEN = replace(
     expect=found(TOPIC_TO_TOPIC, ALO, EOS),
 )  # fmt: skip
 
-GROWING = (PLAIN_GROWS, UNSEEN, UNSEEN_LATEST, PROCESSOR_GROWS, PROCESSOR_UNSEEN)
+BY_HEARTBEATS = (
+    by_heartbeats(
+        PLAIN_GROWS,
+        "The topic gets partitions between two records. The coordinator learns of them by itself, and a heartbeat tells the "
+        "consumer of those that are new: it keeps those that it had, and reads both.",
+    ),
+    by_heartbeats(UNSEEN),
+)
+GROWING = (PLAIN_GROWS, UNSEEN, UNSEEN_LATEST, PROCESSOR_GROWS, PROCESSOR_UNSEEN, *BY_HEARTBEATS)

@@ -10,6 +10,7 @@ from harness.judge.signs import ABSORBED, RESUMED_PAST
 from harness.model.prediction import Exactly, Select
 from harness.model.scenario import Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
+from harness.scenarios.heartbeats import by_heartbeats
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST
 from harness.stages.settings import (
     AT_LEAST_ONCE,
@@ -119,4 +120,5 @@ PROCESSOR_LATEST = replace(
 )  # fmt: skip
 
 BY_NIGHT = (EARLIEST, LATEST, NONE, KEPT_WITH_RESULT, PROCESSOR_LATEST)
-OFFSETS = (PROCESSOR_EARLIEST, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT))
+BY_HEARTBEATS = tuple(by_heartbeats(scenario) for scenario in (EARLIEST, LATEST, NONE, PROCESSOR_EARLIEST))
+OFFSETS = (PROCESSOR_EARLIEST, *(replace(scenario, suite=Suite.NIGHT) for scenario in BY_NIGHT), *BY_HEARTBEATS)

@@ -11,6 +11,7 @@ from harness.judge.signs import ABORTED, ABSORBED, DELIVERED_AGAIN, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Permitted, Select
 from harness.model.scenario import Deployment, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
+from harness.scenarios.heartbeats import by_heartbeats
 from harness.scenarios.plain import ALO, AMO, EOS, REQUEST, RESPONSE
 from harness.stages.settings import (
     AT_LEAST_ONCE,
@@ -163,7 +164,29 @@ BROKER_AWAY = Scenario(
     by_client={"confluent-kafka": {ALO: Predicted(left=AtLeast(Select.NEXT), control=True, settings=SHORT_SESSION)}},
 )  # fmt: skip
 
+BY_HEARTBEATS = (
+    by_heartbeats(CONSUMER),
+    by_heartbeats(
+        PROCESSOR,
+        "The zombie's transaction carries the group metadata of the poll that gave it the record, with a member epoch in the "
+        "place of a generation: its offsets are refused, its transaction is aborted.",
+    ),
+    by_heartbeats(
+        ABSENT,
+        "A newcomer joins, and one member's heartbeats are on their way for so long that the group goes on without it: they, and "
+        "no joining, say that it lives. Another has its partition meanwhile, and works on it to the end. Then its heartbeat is "
+        "refused, it joins anew, and is given a partition for itself: it goes on from the position that was saved. (Assignments "
+        "are sticky: with no more partitions than others it would be given none.)",
+        fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE), by=Api.CONSUMER_GROUP_HEARTBEAT),
+        expect={
+            AMO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_MOST_ONCE)),
+            ALO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_LEAST_ONCE)),
+        },
+    ),
+)
+
 ZOMBIES = (
+    *BY_HEARTBEATS,
     BROKER_AWAY,
     CONSUMER,
     PROCESSOR,

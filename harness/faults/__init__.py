@@ -15,6 +15,7 @@ from harness.faults.none import NoFault
 from harness.faults.pause import Pause
 from harness.faults.terminate import Terminate
 from harness.faults.unanswered import Unanswered
+from harness.faults.work_fails import WorkFails
 
 _ALL = (
     NoFault,
@@ -30,6 +31,7 @@ _ALL = (
     CrashAtWrite,
     Answer,
     Hold,
+    WorkFails,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
@@ -51,4 +53,5 @@ __all__ = [
     "Terminate",
     "Unanswered",
     "Until",
+    "WorkFails",
 ]  # fmt: skip

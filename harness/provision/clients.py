@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BRIDGE: Final = SOURCES / "ClientBridge.java"
-BRIDGE_CLASS: Final = "lostack.ClientBridge"
+SHARING: Final = SOURCES / "ShareBridge.java"
+SHARES_SINCE: Final = Version("4.2")
+"""From which version on the client knows share groups as they are."""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """As the brokers run, so that their class-data archive fits."""
 JAR_SET: Final = "kafka-clients-"
@@ -60,9 +62,15 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
         java, classpath, flags = kafka.java, kafka.classpath, kafka.jvm_flags
     else:
         java, classpath, flags = *_fetched(version, say), ()
-    bridge = ensure_compiled(BRIDGE, cache_root() / "clients" / "bridge", java=java, against=classpath,
-                             known=f"kafka-clients {version}", janino=janino_path())  # fmt: skip
-    command = (str(java), *flags, *JVM, "-cp", f"{classpath}:{bridge}", BRIDGE_CLASS)
+    main, sources = BRIDGE, [BRIDGE]
+    if Version(version) >= SHARES_SINCE:
+        main, sources = SHARING, [BRIDGE, SHARING]
+    known = f"kafka-clients {version}"
+    for source in sources:
+        jar = ensure_compiled(source, cache_root() / "clients" / "bridge", java=java, against=classpath, known=known,
+                              janino=janino_path())  # fmt: skip
+        classpath, known = f"{classpath}:{jar}", f"{known} {jar.stem}"
+    command = (str(java), *flags, *JVM, "-cp", classpath, f"lostack.{main.stem}")
     return ClientSetup(version, variables={COMMAND: json.dumps(command)})
 
 

@@ -131,14 +131,15 @@ class StageNode:
         return self.node is not None
 
     def stopped_itself(self) -> bool:
-        """Whether this incarnation has died, or stands still or is held, at a failpoint."""
+        """Whether this incarnation has died, stands still or is held, at a failpoint, or has failed at its work there."""
         if self.node is None:
             return False
         return self.ended() is not None or self.node.stands_still() or self._is_held()
 
     def _is_held(self) -> bool:
-        """Whether it says that a failpoint holds it."""
-        return any(hit["action"] == "hold" and hit["pid"] == self._alive().pid for hit in self.so_far.of(kinds.FAILPOINT))
+        """Whether it says that a failpoint holds it, or lets it fail."""
+        hits = (hit for hit in self.so_far.of(kinds.FAILPOINT) if hit["action"] in {"hold", "fail"})
+        return any(hit["pid"] == self._alive().pid for hit in hits)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""

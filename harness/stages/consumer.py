@@ -10,7 +10,8 @@ from harness.model.record import decode_id
 from harness.stages.clients import client_of
 from harness.stages.consuming import batches, save, save_until_confirmed, subscribe
 from harness.stages.recording import work
-from harness.stages.settings import SavePosition
+from harness.stages.settings import GroupProtocol, SavePosition
+from harness.stages.sharing import share
 from harness.stages.sinks.interface import Copy, SinkLostError
 from harness.stages.sinks.opening import open_sink
 from harness.stages.stage import Stage, run_stage
@@ -25,6 +26,9 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     """Record everything that arrives, until stopped."""
     settings = stage.settings.consumer
     sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
+    if settings.protocol is GroupProtocol.SHARE:
+        share(stage, ledger, sink)
+        return
     consumer = client_of(stage).make_consumer(stage)
     with_result = settings.position is SavePosition.WITH_RESULT
     subscribe(stage, ledger, consumer, sink.positions if with_result else None)

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 def work(
     sink: Sink, value: bytes, key: str | None, copy: Copy, *, idempotent: bool, position: tuple[int, int] | None = None
-) -> None:
-    """Process one record and record its result. ``position``: partition and offset that are saved with it."""
+) -> bool:
+    """Process one record and record its result; false where the work fails.
+
+    ``position``: partition and offset that are saved with the result.
+    """
     record = decode_id(value)
     failpoint("before-processing", record)
     result = value
-    failpoint("before-recording", record)
+    if failpoint("before-recording", record):
+        return False
     sink.begin()
     if not (idempotent and record is not None and sink.absorb(record, copy)):
         sink.record(result, key, copy)
@@ -28,3 +32,4 @@ def work(
     sink.commit()
     failpoint("after-database-commit", record)
     failpoint("before-commit", record)
+    return True

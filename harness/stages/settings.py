@@ -51,6 +51,17 @@ class Members(StrEnum):
     DYNAMIC = "dynamic"
 
 
+class GroupProtocol(StrEnum):
+    """Who shares the work among the readers of a group."""
+
+    CLASSIC = "classic"
+    """They do, by joining and syncing."""
+    CONSUMER = "consumer"
+    """The broker does (KIP-848): members say by their heartbeats what they have, and are told what they are to have."""
+    SHARE = "share"
+    """The broker does, record by record (KIP-932): a share group, to which the topic is a queue."""
+
+
 class GroupMetadata(StrEnum):
     """When ``group_metadata()`` is taken; taken at commit time it no longer fences zombies."""
 
@@ -119,6 +130,22 @@ begins at the saved position again (Java), or is refused for ever (librdkafka #3
 
 
 @dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """What a share group is told of itself, and how its readers acknowledge."""
+
+    lock_ms: int = 30_000
+    """For how long a record is a reader's own (``share.record.lock.duration.ms``)."""
+    limit: int = 5
+    """How often a record is delivered (``share.delivery.count.limit``)."""
+    implicit: bool = False
+    """What is polled next acknowledges what was polled last, in one request (``share.acknowledgement.mode``)."""
+    rejects: bool = False
+    """A record whose work fails is rejected, for ever; else it is released, for another attempt."""
+    poisoned: bool = False
+    """Work on a record that has failed fails always."""
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerSettings:
     """How records are consumed. ``unit`` is records per poll."""
 
@@ -154,6 +181,9 @@ class ConsumerSettings:
     """A streaming query reads the partitions that there were when it was written (assign), not the topic's (subscribe)."""
     listed: bool = False
     """Files are read by listing their folder, not through the log of the sink that wrote them."""
+    protocol: GroupProtocol = GroupProtocol.CLASSIC
+    """Of a share group, to save a position means to acknowledge records: there is none that it has."""
+    share: ShareSettings = field(default_factory=ShareSettings)
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
@@ -227,7 +257,7 @@ class Settings:
         size = self.topic.partitions
         if self.topic.is_queue:
             return {}
-        found = {Hop.TOPIC: size}
+        found = {} if self.consumer.protocol is GroupProtocol.SHARE else {Hop.TOPIC: size}
         if pipeline.to_topic:
             found[Hop.SINK] = size
         if self.producer.cursor is SaveCursor.IN_TRANSACTION:
@@ -240,6 +270,11 @@ class Settings:
             raise SettingsError("one broker keeps one replica; use Deployment.CLUSTER")
         if self.consumer.position is SavePosition.CHECKPOINT and pipeline not in STREAMING:
             raise SettingsError("only a streaming query has a checkpoint")
+        shares = self.consumer.protocol is GroupProtocol.SHARE
+        if shares != (pipeline == SHARED):
+            raise SettingsError("a share group reads the pipeline that is called shared, and no other group does")
+        if shares and self.consumer.position not in {SavePosition.BEFORE_WORK, SavePosition.AFTER_RECORDING}:
+            raise SettingsError("what a share group is given is acknowledged before the work, or after the recording")
         if self.consumer.position is SavePosition.IN_TRANSACTION and pipeline != TOPIC_TO_TOPIC:
             raise SettingsError(
                 "offsets can be sent in a transaction only from topic to topic; "
@@ -317,6 +352,19 @@ TOPIC_TO_TOPIC: Final = Pipeline(
 """outbox → producer → topic → processor → topic."""
 
 
+def _shared(recipe: Settings) -> Settings:
+    """Return a recipe with a share group in the place of the consumer group.
+
+    One partition: a share group's work is shared by records. A member that died without a word is put out soon.
+    """
+    consumer = replace(recipe.consumer, protocol=GroupProtocol.SHARE, members=Members.DYNAMIC, session_timeout_ms=3000)
+    return replace(recipe, consumer=consumer, topic=TopicSettings(partitions=1))
+
+
+SHARED: Final = Pipeline("shared", "kafka", {semantic: _shared(each) for semantic, each in _RECIPES.items()}, shares_death=True)
+"""outbox → producer → topic → share group → database."""
+
+
 def _of_a_query(*, replaces: bool = False, listed: bool = False, absorbs: bool = False) -> Mapping[Semantic, Settings]:
     """Return the recipes of a streaming query.
 
@@ -351,7 +399,7 @@ STREAM_TO_STATE: Final = Pipeline("stream-to-state", "spark", _of_a_query(replac
 """outbox → producer → topic → streaming aggregation with a state store → database, by foreachBatch in update mode."""
 BY_FOREACH_BATCH: Final = (STREAM_TO_DATABASE, STREAM_TO_POSTGRES, STREAM_TO_STATE)
 STREAMING: Final = (*BY_FOREACH_BATCH, STREAM_TO_FILES, STREAM_TO_TOPIC)
-PIPELINES: Final = {pipeline.name: pipeline for pipeline in (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, *STREAMING)}
+PIPELINES: Final = {pipeline.name: pipeline for pipeline in (PLAIN, TO_POSTGRES, TOPIC_TO_TOPIC, SHARED, *STREAMING)}
 """Every pipeline of our own stages, by its name."""
 
 

@@ -17,11 +17,13 @@ from harness.stages.settings import (
     PLAIN,
     ConsumerSettings,
     GroupMetadata,
+    GroupProtocol,
     Members,
     ProducerSettings,
     SaveCursor,
     SavePosition,
     Settings,
+    ShareSettings,
     TopicSettings,
 )
 
@@ -101,6 +103,8 @@ class Stage:
                     "position": SavePosition(consumer["position"]),
                     "members": Members(consumer["members"]),
                     "group_metadata": GroupMetadata(consumer["group_metadata"]),
+                    "protocol": GroupProtocol(consumer["protocol"]),
+                    "share": ShareSettings(**consumer["share"]),
                 }),
                 TopicSettings(**settings["topic"]),
                 settings["transaction_timeout_ms"],

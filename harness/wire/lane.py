@@ -7,6 +7,7 @@ is buffered beyond the frame at hand, and a frame has *reached* its destination 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 

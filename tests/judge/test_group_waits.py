@@ -44,7 +44,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """Return the scene of a cell whose group has put out everybody, and whose topic can grow."""
     monkeypatch.setattr(abilities, "WITHIN_S", 0.1)
     with HistoryWriter(tmp_path / "history" / "runner.jsonl", cell=CELL.id, by="runner") as history:
-        yield scene_of(tmp_path, history=history, members=lambda _: 0, grow=lambda *_: None)
+        yield scene_of(tmp_path, history=history, members=lambda *_: {}, grow=lambda *_: None)
 
 
 @pytest.fixture
@@ -105,7 +105,8 @@ def test_a_group_has_put_out_a_member_when_it_has_one_less_than_the_cell(
 ) -> None:
     """Of as many processes as it has of that role."""
     monkeypatch.setattr(abilities, "EXPULSION_S", 0.1)
-    scene.observer.members = lambda group: left  # type: ignore[method-assign]  # noqa: ARG005
+    there = {f"m-{number}": "client" for number in range(left)}
+    scene.observer.members = lambda *_: there  # type: ignore[method-assign, assignment]
     assert comes(GroupMembership(scene, reading).await_expired, Role.PROCESSOR) is expired
 
 

@@ -27,6 +27,7 @@ from harness.faults import (
     Terminate,
     Unanswered,
     Until,
+    WorkFails,
 )
 from harness.faults.triggers import stop_at
 from harness.model.writes import Point, Side
@@ -36,6 +37,7 @@ from harness.services.toxiproxy import Latency, Stream
 from harness.systems.kafka.faults import FAULTS as KAFKA_FAULTS
 from harness.systems.kafka.faults import (
     LeaderMoved,
+    LockExpired,
     MissedRebalance,
     OffsetsExpired,
     PartitionsAdded,
@@ -85,7 +87,7 @@ VARIANTS: list[Any] = [
     Terminate(SENDS),
     Answer(SENDS, "NOT_ENOUGH_REPLICAS"), Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
     Hold(ASKS, ANSWER), *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
-    Unanswered(ASKS, Api.OFFSET_FETCH), Zombie(SENDS), Zombie(STANDS),
+    Unanswered(ASKS, Api.OFFSET_FETCH), WorkFails(STANDS), LockExpired(STANDS), Zombie(SENDS), Zombie(STANDS),
 ]  # fmt: skip
 """Every fault, with everything that can be said of it."""
 OURS = sorted({scenario.fault for scenario in registry.scenarios()}, key=repr)

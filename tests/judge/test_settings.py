@@ -18,6 +18,7 @@ from harness.stages.settings import (
     EXACTLY_ONCE_WITH_RESULT,
     PIPELINES,
     PLAIN,
+    SHARED,
     STREAM_TO_FILES,
     STREAM_TO_TOPIC,
     STREAMING,
@@ -76,6 +77,28 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_IN_TRANSACTION)}),
         "s, exactly-once: offsets can be sent in a transaction only from topic to topic; use",
     ),
+    "a share group of a pipeline that has none": (
+        lambda: scenario(expect={Semantic.AT_LEAST_ONCE: Predicted(settings=recipe(SHARED, Semantic.AT_LEAST_ONCE))}),
+        "a share group reads the pipeline that is called shared",
+    ),
+    "a consumer group of the pipeline of a share group": (
+        lambda: scenario(pipeline=SHARED, expect={Semantic.AT_LEAST_ONCE: Predicted(settings=AT_LEAST_ONCE)}),
+        "a share group reads the pipeline that is called shared",
+    ),
+    "positions of a share group": (
+        lambda: scenario(
+            pipeline=SHARED,
+            expect={
+                Semantic.EXACTLY_ONCE: Predicted(
+                    settings=replace(
+                        recipe(SHARED, Semantic.EXACTLY_ONCE),
+                        consumer=replace(recipe(SHARED, Semantic.EXACTLY_ONCE).consumer, position=SavePosition.WITH_RESULT),
+                    )
+                )
+            },
+        ),
+        "acknowledged before the work, or after the recording",
+    ),
     "the same, to be refused": (
         lambda: scenario(expect={Semantic.EXACTLY_ONCE: RefusedByClient(EXACTLY_ONCE_IN_TRANSACTION, "b")}),
         "only from topic to topic",
@@ -99,6 +122,13 @@ def test_possible_settings_are_accepted() -> None:
     scenario(expect={Semantic.EXACTLY_ONCE: Predicted(settings=EXACTLY_ONCE_WITH_RESULT)})
     scenario(pipeline=TOPIC_TO_TOPIC, expect={Semantic.EXACTLY_ONCE: Predicted()})
     scenario(expect={Semantic.EXACTLY_ONCE: NotApplicable("no transaction")})
+
+
+def test_what_a_share_group_reads_is_a_queue() -> None:
+    """No log is read at the end, but that of a cursor; of everybody else's source one is."""
+    assert recipe(SHARED, Semantic.AT_LEAST_ONCE).logs(SHARED) == {}
+    assert set(recipe(SHARED, Semantic.EXACTLY_ONCE).logs(SHARED)) == {"cursor"}
+    assert set(recipe(PLAIN, Semantic.AT_LEAST_ONCE).logs(PLAIN)) == {"topic"}
 
 
 def test_a_scenario_has_the_recipe_unless_it_has_its_own() -> None:

@@ -19,7 +19,18 @@ from harness.judge.signs import (
     TAKEN_AGAIN,
 )
 from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
-from harness.systems.kafka.signs import ALONE, ASKED_AGAIN, FLUSHED, FOUND, MARKED_AGAIN, REPLICATED, UNGOVERNED
+from harness.systems.kafka.signs import (
+    ALONE,
+    ASKED_AGAIN,
+    FLUSHED,
+    FOUND,
+    MARKED_AGAIN,
+    REPLICATED,
+    TAKEN_BEFORE,
+    TAKEN_UNTOLD,
+    UNGOVERNED,
+    WRITTEN_AGAIN,
+)
 from harness.systems.spark.signs import REPLAYED
 from tests.judge.histories import RESULTS, Story
 from tests.judge.runs import RECORDS, TARGET, about, judged, place, run, without
@@ -77,6 +88,27 @@ def copied(story: Story) -> object:
                       follower=2, reached=True)  # fmt: skip
 
 
+def acknowledged(story: Story, *, reached: bool, again: bool = False) -> None:
+    """Let the broker take the target's acknowledgement, and for good; ``again``: it was given to somebody since."""
+    story.tell("acknowledged", "wire", record=TARGET, request="1:5", how="ack", outcome="taken", reached=reached)
+    if again:
+        story.tell("fetched", "wire", record=TARGET, topic="t", partition=0, offset=0, epoch=0, conn=1, reached=True)
+    story.tell("removed", place="t:1", record=TARGET, why="ack")
+
+
+def acknowledged_before(story: Story, *, fired: bool) -> None:
+    """Let it be taken, and answered; ``fired``: and then the fault fires, else before."""
+    if fired:
+        next(row for row in story.events if row["event"] == "fault" and row["phase"] == "fired")["t"] = story.now + 11
+    acknowledged(story, reached=True)
+
+
+def written(story: Story, *requests: str, state: str = "acknowledged") -> None:
+    """Let the broker have the target's state written down by these requests."""
+    for request in requests:
+        story.tell("share_state", "wire", record=TARGET, request=request, state=state, outcome=None, reached=True)
+
+
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     REPEATED_REQUEST: resent,
     SENT_ANEW: offered_again,
@@ -106,6 +138,9 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     ),
     MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
     FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
+    TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False),
+    TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=True),
+    WRITTEN_AGAIN: lambda s: written(s, "1:5", "1:6"),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     REPEATED_REQUEST: offered_again,
@@ -135,6 +170,9 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ),
     MARKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
     FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
+    TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False, again=True),
+    TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=False),
+    WRITTEN_AGAIN: lambda s: written(s, "1:5"),
 }
 
 

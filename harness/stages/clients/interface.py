@@ -7,7 +7,7 @@ becomes a :class:`ClientError` that says what it means; its text begins with the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ class ClientError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A record as it was delivered. ``leader_epoch`` is -1 where the client does not tell."""
+    """A record as it was delivered. ``leader_epoch`` is -1 where the client does not tell.
+
+    ``deliveries``: of a share group, the how-manieth delivery of it this is; else -1.
+    """
 
     topic: str
     partition: int
@@ -48,6 +51,18 @@ class Delivered:
     offset: int
     key: bytes | None
     value: bytes
+    deliveries: int = -1
+
+
+class Answer(StrEnum):
+    """What a reader of a share group says of a record that it was given."""
+
+    ACCEPT = "ACCEPT"
+    """It is done."""
+    RELEASE = "RELEASE"
+    """It is to be delivered again."""
+    REJECT = "REJECT"
+    """It is never to be delivered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +140,29 @@ class Consumer(Protocol):
 
     def membership(self) -> Membership:
         """Return the group metadata of now."""
+
+
+class Sharer(Protocol):
+    """A reader of a share group. Everything raises :class:`ClientError`."""
+
+    def subscribe(self, topic: str) -> None:
+        """Join the group."""
+
+    def poll(self, within_s: float) -> list[Delivered]:
+        """Return what has arrived, and is this reader's own for a while."""
+
+    def answer(self, message: Delivered, answer: Answer) -> None:
+        """Note what is to be said of a record; it is said by the next commit, or poll."""
+
+    def commit(self, within_s: float) -> None:
+        """Say it, and wait for what the brokers say to that."""
+
+
+class Sharing(Protocol):
+    """An adapter module whose client knows share groups."""
+
+    def make_sharer(self, stage: Stage) -> Sharer:
+        """Return a reader of the stage's share group, not subscribed yet."""
 
 
 class Client(Protocol):

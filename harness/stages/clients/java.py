@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
-from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
-from harness.stages.settings import Members, SavePosition
+from harness.stages.clients.interface import Answer, ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
@@ -136,15 +136,32 @@ def make_consumer(stage: Stage) -> Consumer:
         "max.partition.fetch.bytes": most_bytes,
         "fetch.max.bytes": most_bytes,
         "fetch.max.wait.ms": 100,
-        "session.timeout.ms": settings.session_ms,
-        "heartbeat.interval.ms": settings.heartbeat_ms,
         "request.timeout.ms": settings.patience_ms,
     }
+    if settings.protocol is GroupProtocol.CONSUMER:  # the group says how long a session is, and how often to tell of oneself
+        config["group.protocol"] = settings.protocol
+    else:
+        config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": settings.heartbeat_ms}
     if settings.metadata_max_age_ms is not None:
         config["metadata.max.age.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(_bridge().call("consumer", *_words(config))[0])
+
+
+def make_sharer(stage: Stage) -> Sharer:
+    """Return a reader of the stage's share group, not subscribed yet."""
+    settings = stage.settings.consumer
+    config: dict[str, Any] = {
+        **_consuming(stage),
+        "group.id": stage.group,
+        "share.acknowledgement.mode": "implicit" if settings.share.implicit else "explicit",
+        "share.acquire.mode": "record_limit",
+        "max.poll.records": settings.unit,
+        "fetch.max.wait.ms": 100,
+        "request.timeout.ms": settings.patience_ms,
+    }
+    return Sharer(_bridge().call("sharer", *_words(config))[0])
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
@@ -242,6 +259,33 @@ class Consumer:
         """Return the group metadata of now."""
         token, generation = _bridge().call("membership", self._number)
         return Membership(token, int(generation) >= 0)
+
+
+class Sharer:
+    """A KafkaShareConsumer of the JVM, by its number there."""
+
+    def __init__(self, number: str) -> None:
+        self._number = number
+
+    def subscribe(self, topic: str) -> None:
+        """Join the group."""
+        _bridge().call("subscribe", self._number, topic)
+
+    def poll(self, within_s: float) -> list[Delivered]:
+        """Return what has arrived."""
+        words = _bridge().call("poll", self._number, _ms(within_s))
+        return [
+            Delivered(topic, int(partition), int(epoch), int(offset), _decoded(key), _decoded(value) or b"", int(deliveries))
+            for topic, partition, epoch, offset, deliveries, key, value in zip(*[iter(words)] * 7, strict=True)
+        ]
+
+    def answer(self, message: Delivered, answer: Answer) -> None:
+        """Note what is to be said of a record."""
+        _bridge().call("acknowledge", self._number, message.topic, message.partition, message.offset, answer)
+
+    def commit(self, within_s: float) -> None:
+        """Say it, and wait for what the brokers say to that."""
+        _bridge().call("commit", self._number, _ms(within_s))
 
 
 def _common(stage: Stage) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from confluent_kafka import Producer as RdProducer
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
 from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
-from harness.stages.settings import Members, SavePosition
+from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
 if TYPE_CHECKING:
@@ -133,13 +133,15 @@ def make_consumer(stage: Stage) -> Consumer:
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 50,
         "fetch.wait.max.ms": 100,
-        "session.timeout.ms": settings.session_ms,
-        "heartbeat.interval.ms": settings.heartbeat_ms,
         "max.poll.interval.ms": max(300_000, settings.session_ms),
         "socket.timeout.ms": settings.patience_ms,
         "coordinator.query.interval.ms": 1000,
         "retry.backoff.ms": 50,
     }
+    if settings.protocol is GroupProtocol.CONSUMER:  # the group says how long a session is, and how often to tell of oneself
+        config["group.protocol"] = str(settings.protocol)
+    else:
+        config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": settings.heartbeat_ms}
     if settings.metadata_max_age_ms is not None:
         config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
@@ -264,7 +266,10 @@ class Consumer:
                 begins = assigned(sorted(partition.partition for partition in partitions))
                 for partition in partitions:
                     partition.offset = begins.get(partition.partition, partition.offset)
-            consumer.assign(partitions)
+            if consumer.rebalance_protocol() == "COOPERATIVE":  # it is told only what is new
+                consumer.incremental_assign(partitions)
+            else:
+                consumer.assign(partitions)
 
         wait_until(known, within_s=METADATA_S, because=topic, poll_s=0.05)
         self._consumer.subscribe([topic], on_assign=on_assign)

@@ -49,21 +49,26 @@ public class ClientBridge {
         new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.US_ASCII));
     private final PrintStream out;
     /** Producers, consumers, records under way and group metadata, by the numbers that the caller has. */
-    private final Map things = new HashMap();
+    protected final Map things = new HashMap();
     private int last = 0;
 
-    private ClientBridge(PrintStream out) {
+    protected ClientBridge(PrintStream out) {
         this.out = out;
     }
 
     public static void main(String[] words) throws Exception {
-        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "US-ASCII");
-        System.setOut(System.err);
-        new ClientBridge(out).run();
+        new ClientBridge(toCaller()).run();
         Runtime.getRuntime().halt(0);
     }
 
-    private void run() throws IOException {
+    /** What the caller reads; what anybody else prints goes elsewhere from now on. */
+    protected static PrintStream toCaller() throws IOException {
+        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, "US-ASCII");
+        System.setOut(System.err);
+        return out;
+    }
+
+    protected void run() throws IOException {
         String line;
         while ((line = in.readLine()) != null) {
             String answer;
@@ -86,7 +91,7 @@ public class ClientBridge {
         out.flush();
     }
 
-    private String call(String[] words) throws Exception {
+    protected String call(String[] words) throws Exception {
         String what = words[0];
         if (what.equals("producer")) {
             return added(new KafkaProducer(properties(words, 1)));
@@ -222,13 +227,13 @@ public class ClientBridge {
         }
     }
 
-    private String added(Object thing) {
+    protected String added(Object thing) {
         last += 1;
         things.put(String.valueOf(last), thing);
         return "\t" + last;
     }
 
-    private static Properties properties(String[] words, int from) {
+    protected static Properties properties(String[] words, int from) {
         Properties found = new Properties();
         for (int i = from; i < words.length; i++) {
             int at = words[i].indexOf('=');
@@ -260,7 +265,7 @@ public class ClientBridge {
         return text.toString();
     }
 
-    private static String coded(byte[] data) {
+    protected static String coded(byte[] data) {
         return data == null ? "-" : Base64.getEncoder().encodeToString(data);
     }
 

@@ -67,7 +67,7 @@ class DeclaredNodes:
 
     def membership(self) -> int:
         """Return how many members the cell's groups have now."""
-        return sum(self._scene.brokers.observer.members(group) for group in self._scene.groups())
+        return sum(len(self._scene.brokers.observer.members(group)) for group in self._scene.groups())
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
         """Where one process of several is crashed, let the connections of the others alone."""

@@ -26,6 +26,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import StageNode
+from harness.stages.settings import GroupProtocol
 from harness.systems.kafka.broker import INTERNAL_TOPICS
 from harness.systems.kafka.stages import next_producer
 from harness.wire.rules import Direction, is_prefix
@@ -112,7 +113,10 @@ class GroupPositions(SavedPositions):
         """Put the dead members out, delete the group, and say what it had saved."""
         observer, group = self.scene.observer, self.scene.group
         had = self.scene.group_positions()
-        observer.expel(group)
+        if self.scene.settings.consumer.protocol is GroupProtocol.CLASSIC:
+            observer.expel(group)
+        # of the new protocol nobody but the coordinator puts a member out, when its session is over
+        wait_until(lambda: not self.scene.members(), within_s=EXPULSION_S, because="the group to be empty", poll_s=0.1)
         observer.forget((), [group])
         if left := self.scene.group_positions():
             raise RuntimeError(f"the group {group} was deleted, and has saved {left}")
@@ -140,14 +144,14 @@ class GroupMembership(Membership):
     def await_expired(self, role: Role) -> None:
         """Wait until the group has one member less than the cell has processes of this role."""
         want = sum(node.role is role for node in self.reading.nodes) - 1
-        wait_until(lambda: self.scene.observer.members(self.scene.group) <= want, within_s=EXPULSION_S, poll_s=0.1,
+        wait_until(lambda: len(self.scene.members()) <= want, within_s=EXPULSION_S, poll_s=0.1,
                    because=f"the group to put out a paused {role}")  # fmt: skip
         self._put_out_ns = time.monotonic_ns()
 
     def await_put_out(self, node: Target) -> None:
         """Wait until its coordinator has answered it, once more since the group put it out."""
         client, since = stage_of(node, "is a member of no group").stage.client_id, self._put_out_ns
-        told = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP)}
+        told = {api.label for api in (Api.HEARTBEAT, Api.JOIN_GROUP, Api.CONSUMER_GROUP_HEARTBEAT)}
         answered = self.scene.so_far.finder(
             kinds.FRAME,
             lambda e: e["dir"] == Direction.RESPONSE and e["api"] in told and e["t"] > since and is_prefix(client, e["client"]),
@@ -166,7 +170,7 @@ class GroupRebalance(Rebalance):
         """Start one more process of a role, and wait until it is a member."""
         node = self.reading.newcomer(role)
         node.start()
-        joined = lambda: self.scene.observer.joined(self.scene.group, node.stage.client_id)  # noqa: E731
+        joined = lambda: node.stage.client_id in self.scene.members().values()  # noqa: E731
         wait_until(joined, within_s=JOIN_S, poll_s=0.05, because=f"{node.name} to ask for a place in the group")
 
     def await_asked(self, role: Role, sleeper: Target) -> None:

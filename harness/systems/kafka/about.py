@@ -13,6 +13,7 @@ from harness.abilities import (
     Partitions,
     PowerLoss,
     Rebalance,
+    RecordLocks,
     Replication,
     RestartInTurn,
     SavedPositions,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
 ALWAYS = frozenset({
-    BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, SavedPositions, SessionClock, Succession, Supervision,
-    Transactions,
+    BadNetwork, Ledger, Membership, Partitions, PowerLoss, Rebalance, RecordLocks, SavedPositions, SessionClock, Succession,
+    Supervision, Transactions,
 })  # fmt: skip
 IN_A_CLUSTER = frozenset({Leadership, Replication, RestartInTurn})
 

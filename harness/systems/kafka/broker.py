@@ -24,6 +24,8 @@ WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 """Roles with a listener of their own, whose advertised address is the wire's."""
 CLIENT_ROLES = tuple(role for role in WIRE_ROLES if role != INTER_BROKER)
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+SHARE_STATE = "__share_group_state"
+"""What the share coordinator writes down; there once a share group is."""
 START_S = 60.0
 FORMAT_S = 60.0
 
@@ -88,6 +90,16 @@ def properties(
         "share.coordinator.state.topic.replication.factor": size,
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.min.isr": insync,
+        # what a group of the new protocols is told of itself may be short
+        "group.consumer.min.session.timeout.ms": "500",
+        "group.consumer.min.heartbeat.interval.ms": "100",
+        "group.share.min.session.timeout.ms": "500",
+        "group.share.min.heartbeat.interval.ms": "100",
+        "group.share.min.record.lock.duration.ms": "1000",
+        # the share coordinator's log is kept whole: it says what became of each record of a share group
+        "share.coordinator.state.topic.prune.interval.ms": "86400000",
+        "share.coordinator.cold.partition.snapshot.interval.ms": "86400000",
+        "share.coordinator.snapshot.update.records.per.snapshot": "500",
         # abandoned transactions end soon after their time-out, not ten seconds later
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
         "group.initial.rebalance.delay.ms": "0",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, MemberToRemove
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, MemberToRemove
 from kafka.errors import (
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,
@@ -32,6 +32,8 @@ from kafka.structs import OffsetAndMetadata
 from harness.model.places import log_fields, waits_in_log
 from harness.model.record import ATTEMPT_HEADER, ORIGIN_HEADER
 from harness.model.waiting import wait_until
+from harness.stages.settings import GroupProtocol
+from harness.systems.kafka.new_groups import left_to, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -310,18 +312,24 @@ class Observer:
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
-    @_patiently
-    def members(self, group: str) -> int:
-        """Return how many members a group has."""
+    def tell_group(self, group: str, config: Mapping[str, str]) -> None:
+        """Give a group settings of its own, as an administrator does; it need not be there yet."""
         with self._lock:
-            return len(self._admin_client().describe_groups([group])[group]["members"])
+            told = self._admin_client().alter_configs([ConfigResource(ConfigResourceType.GROUP, group, dict(config))])
+        if (said := told["group"][group]) != "OK":
+            raise RuntimeError(f"the group {group} could not be told its settings: {said}")
 
     @_patiently
-    def joined(self, group: str, client_id: str) -> bool:
-        """Whether a client is a member of a group, or waits to be one."""
+    def left_to(self, group: str, topic: str) -> Mapping[int, int]:
+        """Return how many offsets of each partition are left to a share group; see :func:`new_groups.left_to`."""
         with self._lock:
-            found = self._admin_client().describe_groups([group])[group]["members"]
-        return any(member["client_id"] == client_id for member in found)
+            return left_to(self._admin_client(), group, topic)
+
+    @_patiently
+    def members(self, group: str, protocol: GroupProtocol = GroupProtocol.CLASSIC) -> Mapping[str, str]:
+        """Return the members of a group: client id by member id."""
+        with self._lock:
+            return members_of(self._admin_client(), group, protocol)
 
     @_patiently
     def transaction(self, transactional_id: str) -> str:

@@ -16,6 +16,7 @@ from harness.abilities import (
     Partitions,
     PowerLoss,
     Rebalance,
+    RecordLocks,
     SavedPositions,
     SessionClock,
     Succession,
@@ -51,7 +52,9 @@ from harness.systems.kafka.broker import INTER_BROKER
 from harness.systems.kafka.containers import CellContainers
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.place import PlaceOnWire
+from harness.systems.kafka.reader_locks import ReaderLocks
 from harness.systems.kafka.scene import Scene
+from harness.systems.kafka.share_group import ShareGroup
 from harness.systems.kafka.sinks import TopicSink
 from harness.systems.kafka.stages import Refused, StageMaker
 
@@ -95,7 +98,7 @@ class Ground:
         scene = self.scene
         return (
             Opened(scene.make_folders), self.place, Opened(scene.make_topics),
-            Opened(scene.save_beginning), Opened(scene.make_outbox), self.database,
+            Opened(scene.save_beginning), Opened(scene.tell_group), Opened(scene.make_outbox), self.database,
         )  # fmt: skip
 
     def database_node(self) -> Mapping[Role, Callable[[], Target]]:
@@ -139,14 +142,15 @@ def parts_of(
         return brokers.asker(hit) if hit["role"] == INTER_BROKER else by_client(hit)
 
     nodes = CellNodes(scene, lambda: (producing.node, *reading.nodes), servers, meant)
-    position_trouble = partial(scene.position_trouble, ground.saved_positions)
+    shared = ShareGroup(scene) if scene.shared else None
+    position_trouble = shared.trouble if shared else partial(scene.position_trouble, ground.saved_positions)
     watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
     abilities: dict[type, object] = {
         PowerLoss: FlushedFiles(scene), SavedPositions: GroupPositions(scene), Membership: GroupMembership(scene, reading),
         Rebalance: GroupRebalance(scene, reading), SessionClock: ReaderClock(scene),
         Transactions: Coordinator(scene), Supervision: Supervisor(watching), Succession: NextProducer(scene, producing),
         BadNetwork: Proxies(ground.place), Ledger: Ledgers(scene), Partitions: SourceTopic(scene),
-        Containers: CellContainers(scene, nodes.target),
+        Containers: CellContainers(scene, nodes.target), RecordLocks: ReaderLocks(scene),
     }  # fmt: skip
     controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
     abilities.update(brokers.abilities(controls, nodes))
@@ -171,7 +175,9 @@ def parts_of(
         drain=drain,
         authorities=(
             partial(observe_source, scene),
-            partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
+            partial(shared.observe, ground.sink.observe)
+            if shared
+            else partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
             brokers.observe,
         ),
         when=_when(cell),

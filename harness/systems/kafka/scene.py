@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.run.scene import CellScene
-from harness.stages.settings import SaveCursor, ours
+from harness.stages.settings import GroupProtocol, SaveCursor, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -70,6 +70,32 @@ class Scene(CellScene):
         if self.settings.consumer.reset != "earliest":
             beginning = dict.fromkeys(range(self.settings.topic.partitions), 0)
             self.observer.save_positions(self.group, self.source, beginning)
+
+    def tell_group(self) -> None:
+        """Tell a group of a new protocol its settings, before it has a member: it has them from its broker, not from those."""
+        consumer, share = self.settings.consumer, self.settings.consumer.share
+        kind = str(consumer.protocol)
+        if consumer.protocol is GroupProtocol.CLASSIC:
+            return
+        told = {
+            f"{kind}.session.timeout.ms": str(consumer.session_ms), f"{kind}.heartbeat.interval.ms": str(consumer.heartbeat_ms),
+            f"{kind}.assignment.interval.ms": "0",
+        }  # fmt: skip
+        if self.shared:
+            told |= {
+                "share.auto.offset.reset": "earliest", "share.isolation.level": consumer.isolation,
+                "share.record.lock.duration.ms": str(share.lock_ms), "share.delivery.count.limit": str(share.limit),
+            }  # fmt: skip
+        self.observer.tell_group(self.group, told)
+
+    def members(self) -> Mapping[str, str]:
+        """Return the members of the group: client id by member id."""
+        return self.observer.members(self.group, self.settings.consumer.protocol)
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is a share group that reads: to it the source is a queue."""
+        return self.settings.consumer.protocol is GroupProtocol.SHARE
 
     def group_positions(self) -> Mapping[int, int]:
         """Return the saved position per partition, of those that the group has one of."""

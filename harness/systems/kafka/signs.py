@@ -1,12 +1,13 @@
-"""Signs that only the history of a Kafka shows: its replicas, its disks, its log's positions, its transaction protocol."""
+"""Signs that only the history of a Kafka shows: replicas, disks, positions in its log, transactions, share groups."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.judge.signs import RESUMED_PAST
 from harness.model import events as kinds
-from harness.model.places import of_log
+from harness.model.places import Removal, of_log
 from harness.model.scenario import BROKERS
 from harness.model.sign import Sign
 from harness.model.states import Hop
@@ -24,6 +25,14 @@ ASKED_AGAIN: Final = Sign("asked-again", "the client asked again that something 
 """That a partition, a group or a position takes part in it (whichever of them the fault was about: a client may ask for another
 twice on its own account), and the broker had not refused it."""
 MARKED_AGAIN: Final = Sign("marked-again", "the coordinator had the end of this record's transaction written again")
+TAKEN_UNTOLD: Final = Sign(
+    "taken-untold", "the broker took the acknowledgement of this record, its reader was not told, and nobody was given it again"
+)
+"""Or the share coordinator had written it down, and the broker was not told."""
+TAKEN_BEFORE: Final = Sign(
+    "taken-before", "the broker had taken the acknowledgement of this record before the fault, and nobody was given it since"
+)
+WRITTEN_AGAIN: Final = Sign("written-again", "the broker had the state of this record written down again")
 
 
 def kafka_signs(history: History) -> dict[Sign, set[str]]:
@@ -78,3 +87,27 @@ def _resumed_past(history: History, copies: list[Event]) -> set[str]:
 def _below(points: dict[int, int], copy: Event) -> bool:
     """Whether a copy is below the offset that is told of its partition, if any is."""
     return bool(0 <= copy["offset"] < points.get(copy["partition"], -1))
+
+
+def share_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records that show each sign of a share group."""
+    taken = [e for e in history.of(kinds.ACKNOWLEDGED, kinds.SHARE_STATE) if e["outcome"] == "taken" and _done(e)]
+    fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), 0)
+    requests: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for event in history.of(kinds.SHARE_STATE):
+        requests[event["record"], event["state"]].add(event["request"])
+    return {
+        TAKEN_UNTOLD: _for_good(history, {e["record"]: e["t"] for e in taken if not e["reached"]}),
+        TAKEN_BEFORE: _for_good(history, {e["record"]: e["t"] for e in taken if e["reached"] and e["t"] < fired}),
+        WRITTEN_AGAIN: {record for (record, _), found in requests.items() if len(found) > 1},
+    }
+
+
+def _done(event: Event) -> bool:
+    return event.get("how") == "ack" or event.get("state") == "acknowledged"
+
+
+def _for_good(history: History, taken: dict[str, int]) -> set[str]:
+    """Return those that are acknowledged at the end, and that nobody was given since that was taken."""
+    since = {e["record"] for e in history.of(kinds.FETCHED) if e["t"] > taken.get(e["record"], e["t"])}
+    return {e["record"] for e in history.of(kinds.REMOVED) if e["why"] == Removal.ACK and e["record"] in taken} - since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.systems.kafka.faults.leader_moved import LeaderMoved
+from harness.systems.kafka.faults.lock_expired import LockExpired
 from harness.systems.kafka.faults.missed_rebalance import MissedRebalance
 from harness.systems.kafka.faults.offsets_expired import OffsetsExpired
 from harness.systems.kafka.faults.partitions_added import PartitionsAdded
@@ -22,11 +23,12 @@ FAULTS = {
         StaleMember,
         RollingRestart,
         Zombie,
+        LockExpired,
     )
 }
 """The registry: each of them by its name."""
 
 __all__ = [
-    "FAULTS", "LeaderMoved", "MissedRebalance", "OffsetsExpired", "PartitionsAdded", "RollingRestart", "StaleMember",
-    "TransactionTimeout", "Zombie",
+    "FAULTS", "LeaderMoved", "LockExpired", "MissedRebalance", "OffsetsExpired", "PartitionsAdded", "RollingRestart",
+    "StaleMember", "TransactionTimeout", "Zombie",
 ]  # fmt: skip

@@ -26,6 +26,8 @@ class MissedRebalance:
     id: ClassVar[str] = "missed-rebalance"
 
     at: OnWire
+    by: Api = Api.JOIN_GROUP
+    """With which request the member would join: of a group of the new protocol, its next heartbeat."""
 
     def __post_init__(self) -> None:
         if self.at.direction is not Direction.RESPONSE:
@@ -47,7 +49,7 @@ class MissedRebalance:
     def inject(self, controls: Controls) -> None:
         """Hold both, let the others finish, let the member ask to join."""
         fired = await_fault(controls, self.at)
-        joins = replace(self.at, api=Api.JOIN_GROUP, direction=Direction.REQUEST, occurrence=1, since=self.at)
+        joins = replace(self.at, api=self.by, direction=Direction.REQUEST, occurrence=1, since=self.at)
         controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
         controls.ability(Rebalance).join(self.at.role)
         held = controls.await_fired(joins)

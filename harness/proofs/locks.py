@@ -1,0 +1,27 @@
+"""The proof that a lock of a share group's reader was over before the reader went on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from harness.judge.proof import Course
+
+
+@dataclass(frozen=True, slots=True)
+class LockOutlasted:
+    """Whoever had the record went on with it only when its lock was over."""
+
+    name: ClassVar[str] = "lock-outlasted"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that it went on too soon, or never."""
+        lock_ms = course.plan.settings["consumer"]["share"]["lock_ms"]
+        applied = next((e["t"] for e in course.history.of(kinds.FAULT) if e.get("phase") == "applied"), None)
+        if course.fired_at is None or applied is None:
+            return "the reader never went on"
+        took_ms = (applied - course.fired_at) / 1e6
+        return None if took_ms >= lock_ms else f"the reader went on after {took_ms:.0f} ms, and its lock lasts {lock_ms} ms"

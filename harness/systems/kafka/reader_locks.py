@@ -1,0 +1,39 @@
+"""The locks of a share group's readers: for how long a record is one's own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.abilities import RecordLocks
+from harness.model.waiting import wait_until
+from harness.protocols.kafka.steps import Api
+from harness.systems.kafka.abilities import WITHIN_S, asked, stage_of
+from harness.wire.rules import is_prefix
+
+if TYPE_CHECKING:
+    from harness.controls import Target
+    from harness.systems.kafka.scene import Scene
+
+
+@dataclass
+class ReaderLocks(RecordLocks):
+    """The locks of a cell's share group."""
+
+    scene: Scene
+    _over_ns: int = 0
+    """When it was over."""
+
+    def await_expired(self) -> None:
+        """Wait for as long as a lock lasts: the record was given before the fault fired."""
+        lock_s = self.scene.settings.consumer.share.lock_ms / 1000
+        over = time.monotonic() + lock_s
+        wait_until(lambda: time.monotonic() >= over, within_s=lock_s + WITHIN_S, because="a lock to be over", poll_s=0.05)
+        self._over_ns = time.monotonic_ns()
+
+    def await_gone_on(self, node: Target) -> None:
+        """Wait for a request of it for more, since the lock was over."""
+        client, since = stage_of(node, "has no locks").stage.client_id, self._over_ns
+        found = asked(self.scene.so_far, Api.SHARE_FETCH, lambda e: e["t"] > since and is_prefix(client, e["client"]))
+        wait_until(found, within_s=WITHIN_S, because=f"{node.name} to ask for more", poll_s=0.05)

@@ -1,0 +1,244 @@
+"""Kafka's own queues: a share group (KIP-932) reads the topic, and every record has an acknowledgement of its own.
+
+One record per send, poll and acknowledgement; what a reader is given is its own until it acknowledges, its lock expires, or its
+connection ends. The Java client is the one that knows share groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill, NoFault, WorkFails
+from harness.judge.signs import ABSORBED, DELIVERED_AGAIN
+from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.protocols.kafka.steps import Api
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.settings import SHARED, recipe
+from harness.systems.kafka.faults import LockExpired
+from harness.systems.kafka.signs import TAKEN_BEFORE, TAKEN_UNTOLD, WRITTEN_AGAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.controls import Trigger
+    from harness.model.scenario import Expectation
+    from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
+
+NO_SHARE_GROUPS: Final = NotApplicable("the client has no reader of share groups")
+ACKNOWLEDGED_FIRST: Final = NotApplicable("a record is acknowledged before the work: nothing is said of it behind that")
+
+
+def shared(name: str, because: str, expect: Mapping[Semantic, Expectation], **more: Any) -> Scenario:
+    """Return a scenario of a share group: for the Java client, from the version on that has them as they are."""
+    nobody = dict.fromkeys(expect, NO_SHARE_GROUPS)
+    return Scenario(
+        pipeline=SHARED, id=f"share-{name}", group="share groups", suite=Suite.NIGHT, because=because, expect=nobody,
+        by_client={"java<4.2": nobody, "java": expect}, **{"failure_point": f"share-{name}"} | more,
+    )  # fmt: skip
+
+
+NONE = shared(
+    "none", "Without a fault every record is delivered once, acknowledged, and recorded once.",
+    {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()}, fault=NoFault(), failure_point="none",
+)  # fmt: skip
+
+DELIVERY_LOST = shared(
+    "delivery-lost",
+    "The broker has given the record to a reader that never gets it: the lock is the reader's. The connection ends with the "
+    "answer, and with it the session: what it had is released at once, and delivered again.",
+    {semantic: holds(DELIVERED_AGAIN) for semantic in (AMO, ALO, EOS)},
+    fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_FETCH, RESPONSE)),
+)  # fmt: skip
+
+ACK_LOST = shared(
+    "ack-lost",
+    "The acknowledgement never arrives, and the connection ends: the record is released. The client says that the commit "
+    "failed. Before the work, it is not done, and comes again; after it, it is done twice, unless the sink knows the id.",
+    {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST)),
+)  # fmt: skip
+
+ACK_ANSWER_LOST = shared(
+    "ack-answer-lost",
+    "The broker has taken the acknowledgement, and its answer is lost. The reader is told that its commit failed: before the "
+    "work it does not do it, and nobody else is given the record; after it, all is done.",
+    {AMO: LOSES, ALO: holds(TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD)},
+    fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE)),
+)  # fmt: skip
+
+ACK_LOST_AND_DEAD = shared(
+    "crash-before-acknowledgement-arrives",
+    "The acknowledgement is on its way when its reader dies, and never arrives: as if it had died before it said anything.",
+    {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST), (Role.CONSUMER,)),
+)  # fmt: skip
+
+ANSWER_LOST_AND_DEAD = shared(
+    "crash-before-acknowledgement-answered",
+    "The acknowledgement is taken, and its reader dies before it learns so. Acknowledged first, the record is gone, and "
+    "nobody has worked on it.",
+    {AMO: LOSES, ALO: holds(TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD)},
+    fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE), (Role.CONSUMER,)),
+)  # fmt: skip
+
+
+def crash(name: str, because: str, at: Trigger, expect: Mapping[Semantic, Expectation]) -> Scenario:
+    """Return a scenario in which the reader dies at a place in its program."""
+    return shared(name, because, expect, fault=Kill(at, (Role.CONSUMER,)))
+
+
+BEFORE_PROCESSING = crash(
+    "crash-before-processing", "The record is in hand, and nothing is done. Only where it was acknowledged before is it gone.",
+    InProgram(Role.CONSUMER, "before-processing"), {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+)  # fmt: skip
+BEFORE_RECORDING = crash(
+    "crash-before-recording", "The work is done, and its result is nowhere.",
+    InProgram(Role.CONSUMER, "before-recording"), {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+)  # fmt: skip
+BEFORE_ACKNOWLEDGING = crash(
+    "crash-before-acknowledging", "The result is recorded, and the record is not acknowledged: it is released, and comes again.",
+    InProgram(Role.CONSUMER, "before-commit"), {AMO: ACKNOWLEDGED_FIRST, ALO: DUPLICATES, EOS: holds(ABSORBED)},
+)  # fmt: skip
+
+
+def sharing(semantic: Semantic, *, count: int = 1, partitions: int = 1, **share: Any) -> Settings:
+    """Return the recipe of a semantic with other settings of the share group, and as many readers."""
+    settings = recipe(SHARED, semantic)
+    consumer = replace(settings.consumer, share=replace(settings.consumer.share, **share), count=count)
+    return replace(settings, consumer=consumer, topic=replace(settings.topic, partitions=partitions))
+
+
+def each_with(expect: Mapping[Semantic, Expectation], **more: Any) -> dict[Semantic, Expectation]:
+    """Return predictions with such settings."""
+    return {
+        semantic: replace(each, settings=sharing(semantic, **more)) if isinstance(each, Predicted) else each
+        for semantic, each in expect.items()
+    }
+
+
+TWO_READERS = crash(
+    "crash-before-acknowledging+two-readers",
+    "The same with three partitions and two readers: what the dead one had is released, and whoever reads that partition then "
+    "gets it.",
+    InProgram(Role.CONSUMER, "before-commit"),
+    each_with({ALO: DUPLICATES, EOS: holds(ABSORBED)}, count=2, partitions=3),
+)  # fmt: skip
+
+LOCK_EXPIRED = shared(
+    "lock-expired",
+    "The work takes longer than the lock. The record is given to the other reader, which does it and acknowledges it; then "
+    "the first one is done, too, and its acknowledgement is refused, for the record is no longer its own. Acknowledged "
+    "before, the record has no lock to lose.",
+    each_with({AMO: holds(TAKEN_BEFORE), ALO: DUPLICATES, EOS: holds(ABSORBED)}, count=2, lock_ms=1000),
+    fault=LockExpired(InProgram(Role.CONSUMER, "before-recording")),
+)  # fmt: skip
+
+FAILS = WorkFails(InProgram(Role.CONSUMER, "before-recording"))
+REFUSED = Predicted(lost=Exactly(), control=True)
+
+RELEASED = shared(
+    "released",
+    "The work fails, and the reader releases the record: it is delivered again, and the work succeeds. Acknowledged before, "
+    "there is nothing to release.",
+    {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)}, fault=FAILS,
+)  # fmt: skip
+
+REJECTED = shared(
+    "rejected",
+    "Control: the work fails, and the reader rejects the record, as is said of one that cannot be processed. The broker "
+    "archives it: Kafka 4.3 has no dead letters, so nobody is given it again, and it is set aside nowhere.",
+    each_with({AMO: ACKNOWLEDGED_FIRST, ALO: REFUSED, EOS: REFUSED}, rejects=True), fault=FAILS,
+)  # fmt: skip
+
+LIMIT_REACHED = shared(
+    "limit-reached",
+    "Control: the work fails always, and the reader releases the record each time. When it was delivered as often as may be, "
+    "the broker archives it without a word: no acknowledgement by anybody, no dead letters, and it is lost.",
+    each_with({AMO: ACKNOWLEDGED_FIRST, ALO: REFUSED, EOS: REFUSED}, poisoned=True, limit=2), fault=FAILS,
+)  # fmt: skip
+
+IMPLICIT_LOST = shared(
+    "implicit-ack-lost",
+    "What is polled next acknowledges what was polled last, in one request (ShareFetch), and that is lost with its "
+    "connection: the record is released, and delivered again.",
+    each_with({AMO: ACKNOWLEDGED_FIRST, ALO: DUPLICATES, EOS: holds(ABSORBED)}, implicit=True),
+    fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_FETCH, REQUEST)),
+)  # fmt: skip
+
+IMPLICIT_DEAD = replace(
+    IMPLICIT_LOST, id="share-crash-before-implicit-ack", failure_point="share-crash-before-implicit-ack",
+    fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_FETCH, REQUEST), (Role.CONSUMER,)),
+    because="The request that asks for more and acknowledges is on its way when its reader dies, and never arrives.",
+)  # fmt: skip
+
+BROKER_BEFORE_ACK = shared(
+    "broker-crash-before-ack",
+    "The broker dies before it sees the acknowledgement. Locks are in its memory only: after the restart nobody has the "
+    "record, and it is delivered again. (At most once the producer goes on sending, and losing, while the broker is away; at "
+    "least once what the broker had stored and not acknowledged is stored again besides.)",
+    {
+        AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN), ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED),
+    },
+    fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, REQUEST), (Role.BROKER,)), deployment=Deployment.OWN, together=True,
+)  # fmt: skip
+
+COORDINATOR_BEFORE_WRITE = replace(
+    BROKER_BEFORE_ACK, id="share-coordinator-crash-before-write", failure_point="share-coordinator-crash-before-write",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, REQUEST), (Role.BROKER,)), together=False,
+    because="The broker has the acknowledgement, and hands it to the share coordinator, which dies before it is written down "
+    "(it is the same broker): no answer was given, and none was deserved. The record is delivered again.",
+)  # fmt: skip
+
+_WRITTEN = {
+    AMO: Predicted(lost=AtLeast()), ALO: Predicted(duplicated=Permitted(), sign=TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD),
+}  # fmt: skip
+COORDINATOR_AFTER_WRITE = replace(
+    COORDINATOR_BEFORE_WRITE, id="share-coordinator-crash-after-write", failure_point="share-coordinator-crash-after-write",
+    fault=Kill(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, RESPONSE), (Role.BROKER,)),
+    because="The acknowledgement is written down, and the coordinator dies before it says so. After the restart it is there: "
+    "nobody is given the record again, whatever its reader believes.",
+    expect=dict.fromkeys(_WRITTEN, NO_SHARE_GROUPS),
+    by_client={"java<4.2": dict.fromkeys(_WRITTEN, NO_SHARE_GROUPS), "java": _WRITTEN},
+)  # fmt: skip
+
+_AGAIN = {semantic: holds(WRITTEN_AGAIN) for semantic in (AMO, ALO, EOS)}
+WRITE_LOST = shared(
+    "state-write-lost",
+    "What the broker wants the share coordinator to write down is lost between the two, with the connection. It asks again, "
+    "and the reader, which waits meanwhile, learns nothing of it.",
+    _AGAIN, fault=Drop(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, REQUEST)), deployment=Deployment.OWN,
+)  # fmt: skip
+WRITE_ANSWER_LOST = shared(
+    "state-write-answer-lost",
+    "It is written down, and the answer is lost with the connection. The broker asks again, and has the same written down "
+    "twice.",
+    _AGAIN, fault=Drop(OnWire(Role.BROKER, Api.WRITE_SHARE_GROUP_STATE, RESPONSE)), deployment=Deployment.OWN,
+)  # fmt: skip
+
+SHARE_GROUPS = (
+    NONE,
+    DELIVERY_LOST,
+    ACK_LOST,
+    ACK_ANSWER_LOST,
+    ACK_LOST_AND_DEAD,
+    ANSWER_LOST_AND_DEAD,
+    BEFORE_PROCESSING,
+    BEFORE_RECORDING,
+    BEFORE_ACKNOWLEDGING,
+    TWO_READERS,
+    LOCK_EXPIRED,
+    RELEASED,
+    REJECTED,
+    LIMIT_REACHED,
+    IMPLICIT_LOST,
+    IMPLICIT_DEAD,
+    BROKER_BEFORE_ACK,
+    COORDINATOR_BEFORE_WRITE,
+    COORDINATOR_AFTER_WRITE,
+    WRITE_LOST,
+    WRITE_ANSWER_LOST,
+)
