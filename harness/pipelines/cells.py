@@ -17,6 +17,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
 from harness.protocols.kafka.steps import Api
@@ -229,6 +230,8 @@ _POINTS = (
            "out, another one takes over; then it wakes up, learns so, and goes on."),
 )  # fmt: skip
 NO_FAULT = "none"
+REFUSED = "refused"
+"""The failure point of all that a stage's ``refusals`` name."""
 
 
 def failure_points(
@@ -255,6 +258,7 @@ def failure_points(
             scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
     found += [_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints]
+    found += [_refusal(pipeline, stage.role, text, requests) for stage in pipeline.stages for text in stage.refusals]
     reading = [stage.role for stage in pipeline.stages if stage.role in CONSUMING]
     return (*found, *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)))
 
@@ -284,6 +288,16 @@ def _inside(pipeline: Pipeline, role: Role, name: str) -> Scenario:
     return _scenario(pipeline, f"{role}-at-{name}", Kill(InProgram(role, name), (role,)), because, None)
 
 
+def _refusal(
+    pipeline: Pipeline, role: Role, text: str, requests: Mapping[str, Collection[str]] | None
+) -> Scenario:  # fmt: skip
+    """Return the scenario of a refusal that a stage names."""
+    refusal = Refusal.read(text)
+    reason = _unseen(refusal.step, role, requests)
+    scenario = _scenario(pipeline, f"{role}-{refusal.name}", refusal.fault(role), refusal.because(role), reason)
+    return replace(scenario, failure_point=REFUSED)
+
+
 def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:
     """Yield a stage's scenarios at its durable writes."""
     for point in write_points(role, None if writes is None else writes.get(role, UNWATCHED)):
@@ -295,8 +309,12 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
         return f"the pipeline has no {' or '.join(point.roles)}"
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"
-    if requests is not None and point.api is not None and point.api.label not in requests.get(role, ()):
-        return f"the dry run saw no {point.api.label} request of the {role}"
+    return None if point.api is None else _unseen(point.api, role, requests)
+
+
+def _unseen(api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None) -> str | None:
+    if requests is not None and api.label not in requests.get(role, ()):
+        return f"the dry run saw no {api.label} request of the {role}"
     return None
 
 

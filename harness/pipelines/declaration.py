@@ -14,6 +14,7 @@ from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class Stage:
     from what it has yet to read). ``failpoints``:
     names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand. ``crash``
     says what dies: the whole ``stage``, or the one ``process`` of it whose connection (or failpoint) is hit; what its
-    siblings and its parent do about that is theirs.
+    siblings and its parent do about that is theirs. ``refusals``: requests of it that are refused in the broker's name, each as
+    ``"Produce NOT_ENOUGH_REPLICAS"``, or ``"Produce REQUEST_TIMED_OUT done"`` where what it asks is done all the same.
     """
 
     role: Role
@@ -120,6 +122,7 @@ class Stage:
     down_s: float = 0.0
     position: str = "group"
     failpoints: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
     crash: str = STAGE
 
     def __post_init__(self) -> None:
@@ -131,6 +134,7 @@ class Stage:
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
+        self._check_refusals()
         if self.role not in ROLES:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
         if not self.command and not self.image:
@@ -145,6 +149,14 @@ class Stage:
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
             raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash is {STAGE}")
+
+    def _check_refusals(self) -> None:
+        try:
+            names = [Refusal.read(text).name for text in self.refusals]
+        except ValueError as error:
+            raise DeclarationError(f"refusals: {error}") from error
+        if len(names) > len(set(names)):
+            raise DeclarationError(f"refusals: the {self.role} names one twice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

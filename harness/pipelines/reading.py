@@ -77,6 +77,7 @@ def _stage(data: Any, number: int) -> Stage:
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
         "down_s": _number(f"{where}: down_s"),
         "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
+        "refusals": _texts(f"{where}: refusals"),
         "crash": _text(f"{where}: crash"),
     }  # fmt: skip
     return Stage(**_values(where, data, read, needed=("role",)))

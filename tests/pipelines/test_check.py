@@ -76,6 +76,28 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
 
 
 @pytest.mark.rest
+def test_what_a_stage_is_refused_is_what_it_names(system: DeclaredSystem, tmp_path: Path) -> None:
+    """The client sends again what was stored, and what was not; a member that is none does the record's work again."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")
+    file = tmp_path / "orders" / "pipeline.toml"
+    text = file.read_text(encoding="utf-8")
+    producer = '["Produce NOT_ENOUGH_REPLICAS", "Produce REQUEST_TIMED_OUT done"]'
+    consumer = '["OffsetCommit UNKNOWN_MEMBER_ID", "Heartbeat NOT_COORDINATOR"]'
+    text = text.replace('role = "producer"', f'role = "producer"\nrefusals = {producer}')
+    file.write_text(text.replace('role = "consumer"', f'role = "consumer"\nrefusals = {consumer}'), encoding="utf-8")
+    points = (
+        "producer-produce-refused-not-enough-replicas", "producer-produce-refused-request-timed-out-done",
+        "consumer-offsetcommit-refused-unknown-member-id", "consumer-heartbeat-refused-not-coordinator",
+    )  # fmt: skip
+    found = check(system, tmp_path / "reports", file, *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    twice = {name for name, result in found.items() if result.plan.target in result.judgement.account.duplicated}
+    assert twice == set(points[1:3])
+
+
+@pytest.mark.rest
 def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_path: Path) -> None:
     """The consumer gives up where its commit fails; a supervisor starts it, and its promise is judged over both lives."""
     point = "broker-crash-before-position"

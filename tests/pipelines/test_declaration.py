@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.controls import OnWire
+from harness.faults import Answer
 from harness.matrix.checking import untried
 from harness.model.prediction import Permitted, Zero
-from harness.model.scenario import NotApplicable, Predicted, Scenario
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.cells import cells_of, left_over
 from harness.pipelines.declaration import fill
 from harness.pipelines.writes import Written
+from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feeding import acknowledged
+from harness.wire.rules import Direction
 from tests.judge.growing import so_far_of
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +82,11 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("[output]", "records = 3\n[output]"), "stage 2: there is no field records"),
         (('command = "cat"', 'command = "cat \'x"'), "No closing quotation"),
         (("[output]", 'ready = "(("\n[output]'), "of the consumer is no regular expression"),
+        (("[output]", 'refusals = ["Produce"]\n[output]'), "'Produce': write a step and an error, and perhaps done"),
+        (("[output]", 'refusals = ["Produce NO"]\n[output]'), "a Produce is refused by: UNKNOWN_TOPIC_OR_PARTITION, "),
+        (("[output]", 'refusals = ["Metadata NO"]\n[output]'), "there are: Produce, Fetch, "),
+        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR done"]\n[output]'), "says that a Heartbeat is not done"),
+        (("[output]", 'refusals = ["Heartbeat NOT_COORDINATOR", "Heartbeat NOT_COORDINATOR"]\n[output]'), "names one twice"),
         (("[output]", 'image = "--privileged"\n[output]'), "is no name of an image"),
         (("[output]", "ready_within_s = nan\n[output]"), "is not above 0 and finite"),
         (("claims", "partitions = 0\nclaims"), "a topic has at least one"),
@@ -202,6 +211,26 @@ def test_failure_points_follow_roles_and_requests(tmp_path: Path) -> None:
     assert reasons["commit-lost"] == "the dry run saw no OffsetCommit request of the consumer"
     assert "ack-lost" not in reasons
     assert "delivery-lost" not in reasons
+
+
+def test_each_refusal_of_a_stage_is_a_failure_point(tmp_path: Path) -> None:
+    """At the request about the record, or at the first behind it; not applicable where the dry run saw no such request."""
+    named = ["OffsetCommit UNKNOWN_MEMBER_ID", "OffsetCommit COORDINATOR_NOT_AVAILABLE done", "Heartbeat REBALANCE_IN_PROGRESS"]
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace("[output]", f"refusals = {named}\n[output]")))
+    seen = {"consumer": {"Fetch", "OffsetCommit"}, "producer": {"Produce"}}
+    points = {point.id: point for point in failure_points(pipeline, seen) if point.failure_point == "refused"}
+    commit, done, beat = points.values()
+    assert [*points] == [
+        "consumer-offsetcommit-refused-unknown-member-id", "consumer-offsetcommit-refused-coordinator-not-available-done",
+        "consumer-heartbeat-refused-rebalance-in-progress",
+    ]  # fmt: skip
+    assert commit.fault == Answer(OnWire(Role.CONSUMER, Api.OFFSET_COMMIT, Direction.REQUEST), "UNKNOWN_MEMBER_ID")
+    assert "that is about the record" in commit.because
+    assert "The broker has done what it asks all the same" in done.because
+    assert isinstance(beat.fault, Answer)
+    assert beat.fault.at.since == OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+    [said] = beat.expect.values()
+    assert said == NotApplicable("the dry run saw no Heartbeat request of the consumer")
 
 
 def test_a_consumer_is_killed_whether_or_not_it_saves_a_position(tmp_path: Path) -> None:
