@@ -20,10 +20,14 @@ class LetGo:
     until: str
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it never came, or that nobody was there any more for whom to wait."""
-        own = [event for event in course.history.of(kinds.RULE) if event.get("rule") == "fault"]
-        if any(event.get("phase") == "released" for event in own):
-            return None
-        gone = next((event["because"] for event in own if event.get("phase") == "discarded" and event.get("because")), None)
-        ended = f": {gone}" if gone else ", which never came"
-        return f"what was held waited for {self.until}{ended}"
+        """Say that it never came, that nobody was there any more for whom to wait, or that nobody waits for so long."""
+        own = {event.get("phase"): event for event in course.history.of(kinds.RULE) if event.get("rule") == "fault"}
+        held, released = own.get("held", {}), own.get("released")
+        if released is None:
+            gone = own.get("discarded", {}).get("because")
+            ended = f": {gone}" if gone else ", which never came"
+            return f"what was held waited for {self.until}{ended}"
+        most_s, waited_s = held.get("silence_s"), (released["t"] - held.get("t", released["t"])) / 1e9
+        if most_s is not None and waited_s > most_s:
+            return f"what was held waited {waited_s:.1f} s for {self.until}, and its peer hangs up after {most_s:g} s of silence"
+        return None

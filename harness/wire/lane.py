@@ -351,7 +351,9 @@ class Lane:
     async def _hold(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
         hold = self._hub.hold(carried, cell, armed.rule, self._conn)
         cell.hit(armed.rule, carried, hold.id)
-        cell.phase(armed.rule, "held", carried, held=hold.id)
+        silence_s = self._conn.session.silence_s(self._direction)
+        told = {} if silence_s is None else {"silence_s": silence_s}
+        cell.phase(armed.rule, "held", carried, held=hold.id, **told)
         await hold.decided.wait()
         if hold.how is How.RELEASE_LATER:
             await self._pass(carried.frame.size, keep=False)

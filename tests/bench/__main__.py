@@ -16,7 +16,13 @@ import psutil
 
 from harness.saved import write_whole
 
-PARTS = {"wire": "tests.bench.speed", "cells": "tests.bench.cells", "cost": "tests.bench.cost", "page": "tests.bench.page"}
+PARTS = {
+    "wire": "tests.bench.speed",
+    "cells": "tests.bench.cells",
+    "cost": "tests.bench.cost",
+    "page": "tests.bench.page",
+    "fuzz": "tests.bench.fuzz",
+}
 """Each names a module with ``measure(rounds=n)``, which returns figures (plain values). The audit's take hours, and are
 measured by ``python -m tests.bench.audit``."""
 RESULTS = Path("reports/bench.json")

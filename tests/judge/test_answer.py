@@ -177,6 +177,11 @@ FAULT = {"t": 1, "event": "rule", "rule": "fault"}
         ((FAULT | {"phase": "held"}, FAULT | {"phase": "discarded"}), "waited for the end of the world, which never came"),
         ((FAULT | {"phase": "discarded", "because": "its connection is gone"},), "the end of the world: its connection is gone"),
         ((FAULT | {"phase": "released", "rule": "until"},), "which never came"),
+        ((FAULT | {"phase": "held", "silence_s": 2.0}, FAULT | {"phase": "released", "t": 1_999_999_999}), None),
+        (
+            (FAULT | {"phase": "held", "silence_s": 2.0}, FAULT | {"phase": "released", "t": 2_500_000_001}),
+            "waited 2.5 s for the end of the world, and its peer hangs up after 2 s of silence",
+        ),
     ],
 )
 def test_what_was_held_must_have_gone_on(rows: tuple[Row, ...], says: str | None) -> None:
