@@ -151,10 +151,7 @@ class Stage:
             raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash is {STAGE}")
 
     def _check_refusals(self) -> None:
-        try:
-            names = [Refusal.read(text).name for text in self.refusals]
-        except ValueError as error:
-            raise DeclarationError(f"refusals: {error}") from error
+        names = [Refusal.read(text).name for text in self.refusals]
         if len(names) > len(set(names)):
             raise DeclarationError(f"refusals: the {self.role} names one twice")
 

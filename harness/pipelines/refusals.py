@@ -8,6 +8,7 @@ from typing import Self
 from harness.controls import OnWire
 from harness.faults import Answer
 from harness.model.scenario import Role
+from harness.pipelines.refusing import DeclarationError
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
@@ -25,17 +26,17 @@ class Refusal:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read ``"Produce NOT_ENOUGH_REPLICAS"`` or ``"Produce REQUEST_TIMED_OUT done"``. Raises ValueError with one line."""
+        """Read ``"Produce NOT_ENOUGH_REPLICAS"`` or ``"Produce REQUEST_TIMED_OUT done"``. Raises DeclarationError."""
         step, error, *rest = text.split() if len(text.split()) > 1 else ("", "")
         if not step or rest not in ([], [DONE]):
-            raise ValueError(f"{text!r}: write a step and an error, and perhaps {DONE}")
+            raise DeclarationError(f"refusals: {text!r}: write a step and an error, and perhaps {DONE}")
         found = next((api for api in Api if api.label == step), None)
         if found is None or not found.errors:
-            raise ValueError(f"{text!r}: there are: {', '.join(api.label for api in Api if api.errors)}")
+            raise DeclarationError(f"refusals: {text!r}: there are: {', '.join(api.label for api in Api if api.errors)}")
         if error not in found.errors:
-            raise ValueError(f"{text!r}: a {step} is refused by: {', '.join(found.errors)}")
+            raise DeclarationError(f"refusals: {text!r}: a {step} is refused by: {', '.join(found.errors)}")
         if rest and not found.errors[error]:
-            raise ValueError(f"{text!r}: {error} says that a {step} is not done")
+            raise DeclarationError(f"refusals: {text!r}: {error} says that a {step} is not done")
         return cls(found, error, bool(rest))
 
     @property

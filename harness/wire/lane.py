@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.wire.connection import Pending, Swallow
-from harness.wire.inlet import Inlet
+from harness.wire.pipe import Pipe
 from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError
 from harness.wire.rules import Action, After, Direction, How
-from harness.wire.streams import CHUNK_BYTES, TlsError
+from harness.wire.streams import TlsError
 
 if TYPE_CHECKING:
     from harness.wire.cell import Carried, WireCell
@@ -39,14 +39,10 @@ class Lane:
         self._hub = hub
         self._conn = conn
         self._loop = asyncio.get_running_loop()
-        self._flow = conn.flows[direction]
-        self._inlet = Inlet(source, self._flow)
+        self._pipe = Pipe(hub, conn, direction, source, target)
+        self._inlet = self._pipe.inlet
         self._target = target
         self._direction = direction
-        self._dark = False
-        """A rule has made this direction silent for good."""
-        self._ahead = 0
-        """How many bytes of the frame at hand have not yet been given to anybody."""
         self._turn = conn.turn if direction is Direction.RESPONSE else contextlib.nullcontext()
         self.back: Lane | None = None
         """Of the lane of requests: that of their answers."""
@@ -55,9 +51,9 @@ class Lane:
         """Pass frames on until the stream ends; raises :class:`CutError` where the connection is to end."""
         while await self._next():
             pass
-        await self._raw()
+        await self._pipe.rest()
         await self._conn.gate()
-        if not self._silent:
+        if not self._pipe.silent:
             await self._target.finish(torn=self._inlet.stream.torn)
         self._answered()
 
@@ -65,80 +61,11 @@ class Lane:
         """Let go of the source."""
         self._inlet.close()
 
-    # -- bytes ----------------------------------------------------------------------------------------------------
-
-    async def _fill(self, count: int) -> bool:
-        """Have ``count`` bytes at hand; false where the stream ends before, or is opaque."""
-        inlet, opaque = self._inlet, self._conn.opaque
-        while len(inlet.buffer) < count and not opaque.is_set():
-            if not await (inlet.read_unless(opaque) if inlet.buffer else inlet.read()):
-                return False
-        return not opaque.is_set()
-
-    @property
-    def _silent(self) -> bool:
-        return self._dark or self._hub.is_dark(self._conn, self._direction)
-
-    async def _send(self, data: bytes | memoryview, ahead: int = 0) -> None:
-        """Pass on bytes, behind which ``ahead`` of their frame come."""
-        await self._conn.gate()
-        if self._dark:
-            return
-        if self._hub.is_dark(self._conn, self._direction):
-            self._flow.swallowed = True
-            return
-        self._ahead = ahead
-        try:
-            await self._target.sendall(data)
-        except OSError:
-            self._flow.refused_at = self._loop.time()
-            raise
-        self._flow.sent += len(data)
-
-    async def _raw(self) -> None:
-        """Pass on what is left as bare bytes."""
-        while True:
-            while self._inlet.buffer:
-                await self._send(self._inlet.take(CHUNK_BYTES))
-            if not await self._inlet.read():
-                return
-
-    async def _pass(self, size: int, *, keep: bool = True) -> bool:
-        """Pass on (or, unless ``keep``, throw away) the next ``size`` bytes; true when all of them went."""
-        inlet, left = self._inlet, size
-        self._ahead = size
-        while left:
-            if not inlet.buffer and left >= CHUNK_BYTES:
-                left = await self._stream(left, keep=keep)
-            if left and not inlet.buffer and not await inlet.read():
-                return False
-            count = min(left, len(inlet.buffer))
-            if keep and count:
-                with memoryview(inlet.buffer) as whole, whole[:count] as part:
-                    await self._send(part, left - count)
-            inlet.drop(count)
-            left -= count
-        self._conn.session.taken(self._direction, size)
-        return keep and not self._silent
-
-    async def _stream(self, size: int, *, keep: bool) -> int:
-        """Pass on what lies between two headers without looking at it; return how many bytes are left to pass."""
-        left = size
-        with self._hub.scratch() as scratch:
-            while left >= CHUNK_BYTES:
-                count = await self._inlet.read_into(scratch[:left])
-                if not count:
-                    break
-                left -= count
-                if keep:
-                    await self._send(scratch[:count], left)
-        return left
-
     # -- frames ---------------------------------------------------------------------------------------------------
 
     async def _next(self) -> bool:
         """Take the next frame, or what else stands there, to its end; false where nothing is read any more."""
-        if not (self._inlet.buffer or await self._fill(1)):
+        if not (self._inlet.buffer or await self._pipe.fill(1)):
             return False
         if self._conn.opaque.is_set():
             return False
@@ -190,7 +117,7 @@ class Lane:
         if count > max(self._hub.decode_limit, LEAST_LIMIT) + 1:
             self._conn.go_opaque(f"{count} bytes are needed to tell what they are")
             return False
-        return await self._fill(max(count, len(self._inlet.buffer) + 1))
+        return await self._pipe.fill(max(count, len(self._inlet.buffer) + 1))
 
     def _identify(self) -> None:
         if self._direction is Direction.REQUEST and (name := self._conn.session.owner()) is not None:
@@ -220,7 +147,7 @@ class Lane:
             return True
         candidates = cell.candidates(carried.header)
         if frame.size <= self._hub.decode_limit and (frame.head or candidates):
-            if not await self._fill(frame.size):
+            if not await self._pipe.fill(frame.size):
                 return False
             await self._conn.gate()
             with memoryview(self._inlet.buffer) as view:
@@ -266,7 +193,7 @@ class Lane:
         cell.settle(carried, reached=False)
         cell.phase(rule, "dropped", carried)
         if rule.action is Action.DROP and rule.after is After.BLACK_HOLE:
-            self._dark = True
+            self._pipe.dark = True
             return await self._on(carried.frame.size, keep=False)
         cell.phase(rule, "cut", carried)
         raise CutError(f"rule {rule.id}")
@@ -310,23 +237,23 @@ class Lane:
 
     async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:
         """Give the client the wire's own answer. Raises :class:`CutError` where who refuses ends the connection."""
-        await self._send(refusal)
-        told = {"error": rule.error, "forward": rule.forward, "reached": not self._silent}
+        await self._pipe.send(refusal)
+        told = {"error": rule.error, "forward": rule.forward, "reached": not self._pipe.silent}
         cell.phase(rule, "answered", asked, **told, **more)
         if asked.known.hangs_up:
             raise CutError(f"rule {rule.id}")
 
     async def _forward(self, carried: Carried, *, swallow: Swallow | None = None) -> bool:
         await self._conn.gate()
-        if not self._silent:
+        if not self._pipe.silent:
             self._conn.session.sending(carried.frame)
             if carried.frame.id is not None:
                 self._conn.expect(Pending(carried, self._loop.time(), swallow))
         carried.payload = None
         try:
-            reached = await self._pass(carried.frame.size)
+            reached = await self._pipe.pass_on(carried.frame.size)
         except BaseException:
-            if self._ahead:  # else its last bytes were on their way, and nobody knows
+            if self._pipe.ahead:  # else its last bytes were on their way, and nobody knows
                 self._settle(carried, reached=False)
             raise
         self._settle(carried, reached=reached)
@@ -345,7 +272,7 @@ class Lane:
 
     async def _on(self, size: int, *, keep: bool = True) -> bool:
         """Pass on (or throw away) so many bytes that are not waited for; false where the stream has ended."""
-        await self._pass(size, keep=keep)
+        await self._pipe.pass_on(size, keep=keep)
         return self._goes_on
 
     async def _hold(self, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
@@ -356,7 +283,7 @@ class Lane:
         cell.phase(armed.rule, "held", carried, held=hold.id, **told)
         await hold.decided.wait()
         if hold.how is How.RELEASE_LATER:
-            await self._pass(carried.frame.size, keep=False)
+            await self._pipe.pass_on(carried.frame.size, keep=False)
             return True
         going_on = await self._forward(carried)
         hold.forwarded.set()

@@ -56,9 +56,13 @@ class Joint:
         route = Route(self.key, self.key, "consumer", 0, self._listener.getsockname()[1], protocol=speaker.name, tls=tls)
         self.port = wire.control.add_route(route).listen_port
         wire.control.open_cell(self.key, self.key, self.folder / "wire.jsonl")
+        self.client, self.server = self.connected()
+
+    def connected(self) -> tuple[socket.socket | TlsSocket, socket.socket | TlsSocket]:
+        """Connect through the wire; return both ends."""
         client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
-        self.server: socket.socket | TlsSocket = self.accepted()
-        self.client = client if secured is None else TlsSocket(client, trusting(secured.run), NAME)
+        server = self.accepted()
+        return client if self._secured is None else TlsSocket(client, trusting(self._secured.run), NAME), server
 
     def accepted(self) -> socket.socket | TlsSocket:
         """Return the server's side of the next connection."""
@@ -78,8 +82,9 @@ class Joint:
     def again(self) -> None:
         """See the end of the connection on both sides, and begin another."""
         assert (ended(self.client), ended(self.server)) == (b"", b"")
-        self.client = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
-        self.server = self.accepted()
+        for sock in (self.client, self.server):
+            sock.close()
+        self.client, self.server = self.connected()
         self.say(self.speaker.opening(self.key))
 
     def begin(self) -> bytes:
@@ -280,9 +285,13 @@ def test_a_request_is_refused_in_its_brokers_name(joint: Joint) -> None:
     if not joint.events("rule"):
         return
     joint.say(joint.speaker.question(joint.key))
-    lines = [event for event in joint.events("rule") if event["phase"] == "answered"]
-    assert [event["reached"] for event in lines] == [True] * len(joint.speaker.refused(joint.key))
+    assert [event["reached"] for event in answered(joint)] == [True] * len(joint.speaker.refused(joint.key))
     assert joint.events("undecodable") == []
+
+
+def answered(joint: Joint) -> list[Event]:
+    """Return what is told of refusals."""
+    return [event for event in joint.events("rule") if event["phase"] == "answered"]
 
 
 def _answered(sock: socket.socket, heard: Heard) -> Frame:
@@ -313,7 +322,7 @@ def test_a_refusal_takes_the_place_of_its_answer(joint: Joint) -> None:
     assert asked.id in _answered(joint.client, heard).answers
     wait_until(lambda: len(joint.lines()) == 2, within_s=WITHIN_S, because="the line of the answer")
     assert joint.lines() == [True, False]
-    [line] = [event for event in joint.events("rule") if event["phase"] == "answered"]
+    [line] = wait_until(lambda: answered(joint), within_s=WITHIN_S, because="the line of the refusal")
     assert (line["error"], line["forward"], line["said"]) == (done[0], True, 0)
 
 

@@ -46,7 +46,7 @@ def what_is_dropped_goes_on() -> None:
     async def act(self: Lane, carried: Carried, cell: WireCell, armed: ArmedRule) -> bool:
         drops = armed.rule.action in (Action.DROP, Action.CUT) and armed.rule.after is not After.BLACK_HOLE
         if drops:
-            await self._pass(carried.frame.size)
+            await self._pipe.pass_on(carried.frame.size)
             if self._direction is Direction.RESPONSE:
                 await asyncio.to_thread(await_delivery, cell, carried.insight.subject.records)
         return await right(self, carried, cell, armed)
@@ -101,7 +101,7 @@ def what_is_refused_goes_on() -> None:
     async def answer(self: Lane, carried: Carried, cell: WireCell, rule: Rule) -> bool:
         if not rule.forward and carried.payload is not None:
             self._conn.session.sending(carried.frame)
-            await self._loop.sock_sendall(self._target, carried.payload)
+            await self._target.sendall(carried.payload)
         return await right(self, carried, cell, rule)
 
     Lane._answer = answer  # type: ignore[method-assign]

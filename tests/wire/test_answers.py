@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.model import events as kinds
-from harness.protocols.kafka.codec import decode
+from harness.protocols.kafka.reading import decode
 from harness.protocols.kafka.session import AT
 from harness.protocols.kafka.steps import ERRORS, Api
 from harness.wire.messages import WireError
