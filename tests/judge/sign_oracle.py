@@ -152,6 +152,21 @@ def asked_again(offer: Row, rows: list[Row]) -> bool:
     return any(row["api"] in hit for row in about(offer["record"], rows, "asked_again"))
 
 
+def asked_anew(offer: Row, rows: list[Row]) -> bool:
+    """Whether a client that was refused at it asked the same again; a request that names no record counts from those that do."""
+    rules = of(rows, "rule")
+    for refusal in rules:
+        named = refusal["records"] or [record for row in rules if row["phase"] == "hit" for record in row["records"]]
+        if refusal["phase"] != "answered" or not refusal["reached"] or offer["record"] not in named:
+            continue
+        for row in of(rows, "frame"):
+            same = [row[name] == refusal[name] for name in ("api", "role", "client")]
+            other = row["conn"] != refusal["conn"] or row["corr"] != refusal["corr"]
+            if row["dir"] == "request" and all(same) and other and row["t"] > refusal["t"]:
+                return True
+    return False
+
+
 def commits(offer: Row, rows: list[Row]) -> tuple[int, list[str]]:
     """Return how often a database was asked to commit it, and the answers that came."""
     told = about(offer["record"], rows, "database_commit")
@@ -173,6 +188,7 @@ SHOWS: dict[str, Callable[[Row, list[Row]], bool]] = {
     "delivered-again": delivered_again, "absorbed": _any("absorbed"), "not-resent": not_resent, "resumed-past": resumed_past,
     "ended-again": _ended_again, "end-refused": _any("ending", outcome="refused"),
     "replayed": replayed, "flushed": flushed, "replicated": replicated, "found": found, "asked-again": asked_again,
+    "asked-anew": asked_anew,
     "alone": _any("alone"), "ungoverned": _any("ungoverned"), "marked-again": _any("marked_again"),
     "committed-again": lambda offer, rows: commits(offer, rows)[0] > 1,
     "not-repeated": lambda offer, rows: commits(offer, rows)[0] == 1 and not commits(offer, rows)[1],
@@ -184,8 +200,9 @@ SHOWS: dict[str, Callable[[Row, list[Row]], bool]] = {
 
 APIS = ("AddPartitionsToTxn", "AddOffsetsToTxn")
 LINES = (
-    "taken", "sent", "sent", "unsent", "fetched", "resumed", "resumed", "ending", "ending", "asked_again", "marked_again", "rule",
-    "database_commit", "database_commit", "batch", "batch", "flushed", "node", "replicated", "alone", "ungoverned", "added",
+    "frame", "frame", "frame", "rule", "rule", "taken", "sent", "sent", "unsent", "fetched", "resumed", "resumed", "ending",
+    "ending", "asked_again", "marked_again", "rule", "database_commit", "database_commit", "batch", "batch", "flushed",
+    "node", "replicated", "alone", "ungoverned", "added",
 )  # fmt: skip
 
 
@@ -199,12 +216,15 @@ def protect(story: Story, dice: random.Random, records: list[str], *, logs: bool
         asked = {"record": record, "attempt": attempt, "topic": topic, "request": f"{topic}/{pick('12')}"}
         outcome = pick((None, None, None, "refused", "committed", "taken"))
         there = partition if logs and dice.random() < 0.7 else None
+        frame = {"api": pick(APIS), "role": "producer", "client": pick(("p-1", "p-1", "p-2")), "conn": 1, "corr": pick((1, 2))}
         fields: dict[str, dict[str, Any]] = {
             "sent": asked, "unsent": asked, "fetched": {"record": record, "reached": dice.random() < 0.6},
             "resumed": {"where": pick(("group", "group", "other")), "partition": there, "position": pick((0, 1, 2, 4))},
             "ending": {"record": record, "request": pick("12"), "outcome": outcome, "reached": True},
             "asked_again": {"record": record, "api": pick(APIS)},
-            "rule": {"rule": "fault", "phase": pick(("armed", "hit")), "api": pick(APIS)},
+            "rule": {"rule": "fault", "phase": pick(("armed", "hit", "answered")), "reached": dice.random() < 0.8,
+                     "records": pick(([], [record], [record])), **frame},
+            "frame": {"dir": pick(("request", "request", "response")), **frame},
             "database_commit": {"record": record, "request": pick("12"), "outcome": outcome, "reached": dice.random() < 0.7},
             "batch": {"batch": 0, "partition": partition, "offset": pick((0, 1, 2)), "position": pick((2, 3, 5))},
             "flushed": {"partition": partition, "offset": pick((0, 1, 2, 5))},

@@ -18,6 +18,7 @@ from harness.judge.signs import (
     SENT_ANEW,
     TAKEN_AGAIN,
 )
+from harness.proofs.answer import ASKED_ANEW
 from harness.services.postgres.signs import COMMITTED_AGAIN, DURABLE, NOT_REPEATED
 from harness.systems.kafka.signs import (
     ALONE,
@@ -109,6 +110,13 @@ def written(story: Story, *requests: str, state: str = "acknowledged") -> None:
         story.tell("share_state", "wire", record=TARGET, request=request, state=state, outcome=None, reached=True)
 
 
+def refused(story: Story, client: str, other: str) -> None:
+    """Let the wire refuse a client the target's request, and one of them ask again."""
+    asked = {"api": "Produce", "role": "producer", "conn": 1}
+    story.tell("rule", "wire", rule="fault", phase="answered", reached=True, records=[TARGET], client=client, corr=5, **asked)
+    story.tell("frame", "wire", dir="request", client=other, corr=6, **asked)
+
+
 SIGNS: dict[Sign, Callable[[Story], object]] = {
     REPEATED_REQUEST: resent,
     SENT_ANEW: offered_again,
@@ -141,6 +149,7 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False),
     TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=True),
     WRITTEN_AGAIN: lambda s: written(s, "1:5", "1:6"),
+    ASKED_ANEW: lambda s: refused(s, "producer-2", "producer-2"),
 }
 NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     REPEATED_REQUEST: offered_again,
@@ -173,6 +182,7 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False, again=True),
     TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=False),
     WRITTEN_AGAIN: lambda s: written(s, "1:5"),
+    ASKED_ANEW: lambda s: refused(s, "producer-2", "producer-3"),
 }
 
 
