@@ -184,7 +184,7 @@ class WrongKafka(Kafka):
 
     def session(self, conn: int, *, limit: int) -> KafkaSession:
         """Begin a connection."""
-        return self.sessions(conn, self.names, limit)
+        return self.sessions(conn, self.names, limit, self._users)
 
 
 class _Fragile(KafkaSession):
