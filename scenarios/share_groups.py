@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness.controls import InProgram, OnWire
 from harness.faults import Drop, Kill, NoFault, WorkFails
-from harness.judge.signs import ABSORBED, DELIVERED_AGAIN
+from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_GIVEN_AGAIN
 from harness.model.prediction import AtLeast, Exactly, Permitted
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
 from harness.stages.settings import SHARED, recipe
 from harness.systems.kafka.faults import LockExpired
-from harness.systems.kafka.signs import TAKEN_BEFORE, TAKEN_UNTOLD, WRITTEN_AGAIN
+from harness.systems.kafka.signs import TAKEN_BEFORE, WRITTEN_AGAIN, WRITTEN_UNTOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ ACK_ANSWER_LOST = shared(
     "ack-answer-lost",
     "The broker has taken the acknowledgement, and its answer is lost. The reader is told that its commit failed: before the "
     "work it does not do it, and nobody else is given the record; after it, all is done.",
-    {AMO: LOSES, ALO: holds(TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD)},
+    {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     fault=Drop(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE)),
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ ANSWER_LOST_AND_DEAD = shared(
     "crash-before-acknowledgement-answered",
     "The acknowledgement is taken, and its reader dies before it learns so. Acknowledged first, the record is gone, and "
     "nobody has worked on it.",
-    {AMO: LOSES, ALO: holds(TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD)},
+    {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
     fault=Kill(OnWire(Role.CONSUMER, Api.SHARE_ACKNOWLEDGE, RESPONSE), (Role.CONSUMER,)),
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ COORDINATOR_BEFORE_WRITE = replace(
 )  # fmt: skip
 
 _WRITTEN = {
-    AMO: Predicted(lost=AtLeast()), ALO: Predicted(duplicated=Permitted(), sign=TAKEN_UNTOLD), EOS: holds(TAKEN_UNTOLD),
+    AMO: Predicted(lost=AtLeast()), ALO: Predicted(duplicated=Permitted(), sign=WRITTEN_UNTOLD), EOS: holds(WRITTEN_UNTOLD),
 }  # fmt: skip
 COORDINATOR_AFTER_WRITE = replace(
     COORDINATOR_BEFORE_WRITE, id="share-coordinator-crash-after-write", failure_point="share-coordinator-crash-after-write",

@@ -174,6 +174,44 @@ def commits(offer: Row, rows: list[Row]) -> tuple[int, list[str]]:
     return len(asked), [row["outcome"] for row in told if row["outcome"] is not None and row["reached"]]
 
 
+def not_given_again(offer: Row, rows: list[Row]) -> bool:
+    """Whether it is gone for an acknowledgement of which nobody was told that it was taken, and was given once."""
+    unheard = [row for row in about(offer["record"], rows, "acknowledged") if row["outcome"] == "taken" and not row["reached"]]
+    given = [row for row in about(offer["record"], rows, "fetched") if row["reached"]]
+    return bool(unheard) and len(given) == 1 and gone(offer, rows)
+
+
+def gone(offer: Row, rows: list[Row]) -> bool:
+    """Whether it was taken away for an acknowledgement."""
+    return any(row["why"] == "ack" for row in about(offer["record"], rows, "removed"))
+
+
+def _since(offer: Row, rows: list[Row], when: Row) -> bool:
+    """Whether somebody was given it, or was to be, behind a line."""
+    return any(row["t"] > when["t"] for row in about(offer["record"], rows, "fetched"))
+
+
+def taken_before(offer: Row, rows: list[Row]) -> bool:
+    """Whether it is gone for an acknowledgement whose taking was told before the fault, and it was given to nobody since."""
+    fired = [row["t"] for row in of(rows, "fault") if row["phase"] == "fired"]
+    told = [row for row in about(offer["record"], rows, "acknowledged") if row["outcome"] == "taken" and row["reached"]]
+    before = [row for row in told if fired and row["t"] < fired[0]]
+    return bool(before) and gone(offer, rows) and not _since(offer, rows, before[-1])
+
+
+def written_untold(offer: Row, rows: list[Row]) -> bool:
+    """Whether that it was acknowledged was written down, nobody was told, and it was given to nobody since."""
+    said = about(offer["record"], rows, "share_state")
+    lost = [row for row in said if row["outcome"] == "taken" and row["state"] == "acknowledged" and not row["reached"]]
+    return bool(lost) and gone(offer, rows) and not _since(offer, rows, lost[-1])
+
+
+def written_again(offer: Row, rows: list[Row]) -> bool:
+    """Whether one and the same state of it was to be written down by two requests."""
+    said = {(row["state"], row["request"]) for row in about(offer["record"], rows, "share_state")}
+    return any(one[0] == other[0] and one != other for one in said for other in said)
+
+
 def _any(kind: str, **fields: object) -> Callable[[Row, list[Row]], bool]:
     """Whether there is a line of a kind about it, with these fields."""
     return lambda offer, rows: any(fields.items() <= row.items() for row in about(offer["record"], rows, kind))
@@ -190,6 +228,8 @@ SHOWS: dict[str, Callable[[Row, list[Row]], bool]] = {
     "replayed": replayed, "flushed": flushed, "replicated": replicated, "found": found, "asked-again": asked_again,
     "asked-anew": asked_anew,
     "alone": _any("alone"), "ungoverned": _any("ungoverned"), "marked-again": _any("marked_again"),
+    "not-given-again": not_given_again, "taken-before": taken_before, "written-untold": written_untold,
+    "written-again": written_again,
     "committed-again": lambda offer, rows: commits(offer, rows)[0] > 1,
     "not-repeated": lambda offer, rows: commits(offer, rows)[0] == 1 and not commits(offer, rows)[1],
     "durable": lambda offer, rows: commits(offer, rows)[0] == 1 and "committed" in commits(offer, rows)[1],
@@ -203,6 +243,7 @@ LINES = (
     "frame", "frame", "frame", "rule", "rule", "taken", "sent", "sent", "unsent", "fetched", "resumed", "resumed", "ending",
     "ending", "asked_again", "marked_again", "rule", "database_commit", "database_commit", "batch", "batch", "flushed",
     "node", "replicated", "alone", "ungoverned", "added",
+    "acknowledged", "acknowledged", "acknowledged", "share_state", "share_state", "share_state", "removed", "fault",
 )  # fmt: skip
 
 
@@ -230,6 +271,11 @@ def protect(story: Story, dice: random.Random, records: list[str], *, logs: bool
             "flushed": {"partition": partition, "offset": pick((0, 1, 2, 5))},
             "node": {"node": "n", "role": pick((*BROKERS, "producer")), "phase": pick(("started", "exited", "paused"))},
             "replicated": {"record": record, "topic": topic, "partition": partition, "reached": dice.random() < 0.7},
+            "acknowledged": {"record": record, "outcome": pick((None, "taken", "taken")), "reached": dice.random() < 0.5},
+            "share_state": {"record": record, "request": pick("12"), "state": pick(("acknowledged", "acknowledged", "available")),
+                            "outcome": pick((None, "taken", "taken")), "reached": dice.random() < 0.5},
+            "removed": {"record": record, "place": f"q:{record}", "why": "ack"},
+            "fault": {"phase": "fired", "fault": "f"},
             "added": {"topic": "t", "partition": pick((1, 2)), "before": 1},
         }  # fmt: skip
         by = pick(("driver-1", "driver-2")) if kind == "batch" else pick(("p-1", "p-2")) if kind == "taken" else "wire"

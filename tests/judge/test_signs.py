@@ -12,6 +12,7 @@ from harness.judge.signs import (
     DELIVERED_AGAIN,
     END_REFUSED,
     ENDED_AGAIN,
+    NOT_GIVEN_AGAIN,
     NOT_RESENT,
     REPEATED_REQUEST,
     RESUMED_PAST,
@@ -28,9 +29,9 @@ from harness.systems.kafka.signs import (
     MARKED_AGAIN,
     REPLICATED,
     TAKEN_BEFORE,
-    TAKEN_UNTOLD,
     UNGOVERNED,
     WRITTEN_AGAIN,
+    WRITTEN_UNTOLD,
 )
 from harness.systems.spark.signs import REPLAYED
 from tests.judge.histories import RESULTS, Story
@@ -97,6 +98,14 @@ def acknowledged(story: Story, *, reached: bool, again: bool = False) -> None:
     story.tell("removed", place="t:1", record=TARGET, why="ack")
 
 
+def written_down(story: Story, *, again: bool = False) -> None:
+    """Let its acknowledgement be written down, and the answer be lost; ``again``: it was given to somebody since."""
+    story.tell("share_state", "wire", record=TARGET, request="1:5", state="acknowledged", outcome="taken", reached=False)
+    if again:
+        story.tell("fetched", "wire", record=TARGET, topic="t", partition=0, offset=0, epoch=0, conn=1, reached=True)
+    story.tell("removed", place="t:1", record=TARGET, why="ack")
+
+
 def acknowledged_before(story: Story, *, fired: bool) -> None:
     """Let it be taken, and answered; ``fired``: and then the fault fires, else before."""
     if fired:
@@ -146,7 +155,8 @@ SIGNS: dict[Sign, Callable[[Story], object]] = {
     ),
     MARKED_AGAIN: lambda s: s.tell("marked_again", "wire", record=TARGET),
     FOUND: lambda s: s.tell("added", "runner", topic="t", partition=place(TARGET)[0], before=1),
-    TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False),
+    NOT_GIVEN_AGAIN: lambda s: acknowledged(s, reached=False),
+    WRITTEN_UNTOLD: written_down,
     TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=True),
     WRITTEN_AGAIN: lambda s: written(s, "1:5", "1:6"),
     ASKED_ANEW: lambda s: refused(s, "producer-2", "producer-2"),
@@ -179,7 +189,8 @@ NEAR_MISSES: dict[Sign, Callable[[Story], object]] = {
     ),
     MARKED_AGAIN: lambda s: s.tell("asked_again", "wire", record=TARGET),
     FOUND: lambda s: s.tell("added", "runner", topic="t", partition=1 - place(TARGET)[0], before=1),
-    TAKEN_UNTOLD: lambda s: acknowledged(s, reached=False, again=True),
+    NOT_GIVEN_AGAIN: lambda s: acknowledged(s, reached=False, again=True),
+    WRITTEN_UNTOLD: lambda s: written_down(s, again=True),
     TAKEN_BEFORE: lambda s: acknowledged_before(s, fired=False),
     WRITTEN_AGAIN: lambda s: written(s, "1:5"),
     ASKED_ANEW: lambda s: refused(s, "producer-2", "producer-3"),

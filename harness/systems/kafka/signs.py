@@ -25,10 +25,10 @@ ASKED_AGAIN: Final = Sign("asked-again", "the client asked again that something 
 """That a partition, a group or a position takes part in it (whichever of them the fault was about: a client may ask for another
 twice on its own account), and the broker had not refused it."""
 MARKED_AGAIN: Final = Sign("marked-again", "the coordinator had the end of this record's transaction written again")
-TAKEN_UNTOLD: Final = Sign(
-    "taken-untold", "the broker took the acknowledgement of this record, its reader was not told, and nobody was given it again"
+WRITTEN_UNTOLD: Final = Sign(
+    "written-untold",
+    "that this record was acknowledged was written down, the broker was not told, and nobody was given it again",
 )
-"""Or the share coordinator had written it down, and the broker was not told."""
 TAKEN_BEFORE: Final = Sign(
     "taken-before", "the broker had taken the acknowledgement of this record before the fault, and nobody was given it since"
 )
@@ -91,20 +91,17 @@ def _below(points: dict[int, int], copy: Event) -> bool:
 
 def share_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records that show each sign of a share group."""
-    taken = [e for e in history.of(kinds.ACKNOWLEDGED, kinds.SHARE_STATE) if e["outcome"] == "taken" and _done(e)]
+    taken = [e for e in history.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken" and e["reached"]]
+    written = [e for e in history.of(kinds.SHARE_STATE) if e["outcome"] == "taken" and e["state"] == "acknowledged"]
     fired = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), 0)
     requests: dict[tuple[str, str], set[str]] = defaultdict(set)
     for event in history.of(kinds.SHARE_STATE):
         requests[event["record"], event["state"]].add(event["request"])
     return {
-        TAKEN_UNTOLD: _for_good(history, {e["record"]: e["t"] for e in taken if not e["reached"]}),
-        TAKEN_BEFORE: _for_good(history, {e["record"]: e["t"] for e in taken if e["reached"] and e["t"] < fired}),
+        WRITTEN_UNTOLD: _for_good(history, {e["record"]: e["t"] for e in written if not e["reached"]}),
+        TAKEN_BEFORE: _for_good(history, {e["record"]: e["t"] for e in taken if e["t"] < fired}),
         WRITTEN_AGAIN: {record for (record, _), found in requests.items() if len(found) > 1},
     }
-
-
-def _done(event: Event) -> bool:
-    return event.get("how") == "ack" or event.get("state") == "acknowledged"
 
 
 def _for_good(history: History, taken: dict[str, int]) -> set[str]:
