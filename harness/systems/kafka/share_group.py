@@ -67,12 +67,23 @@ class ShareGroup:
         self._settings = scene.settings.consumer
 
     def trouble(self) -> str | None:
-        """Say which partition has something left to it, or ``None``."""
-        left = self._scene.observer.left_to(self._scene.group, self._scene.source)
-        for partition, ends in self._scene.observer.ends(self._scene.source).items():
-            if ends.end > ends.start and left.get(partition) != 0:
-                return f"partition {partition}: {left.get(partition, 'nobody knows how many')} records are left to the group"
-        return None
+        """Say of how much it has not said that it is done with it, or ``None``.
+
+        A marker may be left to it: the Java client 4.3.0 forgets to acknowledge one that has come behind a record, when the poll
+        before had just given up. It is given it again when the lock is over, and no reader ever sees that.
+        """
+        observer, group, source = self._scene.observer, self._scene.group, self._scene.source
+        left = observer.left_to(group, source)
+        ends = observer.ends(source)
+        if unknown := [partition for partition, each in ends.items() if each.end > each.start and partition not in left]:
+            return f"partition {unknown[0]}: nobody knows how many records are left to the group"
+        if not any(left.values()):
+            return None
+        known = fates(observer.copies(SHARE_STATE), group)
+        undone = [
+            c for c in observer.log(source).copies if c.visible and known.get((c.partition, c.offset), NEW).state not in DONE
+        ]
+        return f"{len(undone)} records are left to the group, the first at {undone[0].offset}" if undone else None
 
     def observe(self, observe_sink: Callable[[], None]) -> None:
         """Write the results, every copy, and what has become of it."""

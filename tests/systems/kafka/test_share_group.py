@@ -110,13 +110,18 @@ def test_a_copy_in_a_transaction_that_is_open_waits_for_its_end(tmp_path: Path) 
     assert kept.of(kinds.STORED, "record", "waiting") == [("k0-1", None), ("k0-2", "open")]
 
 
-@pytest.mark.parametrize(("left", "trouble"), [
-    ({0: 0}, None), ({0: 3}, "partition 0: 3 records are left to the group"),
-    ({}, "partition 0: nobody knows how many records are left to the group"),
+@pytest.mark.parametrize(("left", "journal", "trouble"), [
+    ({0: 0}, [], None), ({0: 2}, [(0, 0, ACKNOWLEDGED, 1)], "2 records are left to the group, the first at 2"),
+    ({0: 1}, [(0, 0, ACKNOWLEDGED, 1), (2, 3, ACKNOWLEDGED, 1)], None),
+    ({}, [], "partition 0: nobody knows how many records are left to the group"),
 ])  # fmt: skip
-def test_a_queue_is_empty_where_nothing_is_left_to_its_group(tmp_path: Path, left: dict[int, int], trouble: str | None) -> None:
-    """A partition that the group has not begun is not done."""
-    ends = {0: LogEnds(0, 4, 4), 1: LogEnds(0, 0, 0)}
+def test_a_queue_is_empty_where_no_record_is_left_to_its_group(
+    tmp_path: Path, left: dict[int, int], journal: list[Said], trouble: str | None
+) -> None:
+    """A partition that the group has not begun is not done; a marker that nobody has acknowledged is nothing to wait for."""
     cell = Cell(NONE, Semantic.AT_LEAST_ONCE, "kafka", "java", "process", 1, 24)
-    scene = scene_of(tmp_path, cell=cell, left_to=lambda *_: left, ends=lambda _: ends)
+    ends = {0: LogEnds(0, 4, 4), 1: LogEnds(0, 0, 0)}
+    scene = scene_of(tmp_path, cell=cell, left_to=lambda *_: left, ends=lambda _: ends,
+                     log=lambda _: WholeLog(ends, copies(cell.key, "v-vv")),
+                     copies=lambda _: [entry(1, f"{cell.key}.group", *journal)])  # fmt: skip
     assert ShareGroup(scene).trouble() == trouble
