@@ -312,10 +312,20 @@ class Observer:
         if refused := {error.__name__ for error in told.values()} - {"NoError"}:
             raise RuntimeError(f"the positions of {group} could not be saved: {', '.join(sorted(refused))}")
 
-    def tell_group(self, group: str, config: Mapping[str, str]) -> None:
-        """Give a group settings of its own, as an administrator does; it need not be there yet."""
-        with self._lock:
-            told = self._admin_client().alter_configs([ConfigResource(ConfigResourceType.GROUP, group, dict(config))])
+    def tell_group(self, group: str, config: Mapping[str, str], where_known: Mapping[str, str] | None = None) -> None:
+        """Give a group settings of its own, as an administrator does; it need not be there yet.
+
+        ``where_known``: more of them, which brokers before 4.3 do not know.
+        """
+        wanted = {**config, **(where_known or {})}
+        try:
+            with self._lock:
+                told = self._admin_client().alter_configs([ConfigResource(ConfigResourceType.GROUP, group, wanted)])
+        except ValueError:  # so it says that it does not know one of them
+            if not where_known:
+                raise
+            self.tell_group(group, config)
+            return
         if (said := told["group"][group]) != "OK":
             raise RuntimeError(f"the group {group} could not be told its settings: {said}")
 

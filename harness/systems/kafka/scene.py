@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.run.scene import CellScene
-from harness.stages.settings import GroupProtocol, SaveCursor, ours
+from harness.stages.settings import GroupProtocol, SaveCursor, ShareSettings, ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,14 +79,15 @@ class Scene(CellScene):
             return
         told = {
             f"{kind}.session.timeout.ms": str(consumer.session_ms), f"{kind}.heartbeat.interval.ms": str(consumer.heartbeat_ms),
-            f"{kind}.assignment.interval.ms": "0",
         }  # fmt: skip
         if self.shared:
             told |= {
                 "share.auto.offset.reset": "earliest", "share.isolation.level": consumer.isolation,
-                "share.record.lock.duration.ms": str(share.lock_ms), "share.delivery.count.limit": str(share.limit),
+                "share.record.lock.duration.ms": str(share.lock_ms),
             }  # fmt: skip
-        self.observer.tell_group(self.group, told)
+            if share.limit != ShareSettings().limit:
+                told["share.delivery.count.limit"] = str(share.limit)
+        self.observer.tell_group(self.group, told, {f"{kind}.assignment.interval.ms": "0"})
 
     def members(self) -> Mapping[str, str]:
         """Return the members of the group: client id by member id."""
