@@ -48,7 +48,11 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.internals.RocksDBStore;
 import org.apache.kafka.streams.state.internals.WrappedStateStore;
+import org.rocksdb.FlushOptions;
+import org.rocksdb.RocksDB;
+import org.rocksdb.RocksDBException;
 
 /**
  * One instance of a Kafka Streams application: topic, work, topic. Compiled by ecj into the cache.
@@ -91,7 +95,7 @@ public final class StreamsStage {
         settings.put("producer.interceptor.classes", Attempts.class.getName());
         var topology = topology();
         if (!told("turn").isEmpty()) { // it stands by: what costs time is behind it, and it has touched nothing that it shares
-            org.rocksdb.RocksDB.loadLibrary();
+            RocksDB.loadLibrary();
             Class.forName(KafkaStreams.class.getName());
             await(() -> Files.exists(Path.of(told("turn"))), Long.MAX_VALUE, "its turn");
         }
@@ -253,16 +257,16 @@ public final class StreamsStage {
             return result;
         }
 
-        /** Write what is in memory of the store to the disk, as RocksDB does when it likes. (Since 4.3 it commits.) */
-        private void flush() throws ReflectiveOperationException {
+        /** Write what is in memory of the store to the disk, as RocksDB does by itself when its memory is full. */
+        private void flush() throws ReflectiveOperationException, RocksDBException {
             StateStore disk = store;
             while (disk instanceof WrappedStateStore<?, ?, ?> around) {
                 disk = around.wrapped();
             }
-            try {
-                StateStore.class.getMethod("commit", Map.class).invoke(disk, Map.of());
-            } catch (NoSuchMethodException before) {
-                StateStore.class.getMethod("flush").invoke(disk);
+            var opened = RocksDBStore.class.getDeclaredField("db");
+            opened.setAccessible(true);
+            try (var whole = new FlushOptions().setWaitForFlush(true)) {
+                ((RocksDB) opened.get(disk)).flush(whole);
             }
         }
 
