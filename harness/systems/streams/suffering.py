@@ -90,11 +90,11 @@ class InstancesGather(Rebalance):
 
     def join(self, role: Role) -> None:
         """Start one more instance, and wait until it is a member."""
-        group, observer = self.scene.group, self.scene.observer
-        before = len(observer.members(group))
+        members = self.scene.members
+        before = len(members())
         node = self.instances.reading.newcomer(role)
         node.start()
-        wait_until(lambda: len(observer.members(group)) > before, within_s=WITHIN_S, poll_s=0.05, because=f"{node.name} to join")
+        wait_until(lambda: len(members()) > before, within_s=WITHIN_S, poll_s=0.05, because=f"{node.name} to join")
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
         """Wait for an OffsetFetch request of another, since the sleeper was stopped."""
