@@ -10,6 +10,7 @@ from harness.controls import OnWire, Stop, Trigger
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.proofs.forgotten import Forgot
+from harness.systems.streams.proofs import Restoring
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class StateLost:
     def evidence(self) -> Evidence:
         """The trigger was hit at the target, the instance died of it (twice, with ``again``), and its state was removed."""
         killed = (self.at.role,) * (2 if self.again else 1)
-        return Evidence(_kind(self.at), killed=killed, proofs=(Forgot(),))
+        return Evidence(_kind(self.at), killed=killed, proofs=(Forgot(), *((Restoring(),) if self.again else ())))
 
     def needs(self) -> tuple[type, ...]:
         """It has a state."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from harness.judge.proof import Knowledge
+from harness.systems.streams.proofs import Restoring
 from harness.systems.streams.settings import PIPELINES
 
-KNOWLEDGE: Final = Knowledge(recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES})
+KNOWLEDGE: Final = Knowledge(
+    proofs={Restoring.name: Restoring}, recipes={pipeline.name: pipeline.recipes for pipeline in PIPELINES}
+)

@@ -11,6 +11,7 @@ from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
 from harness.systems.kafka.abilities import GroupRebalance, say_forgot
 from harness.systems.streams.node import InstanceNode
+from harness.systems.streams.proofs import RESTORE
 from harness.wire.rules import Action, Direction, Rule
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from harness.systems.streams.instances import Instances
 
 WITHIN_S = 60.0
-RESTORE = "restore"
-"""The rule that holds what an instance would make its state of."""
 RESTORES = "StateUpdater-1-restore-consumer"
 """The client by which an instance reads its changelog."""
 

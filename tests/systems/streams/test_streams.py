@@ -14,7 +14,7 @@ from harness.controls import OnWire
 from harness.judge.accounting import account
 from harness.model import events as kinds
 from harness.model.cell import expand
-from harness.model.history import HistoryWriter, read_history
+from harness.model.history import History, HistoryWriter, read_history
 from harness.model.pipeline import SettingsError
 from harness.model.record import Record
 from harness.model.scenario import NotApplicable, Role
@@ -26,6 +26,7 @@ from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.systems.streams.faults import StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
 from harness.systems.streams.node import InstanceNode
+from harness.systems.streams.proofs import RESTORE, Restoring
 from harness.systems.streams.settings import (
     ALO_SETTINGS,
     COUNT,
@@ -156,6 +157,26 @@ def test_dynamic_members_have_no_name(tmp_path: Path) -> None:
     words = words_of(replace(ALO_SETTINGS, consumer=consumer), tmp_path)
     assert "group.instance.id" not in words
     assert words["main.consumer.session.timeout.ms"] == "3000"
+
+
+@pytest.mark.parametrize(
+    ("lines", "trouble"),
+    [
+        ([("exited", 1), ("hit", 2), ("exited", 3), ("discarded", 4)], None),
+        ([("hit", 1), ("exited", 2), ("exited", 3), ("discarded", 4)], "no instance was killed while it made its state anew"),
+        ([("exited", 1), ("exited", 3)], "no instance was killed while it made its state anew"),
+        ([("exited", 1), ("hit", 2), ("exited", 3)], "what an instance made its state of was not kept from it"),
+    ],
+)
+def test_an_instance_died_while_it_made_its_state_anew(lines: list[tuple[str, int]], trouble: str | None) -> None:
+    """The answer was held between its deaths, and never arrived."""
+    events = [
+        {"event": kinds.NODE, "phase": phase, "t": t} if phase == "exited" else
+        {"event": kinds.RULE, "rule": RESTORE, "phase": phase, "t": t}
+        for phase, t in lines
+    ]  # fmt: skip
+    course: Any = SimpleNamespace(history=History(tuple(events)), killed=[e for e in events if e["event"] == kinds.NODE])
+    assert Restoring().trouble(course) == trouble
 
 
 SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
