@@ -57,7 +57,7 @@ UNMARKED = "plain/leader-crash-before-markers/exactly-once"
 PUNCTUATED = "streams-later/none/exactly-once"
 STILL = r"^no progress until the deadline: position: [^;]*$"
 """The reader has not come to the end, and no program has ended."""
-NEVER_SEEN = r"^no progress until the deadline: (topic|sink): [^;]*$"
+NEVER_SEEN = r"^no progress until the deadline: (topic|sink|store): [^;]*$"
 """What was sent never becomes visible, or not for long."""
 
 CORPUS: tuple[PublishedBug, ...] = (

@@ -142,12 +142,18 @@ CHANGELOG_AHEAD = each(
     ),
     told(ALO_SETTINGS, step=True), told(EOS_SETTINGS, step=True),
 )  # fmt: skip
+FLUSHED = dies(Api.PRODUCE, REQUEST)
 STATE_FLUSHED = each(
     of(
-        STATEFUL, "streams-state-flushed-uncommitted", dies(Api.PRODUCE, REQUEST),
-        "Neither changelog nor result has left the instance when it dies, and its local disk has what the record does to the "
-        "state. At least once that state is taken up again; exactly once it is wiped.",
-        alo=DUPLICATES, eos=holds(DELIVERED_AGAIN), dedup=LOSES_ALL_THE_SAME,
+        (DEDUP,), "streams-state-flushed-uncommitted", FLUSHED,
+        "Neither changelog nor result has left the instance when it dies, and its local disk has the id. At least once that "
+        "state is taken up again, and the record taken for one that was here before; exactly once it is wiped.",
+        alo=LOSES_ALL_THE_SAME, eos=holds(DELIVERED_AGAIN),
+    ) + of(
+        (COUNT,), "streams-state-flushed-uncommitted", FLUSHED,
+        "The same, and the key is in the changelog already: what is read of that, from where the state was committed, takes "
+        "the place of the value on the disk. Only what the changelog has not is left as it is.",
+        alo=holds(DELIVERED_AGAIN), eos=holds(DELIVERED_AGAIN),
     ),
     told(ALO_SETTINGS, flush=True), told(EOS_SETTINGS, flush=True),
 )  # fmt: skip

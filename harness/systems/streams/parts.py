@@ -19,8 +19,8 @@ from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.shared_crash import SharedCrash
 from harness.systems.kafka.stages import StageMaker
 from harness.systems.streams.instances import InstanceNodes, Instances
-from harness.systems.streams.settings import COUNT
-from harness.systems.streams.sinks import FoldedSink
+from harness.systems.streams.settings import COUNT, LATER
+from harness.systems.streams.sinks import FoldedSink, kept
 from harness.systems.streams.suffering import Disks, InstancesGather, OpenTransactions
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def parts_of(
     checks = [
         Check("source", producing.trouble), Check("consumer", instances.reading.trouble),
         Check("topic", broker.log_trouble, costly=True), Check("position", position_trouble, costly=True),
+        *((Check("store", partial(kept, scene), costly=True),) if cell.scenario.pipeline == LATER else ()),
     ]  # fmt: skip
     return Parts(
         ground=(broker, *ground.parts(), instances, producing, Opened(lambda: None, broker.leave)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.record import decode
@@ -13,6 +13,11 @@ from harness.systems.kafka.sinks import TopicSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from harness.systems.kafka.scene import Scene
+
+CHANGELOG: Final = "-state-changelog"
+"""What Kafka Streams puts behind the name of an application to name the changelog of its one store."""
 
 
 class FoldedSink(TopicSink):
@@ -33,6 +38,14 @@ class FoldedSink(TopicSink):
                 continue
             for record, times in folded(copy.value or b""):
                 scene.history.write(kinds.FOLDED, key=text_of(copy.key), version=copy.offset, record=record, times=times)
+
+
+def kept(scene: Scene) -> str | None:
+    """Which record an application still has in its store, by its changelog, to be sent later; or ``None``."""
+    changes = scene.observer.copies(f"{scene.group}{CHANGELOG}")
+    last = {copy.key: copy for copy in sorted(changes, key=lambda copy: (copy.partition, copy.offset)) if copy.visible}
+    found = next((copy for copy in last.values() if copy.value is not None), None)
+    return None if found is None else f"{text_of(found.key)} is in the store, and was not sent"
 
 
 def folded(value: bytes) -> Iterator[tuple[str, int]]:

@@ -38,7 +38,7 @@ from harness.systems.streams.settings import (
     StreamsSettings,
     told,
 )
-from harness.systems.streams.sinks import FoldedSink
+from harness.systems.streams.sinks import FoldedSink, kept
 from harness.wire.rules import Direction
 from tests.judge.recording import played
 
@@ -86,6 +86,21 @@ def test_an_aborted_value_counts_for_nothing(tmp_path: Path) -> None:
 def test_a_value_that_is_none_is_a_phantom(tmp_path: Path, wrong: bytes) -> None:
     """One that is damaged, or of another cell, or of nobody: it counts for no record."""
     assert counted(tmp_path, (value(1, "k-1=1 "), True), (wrong, True), phantoms=1) == {"k-1": 1, "k-2": 0, "k-3": 0}
+
+
+def test_a_record_is_kept_until_it_is_visibly_gone_from_the_store() -> None:
+    """By the changelog: what is not committed has not happened, neither that it was put there nor that it was sent."""
+
+    def found(*changes: tuple[bytes | None, bool]) -> str | None:
+        copies = [LogCopy(0, 0, at, b"k-7", text, None, None, visible) for at, (text, visible) in enumerate(changes)]
+        scene: Any = SimpleNamespace(group="app", observer=SimpleNamespace(copies={"app-state-changelog": copies}.__getitem__))
+        return kept(scene)
+
+    assert found() is None
+    assert found((b"put", False)) is None
+    assert found((b"put", True)) == "k-7 is in the store, and was not sent"
+    assert found((b"put", True), (None, False)) is not None
+    assert found((b"put", True), (None, False), (None, True)) is None
 
 
 def test_at_most_once_is_not_offered() -> None:
