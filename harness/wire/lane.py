@@ -192,8 +192,8 @@ class Lane:
             return await self._answer(carried, cell, rule)
         cell.settle(carried, reached=False)
         cell.phase(rule, "dropped", carried)
-        if rule.action is Action.DROP and rule.after is After.BLACK_HOLE:
-            self._pipe.dark = True
+        if rule.action is Action.DROP and rule.after is not After.CUT:
+            self._pipe.dark = rule.after is After.BLACK_HOLE
             return await self._on(carried.frame.size, keep=False)
         cell.phase(rule, "cut", carried)
         raise CutError(f"rule {rule.id}")

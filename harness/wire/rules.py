@@ -38,6 +38,10 @@ class StepName(StrEnum):
         """Return by which fields of a rule a frame of this step can be chosen: ``record``, ``topic``, ``transactional_id``."""
         raise NotImplementedError
 
+    def removable(self, direction: Direction) -> bool:  # noqa: ARG002 - of most protocols nothing is
+        """Whether a frame of this step may vanish while its connection lives on."""
+        return False
+
     @property
     def errors(self) -> Mapping[str, bool]:
         """Legal refusals of such a request, and whether what was asked may be done all the same (see ``protocol.Step``)."""
@@ -64,10 +68,12 @@ class Action(StrEnum):
 
 
 class After(StrEnum):
-    """What follows a dropped frame: the connection ends, or this direction of it goes silent."""
+    """What follows a dropped frame: the connection ends, this direction of it goes silent, or it lives on without that frame."""
 
     CUT = "cut"
     BLACK_HOLE = "black-hole"
+    GO_ON = "go-on"
+    """Only where a peer cannot tell that a frame is missing (:attr:`~harness.wire.protocol.Step.removable`)."""
 
 
 class FreezeScope(StrEnum):
@@ -147,6 +153,8 @@ class Rule:
         if isinstance(self.api, StepName) and (missing := self.content - self.api.selects(self.direction)):
             what = min(missing).replace("_", " ")
             raise RuleError(f"rule {self.id}: a {self.api.label} {self.direction} cannot be selected by {what}")
+        if isinstance(self.api, StepName) and self.after is After.GO_ON and not self.api.removable(self.direction):
+            raise RuleError(f"rule {self.id}: no {self.api.label} {self.direction} can vanish while its connection lives on")
         if self.since == self.id:
             raise RuleError(f"rule {self.id}: it cannot count from itself")
         self._check_answer()

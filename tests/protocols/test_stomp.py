@@ -8,11 +8,12 @@ import pytest
 
 from harness.model.identity import Identity
 from harness.model.record import Record
+from harness.protocols.kafka.steps import Api
 from harness.protocols.stomp.frames import MOST_HEADER_BYTES, NotAFrameError, head, made
 from harness.protocols.stomp.session import Stomp, StompFrame
 from harness.protocols.stomp.steps import Command
 from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
-from harness.wire.rules import Action, Direction, Rule, RuleError
+from harness.wire.rules import Action, After, Direction, Rule, RuleError
 
 TO, FROM = Direction.REQUEST, Direction.RESPONSE
 
@@ -208,3 +209,10 @@ def test_rules_are_checked_by_what_a_command_has() -> None:
     Rule("r", Action.HOLD, Command.SEND, record="k0-1", topic="/queue/q")
     with pytest.raises(RuleError, match="BEGIN request cannot be selected by record"):
         Rule("r", Action.HOLD, Command.BEGIN, record="k0-1")
+
+
+def test_a_frame_may_vanish_alone_where_nothing_numbers_frames() -> None:
+    """A rule may say so of STOMP, and not of Kafka, whose clients count on each answer."""
+    Rule("r", Action.DROP, Command.MESSAGE, FROM, after=After.GO_ON)
+    with pytest.raises(RuleError, match="no Heartbeat response can vanish while its connection lives on"):
+        Rule("r", Action.DROP, Api.HEARTBEAT, FROM, after=After.GO_ON)

@@ -85,6 +85,17 @@ def test_a_black_hole_swallows_one_direction_from_there_on(bench: Bench) -> None
     assert bench.phases("r") == ["armed", "hit", "dropped"]
 
 
+def test_what_may_vanish_vanishes_alone(bench: Bench) -> None:
+    """Where the connection goes on, everything behind the dropped frame arrives."""
+    bench.arm(Rule("r", Action.DROP, HEARTBEAT.label, Direction.RESPONSE, occurrence=2, after=After.GO_ON))
+    client = bench.client()
+    assert client.ask(request(HEARTBEAT, 1, bench.name())) == response(1, b"answer")
+    client.send(request(HEARTBEAT, 2, bench.name()), request(HEARTBEAT, 3, bench.name()))
+    assert client.read() == response(3, b"answer")
+    assert client.ask(request(HEARTBEAT, 4, bench.name())) == response(4, b"answer")
+    assert bench.phases("r") == ["armed", "hit", "dropped"]
+
+
 def test_cut_after_lets_the_broker_act_and_swallows_its_answer(bench: Bench) -> None:
     """A request cut after the broker has acted arrives whole, its answer never does, and then the connection ends."""
     bench.arm(Rule("r", Action.CUT_AFTER, HEARTBEAT))

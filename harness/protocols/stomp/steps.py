@@ -42,6 +42,10 @@ class Command(StepName):
         """Return by what a broker may refuse it."""
         return STEPS.get((str(self), Direction.REQUEST), Step()).errors
 
+    def removable(self, direction: Direction) -> bool:
+        """Return whether it may vanish: nothing numbers the frames of a connection."""
+        return STEPS.get((str(self), direction), Step()).removable
+
 
 _TO_CLIENT: Final = frozenset({Command.CONNECTED, Command.MESSAGE, Command.RECEIPT, Command.ERROR})
 _SELECTS: Final = {
