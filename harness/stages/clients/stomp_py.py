@@ -10,6 +10,7 @@ import itertools
 import logging
 import queue
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -211,12 +212,11 @@ class StompProducer:
         return Sent()
 
     def close(self, within_s: float) -> None:
-        """Say goodbye, and wait until the broker has read everything up to there."""
-        try:
+        """Say goodbye, and wait until the broker has read everything up to there. Who is not answered asks for nothing more."""
+        with suppress(ClientError):
             if within_s > 0:
                 self._ask(_goodbye, within_s=within_s)
-        finally:
-            self._connected.close()
+        self._connected.close()
 
     def _ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
         connection = self._connected.there()
