@@ -1,0 +1,1 @@
+"""ActiveMQ Classic. Its cells are run as cases, and by the suite for systems."""

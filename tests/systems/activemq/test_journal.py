@@ -1,0 +1,80 @@
+"""What became of each message, by the entries of a journal."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from harness.model.places import Removal, Waiting
+from harness.run.queues import Message
+from harness.systems.activemq.journal import EXPIRED, POISON, StrangeJournalError, messages
+
+QUEUE, ASIDE = "k.in", "DLQ.k.in"
+ORDINARY = 4
+
+
+def add(at: str, name: str, *, queue: str = QUEUE, tx: str | None = None, attempt: str | None = None) -> dict[str, Any]:
+    """Return the entry of a message that came."""
+    body = b64encode(name.encode()).decode()
+    return {"at": at, "kind": "add", "queue": queue, "id": name, "tx": tx, "attempt": attempt, "body": body}
+
+
+def remove(name: str, ack: int | None = ORDINARY, *, queue: str = QUEUE, tx: str | None = None) -> dict[str, Any]:
+    """Return the entry of one that was removed."""
+    return {"at": "1:9999", "kind": "remove", "queue": queue, "id": name, "tx": tx, "ack": ack}
+
+
+def end(kind: str, tx: str = "t") -> dict[str, Any]:
+    """Return the entry of a transaction's end."""
+    return {"at": "1:9999", "kind": kind, "tx": tx}
+
+
+def read(*entries: dict[str, Any]) -> list[tuple[str, Waiting | None, bool, Removal | None, str | None]]:
+    """Return what became of the messages of the queue."""
+    return [(m.place, m.waiting, m.visible, m.removed, m.moved) for m in messages(entries, QUEUE, ASIDE)]
+
+
+def test_a_message_waits_until_it_is_acknowledged() -> None:
+    """It is known by its place, and has the payload and the attempt that it came with."""
+    found = messages([add("1:100", "a", attempt="producer-1.0.1"), add("1:200", "b"), remove("a")], QUEUE, ASIDE)
+    assert found == (
+        Message("1:100", "a", b"a", "producer-1.0.1", None, removed=Removal.ACK),
+        Message("1:200", "b", b"b", None, Waiting.READY),
+    )
+
+
+@pytest.mark.parametrize(
+    ("ack", "why"), [(ORDINARY, Removal.ACK), (None, Removal.ACK), (POISON, Removal.DEAD_LETTER), (EXPIRED, Removal.EXPIRY)]
+)
+def test_why_a_message_was_removed(ack: int | None, why: Removal) -> None:
+    """By the type of the acknowledgement, where it has one."""
+    assert read(add("1:1", "a"), remove("a", ack)) == [("1:1", None, True, why, None)]
+
+
+def test_what_was_moved_to_the_dead_letters_is_one_copy() -> None:
+    """It keeps its name there: it is not removed, but moved; and among the dead letters it waits."""
+    entries = [add("1:1", "a"), add("1:2", "a", queue=ASIDE), remove("a", POISON)]
+    assert read(*entries) == [("1:1", None, True, None, "1:2")]
+    assert [(m.place, m.waiting) for m in messages(entries, ASIDE, ASIDE)] == [("1:2", Waiting.READY)]
+
+
+def test_a_transaction_counts_when_its_commit_is_there() -> None:
+    """Before, what was sent in it is not visible, and what was removed in it is there."""
+    sent, gone = add("1:1", "a", tx="t"), [add("1:2", "b"), remove("b", tx="t")]
+    assert read(sent, *gone) == [("1:1", Waiting.OPEN, False, None, None), ("1:2", Waiting.READY, True, None, None)]
+    assert read(sent, end("prepare")) == [("1:1", Waiting.PREPARED, False, None, None)]
+    assert read(sent, *gone, end("rollback")) == [("1:1", None, False, None, None), ("1:2", Waiting.READY, True, None, None)]
+    assert read(sent, *gone, end("prepare"), end("commit")) == [
+        ("1:1", Waiting.READY, True, None, None), ("1:2", None, True, Removal.ACK, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "entries", [[add("1:1", "a"), add("1:2", "a")], [{"at": "1:1", "kind": "purge", "queue": QUEUE}]], ids=["twice", "purged"]
+)
+def test_what_cannot_be_is_told(entries: list[dict[str, Any]]) -> None:
+    """Two copies of one name, or a queue that was removed as a whole, are nothing that a cell does."""
+    with pytest.raises(StrangeJournalError):
+        messages(entries, QUEUE, ASIDE)

@@ -1,0 +1,103 @@
+"""What is known of ActiveMQ before anything is fetched, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness import cli, registry
+from harness.model.cell import Cell, expand
+from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import NotApplicable, Predicted
+from harness.model.semantics import Semantic
+from harness.provision.jars import read_jar_set
+from harness.systems.activemq import install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POINTS = {
+    "none", "request-lost", "ack-lost", "producer-crash-before-send", "producer-crash-before-ack", "delivery-lost", "commit-lost",
+    "commit-ack-lost", "consumer-crash-before-recording", "consumer-crash-before-commit", "broker-crash-before-append",
+    "broker-crash-before-ack",
+}  # fmt: skip
+
+
+def cells() -> tuple[Cell, ...]:
+    """Return its cells of one seed."""
+    mine = [scenario for scenario in registry.scenarios() if registry.runs("activemq", scenario)]
+    return tuple(expand(mine, semantics=Semantic, seeds=[1], system="activemq", client="stomp.py"))
+
+
+def test_every_point_is_there_under_every_semantic() -> None:
+    """What does not apply says why; what applies and predicts zero names a sign, but for the baseline."""
+    found = {(cell.scenario.failure_point, cell.semantic): cell.expectation for cell in reversed(cells())}
+    assert {point for point, _ in found} == POINTS
+    assert len(found) == len(POINTS) * len(Semantic)
+    for (point, semantic), theory in found.items():
+        assert isinstance(theory, Predicted | NotApplicable)
+        shows = isinstance(theory, NotApplicable) or theory.lost.must_show() or theory.duplicated.must_show() or theory.sign
+        assert shows or point == "none", (point, semantic)
+
+
+def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of it is fetched by who does not mean it."""
+    assert "activemq" in registry.engines()
+    assert "activemq" not in registry.default_systems()
+    assert cli.main(["list", "--system", "activemq"]) == 0
+    assert "delivery-lost+connection-lives" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("version", install.versions())
+def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
+    """Each jar with its module, so that none need be asked what it depends on."""
+    jar_set = read_jar_set(f"activemq-{version}", install.HERE)
+    assert jar_set.listed
+    own = {name for name in jar_set.sums if name.startswith("activemq-") and "protobuf" not in name}
+    assert own == {f"activemq-{name}-{version}.jar" for name in ("broker", "client", "kahadb-store", "openwire-legacy", "stomp")}
+
+
+def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with those that there are."""
+    assert cli.main(["run", "--system", "activemq==5.0.0"]) == 2
+    assert capsys.readouterr().err == (
+        f"lostack: activemq==5.0.0: the sums of its jars are not known; what there is: {', '.join(install.versions())}\n"
+    )
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give this test a cache of its own, and no network."""
+    monkeypatch.setenv("LOSTACK_CACHE", str(tmp_path))
+    nowhere = tmp_path / "settings.xml"
+    nowhere.write_text(
+        '<ivysettings><settings defaultResolver="none"/><resolvers>'
+        f'<filesystem name="none" checkmodified="false"><artifact pattern="{tmp_path}/nowhere/[artifact]-[revision].[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    monkeypatch.setenv("LOSTACK_IVY_SETTINGS", str(nowhere))
+    return tmp_path
+
+
+def test_without_a_network_one_line_says_so(cache: Path) -> None:
+    """What could not be fetched, and what helps."""
+    with pytest.raises(EnvironmentFailure, match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*is there a network"):
+        install.ensure(lambda _: None)
+    assert not (cache / "jars" / "activemq-6.3.1").exists()
+
+
+def test_a_jar_that_nobody_knows_is_told(cache: Path) -> None:
+    """What lies among the jars would be on the class path."""
+    folder = cache / "jars" / "activemq-6.3.1"
+    folder.mkdir(parents=True)
+    (folder / "mine.jar").write_bytes(b"")
+    with pytest.raises(EnvironmentFailure, match=r"holds jars that are not in its list .*mine\.jar"):
+        install.ensure(lambda _: None)
+
+
+def test_no_java_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the variable that names it."""
+    monkeypatch.setenv("LOSTACK_JAVA_HOME", str(cache))
+    with pytest.raises(EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is no Java that runs"):
+        install.ensure(lambda _: None)
