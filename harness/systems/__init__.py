@@ -8,6 +8,7 @@ GROUP: Final = "lostack.systems"
 """The group of entry points: a name, and ``module:attribute`` of a :class:`~harness.interfaces.System`."""
 SYSTEMS: Final = {
     "activemq": "harness.systems.activemq.about:SYSTEM",
+    "flink": "harness.systems.flink.about:SYSTEM",
     "kafka": "harness.systems.kafka.about:SYSTEM",
     "memory": "harness.systems.memory.about:SYSTEM",
     "spark": "harness.systems.spark.about:SYSTEM",

@@ -1,0 +1,218 @@
+"""A cluster of Flink beside a broker: one JobManager, and TaskManagers with one slot each, as many as the cells want now."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.runtimes.interface import NodeSpec
+from harness.runtimes.ports import PortLease
+from harness.systems.flink.install import MAIN, OPENS
+from harness.systems.flink.rest import Rest, RestError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.runtimes.interface import Exit, Node, Runtime
+    from harness.systems.flink.install import FlinkInstall
+
+UP_S: Final = 90.0
+JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+LOGGING: Final = """rootLogger.level=INFO
+rootLogger.appenderRef.out.ref=out
+appender.out.name=out
+appender.out.type=CONSOLE
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{HH:mm:ss,SSS} %-5p %c{1} %x - %m%n
+"""
+# the scripts of a distribution work out a TaskManager's memory: without them each part of it is told
+MEMORY: Final = {
+    "taskmanager.cpu.cores": "1.0",
+    "taskmanager.memory.framework.heap.size": "64m", "taskmanager.memory.framework.off-heap.size": "32m",
+    "taskmanager.memory.task.heap.size": "96m", "taskmanager.memory.task.off-heap.size": "16m",
+    "taskmanager.memory.managed.size": "4m",
+    "taskmanager.memory.network.min": "8m", "taskmanager.memory.network.max": "8m",
+    "taskmanager.memory.jvm-metaspace.size": "96m",
+    "taskmanager.memory.jvm-overhead.min": "32m", "taskmanager.memory.jvm-overhead.max": "32m",
+}  # fmt: skip
+
+
+@dataclass
+class Cluster:
+    """One JobManager and its TaskManagers. Safe to use from several threads, one per cell."""
+
+    runtime: Runtime
+    install: FlinkInstall
+    directory: Path
+    """For its settings, logs and temporary files."""
+    _lease: PortLease = field(default_factory=lambda: PortLease(3))
+    _job_manager: Node | None = None
+    _lives: int = 0
+    _task_managers: dict[str, Node] = field(default_factory=dict)
+    _numbers: int = 0
+    _wanted: int = 0
+    _jar: str = ""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def rest(self) -> Rest:
+        """How its JobManager is asked."""
+        return Rest(self._lease.ports[0])
+
+    def start(self) -> None:
+        """Start the JobManager and a first TaskManager; does not wait for them."""
+        for folder in ("conf", "plugins", "tmp"):
+            (self.directory / folder).mkdir(parents=True, exist_ok=True)
+        (self.directory / "conf" / "config.yaml").write_text(
+            "".join(f"{name}: '{told}'\n" for name, told in self._conf().items())
+        )
+        (self.directory / "conf" / "log4j.properties").write_text(LOGGING)
+        self.start_job_manager()
+        self.want(1)
+        self.unwant(1)
+
+    # --- the JobManager ----------------------------------------------------------------------------------------------
+
+    @property
+    def job_manager(self) -> Node:
+        """Its process. Raises RuntimeError before there is one."""
+        if self._job_manager is None:
+            raise RuntimeError("the JobManager was never started")
+        return self._job_manager
+
+    def start_job_manager(self) -> None:
+        """Start it; it knows nothing of jobs before."""
+        self._lives += 1
+        self._jar = ""
+        self._job_manager = self.runtime.start(self._spec("job-manager", JOB_MANAGER, "256m"))
+
+    def submit(self, words: Sequence[str], restored_from: str | None = None) -> str:
+        """Hand over our job with these words; return its id. Raises RestError where it is refused."""
+        with self._lock:
+            self.await_up()
+            if not self._jar:
+                self._jar = self.rest.upload(self.install.job)
+            jar = self._jar
+        return self.rest.run(jar, MAIN, words, restored_from)
+
+    def await_up(self) -> None:
+        """Wait until the JobManager answers. Raises EnvironmentFailure where it ends."""
+
+        def up() -> bool:
+            if (end := self.job_manager.exit) is not None:
+                raise EnvironmentFailure(f"the JobManager ended ({end}): {self.job_manager.log_tail(3)}")
+            try:
+                return "taskmanagers" in self.rest.overview()
+            except RestError:
+                return False
+
+        try:
+            wait_until(up, within_s=UP_S, because="the JobManager to answer", poll_s=0.05)
+        except WaitTimeoutError as error:
+            raise EnvironmentFailure(f"{error}; its log: {self.job_manager.log_path}") from error
+
+    # --- the TaskManagers --------------------------------------------------------------------------------------------
+
+    def want(self, slots: int) -> None:
+        """Let there be so many TaskManagers more; does not wait for them."""
+        with self._lock:
+            self._wanted += slots
+            self._fill()
+
+    def unwant(self, slots: int) -> None:
+        """Say that so many are not needed any more; they stay, for others."""
+        with self._lock:
+            self._wanted -= slots
+
+    def task_manager(self, name: str) -> Node:
+        """Return the process of a TaskManager, by the name that it is known by."""
+        with self._lock:
+            return self._task_managers[name]
+
+    def kill(self, name: str, *, refill: bool = True) -> Exit:
+        """SIGKILL a TaskManager; another is started in its place, unless that is to come later (:meth:`refill`)."""
+        end = self.task_manager(name).kill()
+        with self._lock:
+            del self._task_managers[name]
+            if refill:
+                self._fill()
+        return end
+
+    def refill(self) -> None:
+        """Start what is missing of the TaskManagers that are wanted."""
+        with self._lock:
+            self._fill()
+
+    def await_registered(self) -> None:
+        """Wait until every TaskManager that lives has registered."""
+
+        def registered() -> bool:
+            with self._lock:
+                living = {name for name, node in self._task_managers.items() if node.alive}
+            try:
+                return living <= self.rest.task_managers()
+            except RestError:
+                return False
+
+        wait_until(registered, within_s=UP_S, because="the TaskManagers to register", poll_s=0.05)
+
+    # --- all of it ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where the JobManager has died by itself."""
+        if self._job_manager is not None and (end := self._job_manager.exit) is not None and end.signal is None:
+            raise EnvironmentFailure(f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}")
+
+    def close(self) -> None:
+        """End all of it. Safe to call twice."""
+        with self._lock:
+            for node in (*self._task_managers.values(), self._job_manager):
+                if node is not None and node.alive:
+                    node.kill()
+        shutil.rmtree(self.directory / "tmp", ignore_errors=True)
+        self._lease.close()
+
+    def _fill(self) -> None:
+        for name in [name for name, node in self._task_managers.items() if not node.alive]:
+            del self._task_managers[name]
+        while len(self._task_managers) < self._wanted:
+            self._numbers += 1
+            name = f"task-manager-{self._numbers}"
+            words = ("-D", f"taskmanager.resource-id={name}")
+            self._task_managers[name] = self.runtime.start(self._spec(name, TASK_MANAGER, "192m", *words))
+
+    def _spec(self, name: str, main: str, heap: str, *words: str) -> NodeSpec:
+        conf = self.directory.absolute() / "conf"
+        scratch = self.directory.absolute() / "tmp"
+        argv = (
+            str(self.install.java), f"-Xmx{heap}", *JVM, *OPENS, f"-Djava.io.tmpdir={scratch}",
+            f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-cp", self.install.classpath, main,
+            "--configDir", str(conf), *words,
+        )  # fmt: skip
+        env = {"FLINK_CONF_DIR": str(conf), "FLINK_PLUGINS_DIR": str(self.directory.absolute() / "plugins")}
+        return NodeSpec(f"flink-{name}" if name[0].isdigit() else name, name.rstrip("-0123456789"), argv, env,
+                        log=self.directory / f"{name}.log")  # fmt: skip
+
+    def _conf(self) -> dict[str, str]:
+        rest, rpc, blob = self._lease.ports
+        bind, scratch = self.runtime.bind, self.directory.absolute() / "tmp"
+        return {
+            "jobmanager.rpc.address": bind, "jobmanager.rpc.port": str(rpc), "jobmanager.bind-host": bind,
+            "rest.address": bind, "rest.bind-address": bind, "rest.port": str(rest), "rest.bind-port": str(rest),
+            "blob.server.port": str(blob), "web.upload.dir": str(scratch), "io.tmp.dirs": str(scratch),
+            "taskmanager.host": bind, "taskmanager.bind-host": bind, "taskmanager.numberOfTaskSlots": "1",
+            # a TaskManager that died is given up when it was not reached once
+            "heartbeat.interval": "500", "heartbeat.timeout": "6000", "heartbeat.rpc-failure-threshold": "1",
+            "slot.request.timeout": "60000",
+            "cluster.registration.error-delay": "200", "cluster.registration.refused-registration-delay": "200",
+            "cluster.registration.initial-timeout": "100", "cluster.registration.max-timeout": "500",
+            "rest.connection-timeout": "5000",
+            **MEMORY,
+        }  # fmt: skip

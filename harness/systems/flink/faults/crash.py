@@ -1,0 +1,121 @@
+"""Crash: a TaskManager dies at an exact place between two checkpoints, or inside one, and the job is restarted on another.
+
+The source is stopped twice, as by a slow network: before the third record ahead of the target, until all that comes before it is
+in a completed checkpoint; and behind the target. So what a restored job works on again is known: those three and the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.controls import OnWire
+from harness.faults.triggers import await_fault, rule_at
+from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.scenario import Evidence, Role
+from harness.protocols.kafka.steps import Api
+from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.proofs import CheckpointWas
+from harness.systems.flink.roles import TASK_MANAGER
+from harness.wire.rules import Action, Direction, FreezeScope, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+
+AHEAD = 3
+"""How many records before the target are behind the last completed checkpoint, with it."""
+
+
+def source(offset: int) -> OnWire:
+    """Return the request in which our producer sends a record to the source; ``offset`` counts from the target."""
+    return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
+
+
+PRODUCED = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
+"""The answer by which the sink learns that the target is stored."""
+
+
+class During(StrEnum):
+    """In which part of a checkpoint's life the crash comes."""
+
+    NONE = "none"
+    """Between two: none is begun."""
+    INCOMPLETE = "incomplete"
+    """It was begun, and is not complete."""
+    COMPLETED = "completed"
+    """It is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """At ``at`` the TaskManager is killed; what the wire holds then never arrives.
+
+    ``during``: in which part of a checkpoint's life that is. One that is begun is asked for when the target is in the sink's log,
+    or, where ``at`` is about the target's own way there, when the wire holds that. ``outlasting``: no other TaskManager is
+    there until the coordinator has aborted the transaction with the target.
+    """
+
+    id: ClassVar[str] = "flink-crash"
+
+    at: OnWire = PRODUCED
+    during: During = During.NONE
+    outlasting: bool = False
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, or behind it; the TaskManager died; what became of the checkpoint."""
+        proofs = () if self.during is During.NONE else (CheckpointWas(self.during),)
+        return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
+
+    def needs(self) -> tuple[type, ...]:
+        """A job."""
+        return (RunningJob,)
+
+    @property
+    def spare(self) -> int:
+        """How many TaskManagers stand by."""
+        return 0 if self.outlasting else 1
+
+    @property
+    def _on_its_way(self) -> bool:
+        """Whether the trigger is the target's own way to the sink."""
+        return self.at.api == Api.PRODUCE
+
+    def arm(self, controls: Controls) -> None:
+        """Let the source stop twice; stop the sink at the target."""
+        controls.arm(source(-AHEAD), rule_at(source(-AHEAD), Action.HOLD, SECOND_WAVE))
+        controls.arm(source(1), rule_at(source(1), Action.HOLD, LAST_WAVE))
+        if self._on_its_way:
+            controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+        else:
+            controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Kill it there; let the job be restarted."""
+        job = controls.ability(RunningJob)
+        wave = controls.await_fired(source(-AHEAD))
+        job.await_given(controls.load.target.position - AHEAD - 1)
+        job.checkpoint()
+        controls.resolve(wave.hold, How.RELEASE)
+        number: int | None = None
+        if not self._on_its_way:
+            near = controls.await_fired(PRODUCED)
+            controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+            controls.resolve(near.hold, How.RELEASE)
+            number = job.begin_checkpoint()
+        fired = await_fault(controls, self.at)
+        if number is None and self.during is not During.NONE:
+            number = job.begin_checkpoint()
+        if number is not None:
+            job.tell_checkpoint(number, completed=self.during is During.COMPLETED)
+        last = controls.await_fired(source(1))
+        victim = controls.target(TASK_MANAGER)
+        victim.kill()
+        controls.say("applied", node=victim.name)
+        controls.resolve(fired.hold, How.DISCARD)
+        if self.outlasting:
+            job.await_aborted()
+        job.await_running()
+        controls.resolve(last.hold, How.RELEASE)
+        controls.say("healed")

@@ -1,0 +1,279 @@
+"""The job of a cell: submitted, told to take checkpoints, restarted by its JobManager; and the TaskManager that runs it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
+from harness.run.drain import StageEndedError
+from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.rest import RestError
+from harness.systems.flink.roles import TASK_MANAGER
+from harness.systems.flink.settings import Guarantee, flinks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.runtimes.interface import Exit
+    from harness.systems.flink.cluster import Cluster
+    from harness.systems.kafka.scene import Scene
+
+NAME: Final = "job"
+"""What the wire knows the job's clients by, behind the cell's key, whichever TaskManager they are in."""
+CHECKPOINTS: Final = "checkpoints"
+"""The folder of its checkpoints, in the cell's."""
+RUNNING_S: Final = 60.0
+TAKEN_S: Final = 30.0
+GIVEN_S: Final = 30.0
+ABORTED_S: Final = 60.0
+ENDED_S: Final = 15.0
+OVER: Final = frozenset({"FAILED", "CANCELED", "FINISHED", "SUSPENDED"})
+POLL_S: Final = 0.02
+
+
+class Job(RunningJob):
+    """One job over its submissions. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+        self._settings = flinks(scene.cell.settings)
+        self.id = ""
+        self.submissions = 0
+        self._slots = 0
+        self._restarts = 0
+        """How many attempts of the present submission have been ended by a fault."""
+        self.task_manager = TaskManager(scene, cluster)
+
+    # --- its life ----------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Ask for room."""
+        self._slots = 1 + getattr(self._scene.cell.scenario.fault, "spare", 0)
+        self._cluster.want(self._slots)
+
+    def stand_by(self) -> None:
+        """Nothing takes long."""
+
+    def start(self) -> None:
+        """Submit it, and wait until it runs and Flink's own first checkpoint is complete."""
+        self.submit()
+
+    def submit(self, restored_from: int | None = None, **changes: str) -> None:
+        """Submit it, with the state of a completed checkpoint or with none, and wait until it does its work."""
+        self.submissions += 1
+        self._restarts = 0
+        folder = None if restored_from is None else str(self.checkpoint_folder(restored_from))
+        words = [f"{name}={told}" for name, told in (self._words() | changes).items()]
+        self.id = self._cluster.submit(words, folder)
+        self.await_ready()
+
+    def await_ready(self) -> None:
+        """Wait until the present attempt does its work, and say where."""
+        writer = f"{NAME}-{self.submissions}-{self._restarts + 1}"
+        ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
+        wait_until(lambda: bool(ready()) or self._ended(), within_s=RUNNING_S, because=f"{writer} to run", poll_s=POLL_S)
+        wait_until(self._hosted, within_s=RUNNING_S, because=f"the TaskManager of {writer} to be known", poll_s=POLL_S)
+
+    def _hosted(self) -> bool:
+        hosts = self._cluster.rest.hosts(self.id)
+        if len(hosts) != 1:
+            return False
+        self.task_manager.run_on(next(iter(hosts)))
+        return True
+
+    def _ended(self) -> bool:
+        """Raise StageEndedError where the job has ended."""
+        state = self._cluster.rest.state(self.id)
+        if state in OVER:
+            raise StageEndedError(f"the job is {state}: {self._cluster.rest.failure(self.id)}")
+        return False
+
+    def trouble(self) -> str | None:
+        """Why the job does not run, or ``None``. Raises StageEndedError where it has ended."""
+        try:
+            self._ended()
+            state = self._cluster.rest.state(self.id)
+        except RestError as error:
+            return str(error)
+        return None if state == "RUNNING" else f"the job is {state}"
+
+    def close(self) -> None:
+        """Cancel it, and give its room back."""
+        try:
+            if self.id:
+                self._end()
+        finally:
+            self._cluster.unwant(self._slots)
+            self._slots = 0
+            shutil.rmtree(self._scene.directory / "scratch", ignore_errors=True)
+
+    def _end(self) -> None:
+        try:
+            if self._cluster.rest.state(self.id) not in OVER:
+                self._cluster.rest.cancel(self.id)
+                wait_until(lambda: self._cluster.rest.state(self.id) in OVER, within_s=ENDED_S, because="the job to end",
+                           poll_s=POLL_S)  # fmt: skip
+        except RestError:  # its JobManager is gone, or knows it no more
+            return
+
+    def _words(self) -> dict[str, str]:
+        scene, job = self._scene, self._settings.job
+        client = f"{scene.cell.key}.{NAME}.{self.submissions}"
+        folder = (scene.directory / CHECKPOINTS).absolute()
+        words = {
+            "cell": scene.cell.id, "name": f"{NAME}-{self.submissions}", "history": str(scene.history_folder.absolute()),
+            "bootstrap": scene.transport.bootstrap(Role.PROCESSOR), "in": scene.source, "out": scene.sink, "group": scene.group,
+            "client": client, "guarantee": str(job.guarantee),
+            "source.isolation.level": self._settings.consumer.isolation, "source.fetch.max.wait.ms": "50",
+            "source.partition.discovery.interval.ms": "-1",
+            "sink.client.id": client, "sink.transaction.timeout.ms": str(self._settings.transaction_timeout_ms),
+            "sink.linger.ms": str(job.linger_ms),
+            "flink.execution.checkpointing.interval": "1 h", "flink.execution.checkpointing.dir": folder.as_uri(),
+            "flink.execution.checkpointing.num-retained": "10",
+            "flink.execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+            "flink.execution.checkpointing.tolerable-failed-checkpoints": "100",
+            "flink.execution.checkpointing.unaligned.enabled": str(job.unaligned).lower(),
+            "flink.execution.checkpointing.timeout": "60 s",
+            "flink.restart-strategy.type": "fixed-delay", "flink.restart-strategy.fixed-delay.attempts": "1000",
+            "flink.restart-strategy.fixed-delay.delay": "50 ms",
+            "flink.parallelism.default": str(job.parallelism), "flink.pipeline.max-parallelism": "8",
+        }  # fmt: skip
+        if job.guarantee is Guarantee.EXACTLY_ONCE:
+            words |= {"prefix": f"{scene.cell.key}-{job.prefix}", "naming": str(job.naming)}
+        return words
+
+    # --- its checkpoints ---------------------------------------------------------------------------------------------
+
+    def checkpoint_folder(self, number: int) -> Path:
+        """Return the folder of a completed checkpoint."""
+        return next((self._scene.directory / CHECKPOINTS).absolute().glob(f"*/chk-{number}"))
+
+    def checkpoint(self) -> int:
+        """Take one, and wait until it is complete."""
+        number = self._ask()
+        self.tell_checkpoint(number, completed=True)
+        return number
+
+    def begin_checkpoint(self) -> int:
+        """Ask for one, and wait until the source has taken its part of it, and passed its barriers on."""
+        number = self._ask()
+        wait_until(lambda: self._seen(number)["num_acknowledged_subtasks"] > 0 or self._seen(number)["status"] == "COMPLETED",
+                   within_s=TAKEN_S, because=f"the source to take its part of checkpoint {number}", poll_s=POLL_S)  # fmt: skip
+        return number
+
+    def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
+        """Write down what the JobManager says of it."""
+        if completed:
+            wait_until(lambda: self._seen(number)["status"] != "IN_PROGRESS", within_s=TAKEN_S, poll_s=POLL_S,
+                       because=f"checkpoint {number} to be complete")  # fmt: skip
+        told = self._seen(number)
+        self._scene.history.write(
+            kinds.FAULT, phase="checkpoint", fault=self._scene.cell.scenario.fault.id, number=number, status=told["status"],
+            acknowledged=told["num_acknowledged_subtasks"], of=told["num_subtasks"],
+        )  # fmt: skip
+
+    def await_given(self, position: int) -> None:
+        """Wait for the lines in which the job says so."""
+        wanted = {record.id for record in self._scene.load.records if record.position <= position}
+
+        def given() -> bool:
+            return wanted <= {event["record"] for event in self._scene.so_far.of(kinds.DELIVERED)}
+
+        wait_until(given, within_s=GIVEN_S, because=f"the job to be given what comes before position {position + 1}")
+
+    def positions(self) -> dict[int, int]:
+        """Return how far the last completed checkpoint has read each partition."""
+        done = [each["id"] for each in self._history() if each["status"] == "COMPLETED"]
+        last = max(done, default=0)
+        mine = f"{NAME}-{self.submissions}-"
+        lines = [e for e in self._scene.so_far.of(kinds.BATCH) if e["batch"] == last and e["by"].startswith(mine)]
+        return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
+
+    def position_trouble(self) -> str | None:
+        """Which partition the last completed checkpoint is behind in, or ``None``. Asks for the next one where it is."""
+        trouble = self._scene.position_trouble(self.positions)
+        if trouble and not any(each["status"] == "IN_PROGRESS" for each in self._history()):
+            self._cluster.rest.trigger(self.id)
+        return trouble
+
+    def _ask(self) -> int:
+        before = max((each["id"] for each in self._history()), default=0)
+        self._cluster.rest.trigger(self.id)
+        found = wait_until(lambda: [e["id"] for e in self._history() if e["id"] > before], within_s=TAKEN_S, poll_s=POLL_S,
+                           because="a checkpoint to begin")  # fmt: skip
+        return int(min(found))
+
+    def _seen(self, number: int) -> Mapping[str, Any]:
+        return next(each for each in self._history() if each["id"] == number)
+
+    def _history(self) -> list[dict[str, Any]]:
+        return self._cluster.rest.checkpoints(self.id)
+
+    # --- what becomes of it ------------------------------------------------------------------------------------------
+
+    def await_running(self) -> None:
+        """Wait until the next attempt does its work on another TaskManager."""
+        self._restarts += 1
+        self._cluster.refill()
+        self.await_ready()
+
+    def await_aborted(self) -> None:
+        """Ask the coordinator about the transactional id of the last EndTxn request."""
+        names = [e["transactional_id"] for e in self._scene.so_far.of(kinds.END_TXN) if e.get("transactional_id")]
+        mine = [name for name in names if name.startswith(f"{self._scene.cell.key}-{self._settings.job.prefix}")]
+        if not mine:
+            raise RuntimeError("the job has asked for the end of no transaction")
+        wait_until(lambda: self._scene.observer.transaction(mine[-1]) == "CompleteAbort", within_s=ABORTED_S, poll_s=0.05,
+                   because=f"the coordinator to abort {mine[-1]}")  # fmt: skip
+
+
+class TaskManager:
+    """The TaskManager that runs the job of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
+
+    name = str(TASK_MANAGER)
+    role = TASK_MANAGER
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+        self._now = ""
+        self._incarnation = 0
+        self._pid = 0
+
+    def run_on(self, name: str) -> None:
+        """The job runs on the one that is called so."""
+        self._now = name
+        self._pid = self._cluster.task_manager(name).pid
+        self._incarnation += 1
+        self._say("started", known_as=name)
+        self._say("ready")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._exited(self._cluster.kill(self._now, refill=False))
+
+    def pause(self) -> None:
+        """Stop it."""
+        self._cluster.task_manager(self._now).pause()
+        self._say("paused")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._cluster.task_manager(self._now).resume()
+        self._say("resumed")
+
+    def restart(self) -> None:
+        """Its JobManager does that: see :meth:`Job.await_running`."""
+        raise NotImplementedError("a job is restarted by its JobManager")
+
+    def _exited(self, end: Exit) -> None:
+        self._say("exited", status=end.status, signal=end.signal)
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
+                                  pid=self._pid, **fields)  # fmt: skip

@@ -1,0 +1,17 @@
+"""What Flink tells the judge of its histories."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.judge.proof import Knowledge
+from harness.systems.flink.proofs import CheckpointWas
+from harness.systems.flink.settings import JOB
+from harness.systems.flink.signs import checkpoint_selections, flink_signs
+
+KNOWLEDGE: Final = Knowledge(
+    proofs={CheckpointWas.name: CheckpointWas},
+    selections=(checkpoint_selections,),
+    signs=(flink_signs,),
+    recipes={JOB.name: JOB.recipes},
+)
