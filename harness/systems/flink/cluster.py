@@ -213,6 +213,7 @@ class Cluster:
             "slot.request.timeout": "60000",
             "cluster.registration.error-delay": "200", "cluster.registration.refused-registration-delay": "200",
             "cluster.registration.initial-timeout": "100", "cluster.registration.max-timeout": "500",
-            "rest.connection-timeout": "5000",
+            # what is asked is asked now
+            "web.refresh-interval": "20", "rest.cache.checkpoint-statistics.timeout": "10 ms",
             **MEMORY,
         }  # fmt: skip

@@ -47,6 +47,8 @@ class Job(RunningJob):
         self._slots = 0
         self._restarts = 0
         """How many attempts of the present submission have been ended by a fault."""
+        self._restored = False
+        """Whether the present attempt began with a checkpoint."""
         self.task_manager = TaskManager(scene, cluster)
 
     # --- its life ----------------------------------------------------------------------------------------------------
@@ -67,6 +69,7 @@ class Job(RunningJob):
         """Submit it, with the state of a completed checkpoint or with none, and wait until it does its work."""
         self.submissions += 1
         self._restarts = 0
+        self._restored = restored_from is not None
         folder = None if restored_from is None else str(self.checkpoint_folder(restored_from))
         words = [f"{name}={told}" for name, told in (self._words() | changes).items()]
         self.id = self._cluster.submit(words, folder)
@@ -78,6 +81,8 @@ class Job(RunningJob):
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
         wait_until(lambda: bool(ready()) or self._ended(), within_s=RUNNING_S, because=f"{writer} to run", poll_s=POLL_S)
         wait_until(self._hosted, within_s=RUNNING_S, because=f"the TaskManager of {writer} to be known", poll_s=POLL_S)
+        if not self._restored:  # Flink takes a checkpoint by itself after such a start, whatever the interval
+            wait_until(self._last_complete, within_s=TAKEN_S, because=f"the first checkpoint of {writer}", poll_s=POLL_S)
 
     def _hosted(self) -> bool:
         hosts = self._cluster.rest.hosts(self.id)
@@ -188,8 +193,7 @@ class Job(RunningJob):
 
     def positions(self) -> dict[int, int]:
         """Return how far the last completed checkpoint has read each partition."""
-        done = [each["id"] for each in self._history() if each["status"] == "COMPLETED"]
-        last = max(done, default=0)
+        last = self._last_complete()
         mine = f"{NAME}-{self.submissions}-"
         lines = [e for e in self._scene.so_far.of(kinds.BATCH) if e["batch"] == last and e["by"].startswith(mine)]
         return self._scene.every_partition({e["partition"]: e["position"] for e in lines})
@@ -208,6 +212,9 @@ class Job(RunningJob):
                            because="a checkpoint to begin")  # fmt: skip
         return int(min(found))
 
+    def _last_complete(self) -> int:
+        return max((int(each["id"]) for each in self._history() if each["status"] == "COMPLETED"), default=0)
+
     def _seen(self, number: int) -> Mapping[str, Any]:
         return next(each for each in self._history() if each["id"] == number)
 
@@ -219,6 +226,7 @@ class Job(RunningJob):
     def await_running(self) -> None:
         """Wait until the next attempt does its work on another TaskManager."""
         self._restarts += 1
+        self._restored = self._last_complete() > 0
         self._cluster.refill()
         self.await_ready()
 
