@@ -22,7 +22,11 @@ from harness.systems import GROUP
 from harness.systems.listing import declaration, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    from harness.model.history import History
+
+    Detail = Callable[[History], Mapping[str, Any] | None]
 
 PROOFS: Final = (
     Answered, EngineSaid, Forgot, Grown, InputEnded, LeadershipMoved, LetGo, LockOutlasted, NetworkBad, PartHad,
@@ -56,9 +60,22 @@ def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
         selections=tuple(each for part in parts for each in part.selections),
         signs=tuple(each for part in parts for each in part.signs),
         remarks=tuple(each for part in parts for each in part.remarks),
-        details=_united(part.details for part in parts),
+        details=_in_turn(part.details for part in parts),
         recipes=_united(part.recipes for part in parts),
     )
+
+
+def _in_turn(parts: Iterable[Mapping[str, Detail]]) -> dict[str, Detail]:
+    """Let several tell one thing, each of its own histories: what the first says that says anything."""
+    told: dict[str, list[Detail]] = {}
+    for part in parts:
+        for name, tell in part.items():
+            told.setdefault(name, []).append(tell)
+
+    def first(tells: list[Detail]) -> Detail:
+        return lambda history: next((found for tell in tells if (found := tell(history)) is not None), None)
+
+    return {name: first(tells) for name, tells in told.items()}
 
 
 def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from harness.controls import OnWire
 from harness.faults import NoFault
-from harness.judge.signs import ABORTED, ENDED_AGAIN
+from harness.judge.signs import ABORTED, ENDED_AGAIN, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Permitted
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
-from harness.systems.flink.faults import Crash, During
+from harness.systems.flink.faults import Crash, During, JobManagerCrash
 from harness.systems.flink.faults.crash import PRODUCED
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, FLINK_NONE, JOB
 from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT
@@ -90,6 +90,21 @@ OUTLASTED = Scenario(
     },
 )  # fmt: skip
 
+NEVER_NOTIFIED = Scenario(
+    id="flink-commit-never-notified", failure_point="flink-commit-never-notified", pipeline=JOB, group="flink",
+    deployment=Deployment.OWN, fault=JobManagerCrash(complete=True),
+    because="The checkpoint is complete and nobody was told: the sink has pre-committed and waits for a word that never comes. "
+    "The job that is submitted with that checkpoint finds the transaction in its state, and commits.",
+    expect={AMO: NOT_OFFERED, ALO: Predicted(sign=RESUMED_PAST), EOS: Predicted(sign=RESUMED_PAST)},
+)  # fmt: skip
+BEFORE_COMPLETE = Scenario(
+    id="flink-crash-before-checkpoint-complete", failure_point="flink-crash-before-checkpoint-complete", pipeline=JOB,
+    group="flink", deployment=Deployment.OWN, fault=JobManagerCrash(complete=False),
+    because="All have acknowledged, and the JobManager dies before the checkpoint is in its store: the job goes back to the one "
+    "before. What was pre-committed nobody commits; the restored sink finds it open under its ids, and aborts it.",
+    expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT)), EOS: Predicted(sign=ABORTED)},
+)  # fmt: skip
+
 # the sink as it is where nobody chooses a guarantee
 DEFAULT_BETWEEN = replace(
     BETWEEN, id="flink-crash-between-checkpoints+none",
@@ -107,6 +122,6 @@ DEFAULT_BEFORE_FLUSH = replace(
     expect={ALO: Predicted(lost=AtLeast(), control=True, settings=FLINK_NONE)},
 )  # fmt: skip
 FLINK = (
-    BASELINE, BETWEEN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, DEFAULT_BETWEEN,
-    DEFAULT_BEFORE_FLUSH,
+    BASELINE, BETWEEN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
+    DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH,
 )  # fmt: skip

@@ -128,16 +128,20 @@ def _ribbon(ribbon: Ribbon) -> list[Any]:
 
 
 def _rollback(result: CellResult) -> list[Any] | None:
-    """Return three rows (moment, last batch, partition and offset, key and how many records), then the keys that are torn."""
+    """Return three rows (moment, what it is called, partitions with offsets, keys with their counts), then the torn keys."""
     found = result.judgement.details.get("rollback")
     if found is None:
         return None
     rows = [
-        [one["moment"], one["batch"], sorted((int(partition), offset) for partition, offset in one["offsets"].items()),
-         sorted(one["state"].items())]
+        [one["moment"], one.get("said") or _batches(one["batch"]),
+         sorted((int(partition), offset) for partition, offset in one["offsets"].items()), sorted(one["state"].items())]
         for one in found["snapshots"]
     ]  # fmt: skip
     return [rows, found["torn"]]
+
+
+def _batches(last: int) -> str:
+    return "no batch" if last < 0 else f"batches 0 to {last}"
 
 
 def _path(path: RecordPath) -> list[Any]:

@@ -20,6 +20,18 @@ class RunningJob(Protocol):
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
         """Write down what the JobManager says of a checkpoint; where it is to be ``completed``, when it is."""
 
+    def trigger(self) -> None:
+        """Ask for a checkpoint, and wait for nothing."""
+
+    def arm_store(self, name: str, *, refuses: bool = False) -> None:
+        """Let the JobManager stand still, or refuse the checkpoint, at a failpoint of its store when the next one comes there."""
+
+    def await_store(self) -> int:
+        """Wait until it does; return the number of that checkpoint."""
+
+    def resubmit(self, number: int) -> None:
+        """Submit the job with the state of a checkpoint, as an operator does it, and wait until it runs."""
+
     def await_running(self) -> None:
         """Let there be a TaskManager, and wait until the job runs there, restored."""
 

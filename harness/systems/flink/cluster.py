@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.runtimes.interface import NodeSpec
 from harness.runtimes.ports import PortLease
-from harness.systems.flink.install import MAIN, OPENS
+from harness.systems.flink.install import MAIN, OPENS, SERVICES
 from harness.systems.flink.rest import Rest, RestError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from harness.systems.flink.install import FlinkInstall
 
 UP_S: Final = 90.0
+FAILPOINTS: Final = "failpoints"
+"""Where those of the JobManager are armed, in the cluster's folder."""
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -54,7 +57,6 @@ class Cluster:
     """For its settings, logs and temporary files."""
     _lease: PortLease = field(default_factory=lambda: PortLease(3))
     _job_manager: Node | None = None
-    _lives: int = 0
     _task_managers: dict[str, Node] = field(default_factory=dict)
     _numbers: int = 0
     _wanted: int = 0
@@ -66,9 +68,14 @@ class Cluster:
         """How its JobManager is asked."""
         return Rest(self._lease.ports[0])
 
+    @property
+    def failpoints(self) -> Path:
+        """Where failpoints of its JobManager are armed."""
+        return self.directory.absolute() / FAILPOINTS
+
     def start(self) -> None:
         """Start the JobManager and a first TaskManager; does not wait for them."""
-        for folder in ("conf", "plugins", "tmp"):
+        for folder in ("conf", "plugins", "tmp", FAILPOINTS):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         (self.directory / "conf" / "config.yaml").write_text(
             "".join(f"{name}: '{told}'\n" for name, told in self._conf().items())
@@ -89,9 +96,14 @@ class Cluster:
 
     def start_job_manager(self) -> None:
         """Start it; it knows nothing of jobs before."""
-        self._lives += 1
         self._jar = ""
-        self._job_manager = self.runtime.start(self._spec("job-manager", JOB_MANAGER, "256m"))
+        self._job_manager = self.runtime.start(
+            self._spec("job-manager", JOB_MANAGER, "256m", "-D", f"high-availability.type={SERVICES}", jar=self.install.services)
+        )
+
+    def kill_job_manager(self) -> Exit:
+        """SIGKILL it; its TaskManagers live on, and look for the next one."""
+        return self.job_manager.kill()
 
     def submit(self, words: Sequence[str], restored_from: str | None = None) -> str:
         """Hand over our job with these words; return its id. Raises RestError where it is refused."""
@@ -136,13 +148,11 @@ class Cluster:
         with self._lock:
             return self._task_managers[name]
 
-    def kill(self, name: str, *, refill: bool = True) -> Exit:
-        """SIGKILL a TaskManager; another is started in its place, unless that is to come later (:meth:`refill`)."""
+    def kill(self, name: str) -> Exit:
+        """SIGKILL a TaskManager. Another comes in its place when that is asked for (:meth:`refill`)."""
         end = self.task_manager(name).kill()
         with self._lock:
             del self._task_managers[name]
-            if refill:
-                self._fill()
         return end
 
     def refill(self) -> None:
@@ -188,12 +198,14 @@ class Cluster:
             words = ("-D", f"taskmanager.resource-id={name}")
             self._task_managers[name] = self.runtime.start(self._spec(name, TASK_MANAGER, "192m", *words))
 
-    def _spec(self, name: str, main: str, heap: str, *words: str) -> NodeSpec:
+    def _spec(self, name: str, main: str, heap: str, *words: str, jar: Path | None = None) -> NodeSpec:
         conf = self.directory.absolute() / "conf"
         scratch = self.directory.absolute() / "tmp"
+        classpath = os.pathsep.join(filter(None, (self.install.classpath, str(jar or ""))))
         argv = (
             str(self.install.java), f"-Xmx{heap}", *JVM, *OPENS, f"-Djava.io.tmpdir={scratch}",
-            f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-cp", self.install.classpath, main,
+            f"-Dlostack.failpoints={self.failpoints}",
+            f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-cp", classpath, main,
             "--configDir", str(conf), *words,
         )  # fmt: skip
         env = {"FLINK_CONF_DIR": str(conf), "FLINK_PLUGINS_DIR": str(self.directory.absolute() / "plugins")}

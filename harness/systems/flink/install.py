@@ -28,8 +28,10 @@ WHEEL_SHA256: Final = "38ece876553286b3a285cf344c2d2038f8a7ca10da5df54d510725038
 JARS: Final = (f"flink-dist-{VERSION}.jar", "log4j-api-2.25.3.jar", "log4j-core-2.25.3.jar", "log4j-slf4j-impl-2.25.3.jar")
 CONNECTOR: Final = "flink-connector-kafka-5.0.0-2.2"
 HERE: Final = Path(__file__).parent
-SOURCE: Final = HERE / "jvm" / "Job.java"
+JVM: Final = HERE / "jvm"
 MAIN: Final = "lostack.flink.Job"
+SERVICES: Final = "lostack.flink.Stores$Factory"
+"""The JobManager's own services, with failpoints around its store of completed checkpoints."""
 NEEDED_MB: Final = 800
 """The wheel, and what is unpacked of it, for a while side by side."""
 FETCHED_WITHIN_S: Final = 1800.0
@@ -46,11 +48,15 @@ OPENS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FlinkInstall:
-    """How to run Flink: ``java *OPENS -cp classpath <a main class of Flink> --configDir …``; ``job`` is the jar to submit."""
+    """How to run Flink: ``java *OPENS -cp classpath <a main class of Flink> --configDir …``.
+
+    ``job`` is the jar to submit, and ``services`` the one that a JobManager has besides.
+    """
 
     java: Path
     classpath: str
     job: Path
+    services: Path
     versions: dict[str, str]
 
 
@@ -67,7 +73,8 @@ def ensure_flink(say: Callable[[str], None]) -> FlinkInstall:
     jars = (*(own / name for name in JARS), *(folder / name for name in sorted(jar_set.sums)))
     client = next(module.revision for module in jar_set.modules if module.name == "kafka-clients")
     return FlinkInstall(
-        java.path, os.pathsep.join(map(str, jars)), compiled("flink-job", [SOURCE], jars, say),
+        java.path, os.pathsep.join(map(str, jars)), compiled("flink-job", [JVM / "Job.java"], jars, say),
+        compiled("flink-services", [JVM / "Stores.java"], jars, say),
         {"flink": VERSION, "flink-connector-kafka": CONNECTOR.rpartition("kafka-")[2], "flink-kafka-clients": client},
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.nodes import JobManager, TaskManager
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.systems.flink.settings import Guarantee, flinks
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.runtimes.interface import Exit
     from harness.systems.flink.cluster import Cluster
     from harness.systems.kafka.scene import Scene
 
 NAME: Final = "job"
-"""What the wire knows the job's clients by, behind the cell's key, whichever TaskManager they are in."""
+"""What it writes as, with the numbers of its submission and its attempt."""
 CHECKPOINTS: Final = "checkpoints"
 """The folder of its checkpoints, in the cell's."""
 RUNNING_S: Final = 60.0
@@ -50,11 +50,13 @@ class Job(RunningJob):
         self._restored = False
         """Whether the present attempt began with a checkpoint."""
         self.task_manager = TaskManager(scene, cluster)
+        self.job_manager = JobManager(scene, cluster)
 
     # --- its life ----------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Ask for room."""
+        self.job_manager.begin()
         self._slots = 1 + getattr(self._scene.cell.scenario.fault, "spare", 0)
         self._cluster.want(self._slots)
 
@@ -65,13 +67,13 @@ class Job(RunningJob):
         """Submit it, and wait until it runs and Flink's own first checkpoint is complete."""
         self.submit()
 
-    def submit(self, restored_from: int | None = None, **changes: str) -> None:
+    def submit(self, restored_from: int | None = None) -> None:
         """Submit it, with the state of a completed checkpoint or with none, and wait until it does its work."""
         self.submissions += 1
         self._restarts = 0
         self._restored = restored_from is not None
         folder = None if restored_from is None else str(self.checkpoint_folder(restored_from))
-        words = [f"{name}={told}" for name, told in (self._words() | changes).items()]
+        words = [f"{name}={told}" for name, told in self._words().items()]
         self.id = self._cluster.submit(words, folder)
         self.await_ready()
 
@@ -128,12 +130,12 @@ class Job(RunningJob):
 
     def _words(self) -> dict[str, str]:
         scene, job = self._scene, self._settings.job
-        client = f"{scene.cell.key}.{NAME}.{self.submissions}"
+        client = f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # whichever TaskManager that is in
         folder = (scene.directory / CHECKPOINTS).absolute()
         words = {
             "cell": scene.cell.id, "name": f"{NAME}-{self.submissions}", "history": str(scene.history_folder.absolute()),
             "bootstrap": scene.transport.bootstrap(Role.PROCESSOR), "in": scene.source, "out": scene.sink, "group": scene.group,
-            "client": client, "guarantee": str(job.guarantee),
+            "partitions": str(self._settings.topic.partitions), "client": client, "guarantee": str(job.guarantee),
             "source.isolation.level": self._settings.consumer.isolation, "source.fetch.max.wait.ms": "50",
             "source.partition.discovery.interval.ms": "-1",
             "sink.client.id": client, "sink.transaction.timeout.ms": str(self._settings.transaction_timeout_ms),
@@ -230,6 +232,31 @@ class Job(RunningJob):
         self._cluster.refill()
         self.await_ready()
 
+    def arm_store(self, name: str, *, refuses: bool = False) -> None:
+        """Write the file that the JobManager looks for."""
+        folder = self._cluster.failpoints
+        told = {
+            "name": name, "action": "fail" if refuses else "hold", "cell": self._scene.cell.id,
+            "record": self._scene.load.target.id, "history": str((self._scene.history_folder / "job-manager.jsonl").absolute()),
+        }  # fmt: skip
+        part = folder / f"{self.id}.part"
+        part.write_text("".join(f"{key}={value}\n" for key, value in told.items()))
+        part.replace(folder / f"{self.id}.armed")
+
+    def await_store(self) -> int:
+        """Wait for the line in which the JobManager says so."""
+        hits = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "job-manager")
+        found = wait_until(hits, within_s=TAKEN_S, because="a checkpoint to come to the store", poll_s=POLL_S)
+        return int(found[-1]["batch"])
+
+    def trigger(self) -> None:
+        """Ask."""
+        self._cluster.rest.trigger(self.id)
+
+    def resubmit(self, number: int) -> None:
+        """Submit it with the state that is in the checkpoint's folder."""
+        self.submit(restored_from=number)
+
     def await_aborted(self) -> None:
         """Ask the coordinator about the transactional id of the last EndTxn request."""
         names = [e["transactional_id"] for e in self._scene.so_far.of(kinds.END_TXN) if e.get("transactional_id")]
@@ -238,50 +265,3 @@ class Job(RunningJob):
             raise RuntimeError("the job has asked for the end of no transaction")
         wait_until(lambda: self._scene.observer.transaction(mine[-1]) == "CompleteAbort", within_s=ABORTED_S, poll_s=0.05,
                    because=f"the coordinator to abort {mine[-1]}")  # fmt: skip
-
-
-class TaskManager:
-    """The TaskManager that runs the job of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
-
-    name = str(TASK_MANAGER)
-    role = TASK_MANAGER
-
-    def __init__(self, scene: Scene, cluster: Cluster) -> None:
-        self._scene = scene
-        self._cluster = cluster
-        self._now = ""
-        self._incarnation = 0
-        self._pid = 0
-
-    def run_on(self, name: str) -> None:
-        """The job runs on the one that is called so."""
-        self._now = name
-        self._pid = self._cluster.task_manager(name).pid
-        self._incarnation += 1
-        self._say("started", known_as=name)
-        self._say("ready")
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        self._exited(self._cluster.kill(self._now, refill=False))
-
-    def pause(self) -> None:
-        """Stop it."""
-        self._cluster.task_manager(self._now).pause()
-        self._say("paused")
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self._cluster.task_manager(self._now).resume()
-        self._say("resumed")
-
-    def restart(self) -> None:
-        """Its JobManager does that: see :meth:`Job.await_running`."""
-        raise NotImplementedError("a job is restarted by its JobManager")
-
-    def _exited(self, end: Exit) -> None:
-        self._say("exited", status=end.status, signal=end.signal)
-
-    def _say(self, phase: str, **fields: Any) -> None:
-        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
-                                  pid=self._pid, **fields)  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Final
 
 from harness.judge.proof import Knowledge
 from harness.systems.flink.proofs import CheckpointWas
+from harness.systems.flink.rollback import rollback_detail
 from harness.systems.flink.settings import JOB
 from harness.systems.flink.signs import checkpoint_selections, flink_signs
 
@@ -13,5 +14,6 @@ KNOWLEDGE: Final = Knowledge(
     proofs={CheckpointWas.name: CheckpointWas},
     selections=(checkpoint_selections,),
     signs=(flink_signs,),
+    details={"rollback": rollback_detail},
     recipes={JOB.name: JOB.recipes},
 )

@@ -24,7 +24,7 @@ SINCE_CHECKPOINT: Final = Select("since-checkpoint")
 def flink_signs(history: History) -> dict[Sign, set[str]]:
     """Return the records that a restored attempt was given again."""
     given: dict[str, set[str]] = defaultdict(set)
-    restored = {event["by"] for event in history.of(kinds.RESUMED) if event.get("where") == "job"}
+    restored = {event["by"] for event in history.of(kinds.RESUMED) if event.get("where") == "job" and event["batch"] > 0}
     for event in history.of(kinds.DELIVERED) if restored else ():
         given[event["record"]].add(event["by"])
     return {ROLLED_BACK: {record for record, by in given.items() if len(by) > 1 and by & restored}}

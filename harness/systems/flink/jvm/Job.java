@@ -80,9 +80,10 @@ public final class Job {
             sink.setTransactionNamingStrategy(TransactionNamingStrategy.valueOf(told.getProperty("naming")));
         }
         Ledger ledger = new Ledger(told.getProperty("history"), told.getProperty("cell"), told.getProperty("name"));
+        int partitions = Integer.parseInt(told.getProperty("partitions"));
         environment.fromSource(source, WatermarkStrategy.noWatermarks(), "source").uid("source")
             .keyBy(copy -> copy.key)
-            .process(new Counting(ledger)).uid("state").name("state")
+            .process(new Counting(ledger, partitions)).uid("state").name("state")
             .sinkTo(sink.build()).uid("sink").name("sink");
         environment.execute(told.getProperty("name"));
     }
@@ -154,6 +155,7 @@ public final class Job {
     public static final class Counting extends KeyedProcessFunction<String, Copy, Copy> implements CheckpointedFunction {
         private static final long serialVersionUID = 1L;
         private final Ledger ledger;
+        private final int partitions;
         private transient ListState<String> seen;
         private transient ListState<String> saved;
         /** By partition: where the interval since the last checkpoint begins, and how far it was read. */
@@ -165,8 +167,9 @@ public final class Job {
         private transient long interval;
         private transient long number;
 
-        Counting(Ledger ledger) {
+        Counting(Ledger ledger, int partitions) {
             this.ledger = ledger;
+            this.partitions = partitions;
         }
 
         @Override
@@ -182,11 +185,9 @@ public final class Job {
                 begins.merge(Integer.valueOf(words[0]), Long.valueOf(words[1]), Math::max);
             }
             positions.putAll(begins);
-            if (context.isRestored()) {
-                for (Map.Entry<Integer, Long> each : begins.entrySet()) {
-                    tell("\"event\":\"resumed\",\"where\":\"job\",\"partition\":" + each.getKey() + ",\"position\":"
-                        + each.getValue() + ",\"batch\":" + interval);
-                }
+            for (int partition = 0; partition < partitions; partition++) {
+                tell("\"event\":\"resumed\",\"where\":\"job\",\"partition\":" + partition + ",\"position\":"
+                    + begins.getOrDefault(partition, 0L) + ",\"batch\":" + interval);
             }
         }
 

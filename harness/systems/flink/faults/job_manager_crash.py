@@ -1,0 +1,69 @@
+"""JobManagerCrash: the JobManager dies just before a checkpoint is complete, or behind; the job is submitted again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults.triggers import rule_at
+from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.scenario import Evidence
+from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.faults.crash import AHEAD, PRODUCED, source
+from harness.systems.flink.roles import JOB_MANAGER
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+
+STORED = {False: "before-checkpoint-stored", True: "after-checkpoint-stored"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobManagerCrash:
+    """All have acknowledged the checkpoint with the target when the JobManager dies.
+
+    ``complete``: it is in the store of completed checkpoints, and nobody was told; the job is submitted with it. Else it is not,
+    and the job is submitted with the one before.
+    """
+
+    id: ClassVar[str] = "flink-job-manager-crash"
+
+    complete: bool
+
+    def evidence(self) -> Evidence:
+        """The JobManager stood at its store, and died."""
+        return Evidence("failpoint", killed=(JOB_MANAGER,))
+
+    def needs(self) -> tuple[type, ...]:
+        """A job."""
+        return (RunningJob,)
+
+    def arm(self, controls: Controls) -> None:
+        """Let the source stop twice; stop the sink at the target."""
+        controls.arm(source(-AHEAD), rule_at(source(-AHEAD), Action.HOLD, SECOND_WAVE))
+        controls.arm(source(1), rule_at(source(1), Action.HOLD, LAST_WAVE))
+        controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Kill it there, start it again, submit the job again."""
+        job = controls.ability(RunningJob)
+        wave = controls.await_fired(source(-AHEAD))
+        job.await_given(controls.load.target.position - AHEAD - 1)
+        before = job.checkpoint()
+        controls.resolve(wave.hold, How.RELEASE)
+        near = controls.await_fired(PRODUCED)
+        job.arm_store(STORED[self.complete])
+        controls.resolve(near.hold, How.RELEASE)
+        last = controls.await_fired(source(1))
+        job.trigger()
+        number = job.await_store()
+        victim = controls.target(JOB_MANAGER)
+        controls.say("fired", record=controls.load.target.id, node=victim.name)
+        victim.kill()
+        controls.say("applied", node=victim.name)
+        victim.restart()
+        job.resubmit(number if self.complete else before)
+        controls.resolve(last.hold, How.RELEASE)
+        controls.say("healed")

@@ -1,0 +1,97 @@
+"""Who can be crashed of a cluster: the TaskManager that runs a cell's job, and the JobManager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
+
+if TYPE_CHECKING:
+    from harness.systems.flink.cluster import Cluster
+    from harness.systems.kafka.scene import Scene
+
+
+class TaskManager:
+    """The TaskManager that runs the job of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
+
+    name = str(TASK_MANAGER)
+    role = TASK_MANAGER
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+        self._now = ""
+        self._incarnation = 0
+        self._pid = 0
+
+    def run_on(self, name: str) -> None:
+        """The job runs on the one that is called so."""
+        self._now = name
+        self._pid = self._cluster.task_manager(name).pid
+        self._incarnation += 1
+        self._say("started", known_as=name)
+        self._say("ready")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        end = self._cluster.kill(self._now)
+        self._say("exited", status=end.status, signal=end.signal)
+
+    def pause(self) -> None:
+        """Stop it."""
+        self._cluster.task_manager(self._now).pause()
+        self._say("paused")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._cluster.task_manager(self._now).resume()
+        self._say("resumed")
+
+    def restart(self) -> None:
+        """Its JobManager does that: see :meth:`Job.await_running`."""
+        raise NotImplementedError("a job is restarted by its JobManager")
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self._incarnation, phase=phase,
+                                  pid=self._pid, **fields)  # fmt: skip
+
+
+class JobManager:
+    """The one JobManager, of a cell that has the cluster to itself. Implements :class:`harness.controls.Target`."""
+
+    name = str(JOB_MANAGER)
+    role = JOB_MANAGER
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+
+    def begin(self) -> None:
+        """Say which process it is."""
+        self._say("started")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        end = self._cluster.kill_job_manager()
+        self._say("exited", status=end.status, signal=end.signal)
+
+    def pause(self) -> None:
+        """Stop it."""
+        self._cluster.job_manager.pause()
+        self._say("paused")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._cluster.job_manager.resume()
+        self._say("resumed")
+
+    def restart(self) -> None:
+        """Start it, and wait until it answers; of jobs before it knows nothing."""
+        self._cluster.start_job_manager()
+        self._cluster.await_up()
+        self._say("started")
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=1, phase=phase,
+                                  pid=self._cluster.job_manager.pid, **fields)  # fmt: skip

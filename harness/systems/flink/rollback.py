@@ -1,0 +1,99 @@
+"""A job that went back to a checkpoint: state, offsets and transactions before the crash, after the rollback, and at the end.
+
+Each line of the job's ledger about a key says what its state holds then, and what of that came since the last checkpoint. So what
+a restored attempt was given back shows in its first line about a key; a key that it never touched has what the checkpoint had.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.model.states import Hop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.model.history import Event, History
+
+State = dict[str, list[str]]
+"""Key → the records in its state."""
+
+
+def rollback_detail(history: History) -> dict[str, Any] | None:
+    """Return the three moments as plain data, and the keys whose state is not that of the offsets; ``None``: no rollback."""
+    resumed = [event for event in history.of(kinds.RESUMED) if event.get("where") == "job"]
+    restored = next((event for event in resumed if event["batch"] > 0), None)
+    if restored is None:
+        return None
+    new, number = restored["by"], restored["batch"]
+    states, given = list(history.of(kinds.STATE)), list(history.of(kinds.DELIVERED))
+    before = [event for event in states if event["by"] != new and event["t"] < restored["t"]]
+    saved = _last(event for event in before if event["batch"] < number)
+    loaded: State = {}
+    for event in states:
+        if event["by"] == new:
+            loaded.setdefault(event["key"], _without(event["records"], event["news"]))
+    back = {key: records for key, records in (saved | loaded).items() if records}
+    begins = {event["partition"]: event["position"] for event in resumed if event["by"] == new}
+    died = next((e["t"] for e in history.of(kinds.NODE) if e["phase"] == "exited" and e.get("signal")), restored["t"])
+    later = [event for event in states if event["t"] > restored["t"]]
+    ended = history.events[-1]["t"] if history.events else 0
+    return {
+        "snapshots": [
+            _row("before the crash", number, _ends({}, (e for e in given if e["t"] < restored["t"])), _last(before),
+                 f"checkpoint {number}, and what came since{_transactions(history, died)}"),
+            _row("after the rollback", number, begins, back, f"checkpoint {number}{_transactions(history, restored['t'])}"),
+            _row("at the end", _checkpoint(history), _ends(begins, (e for e in given if e["t"] > restored["t"])),
+                 back | _last(later), f"checkpoint {_checkpoint(history)}{_transactions(history, ended)}"),
+        ],
+        "torn": sorted(key for key, records in loaded.items() if sorted(records) != sorted(saved.get(key, []))),
+    }  # fmt: skip
+
+
+def _row(moment: str, number: int, offsets: dict[int, int], state: State, said: str) -> dict[str, Any]:
+    return {
+        "moment": moment, "batch": number, "offsets": {str(partition): offset for partition, offset in sorted(offsets.items())},
+        "state": {key: len(records) for key, records in sorted(state.items())}, "said": said,
+    }  # fmt: skip
+
+
+def _last(states: Iterable[Event]) -> State:
+    return {event["key"]: list(event["records"]) for event in states}
+
+
+def _without(records: list[str], news: list[str]) -> list[str]:
+    rest = list(records)
+    for record in news:
+        rest.remove(record)
+    return rest
+
+
+def _ends(begins: dict[int, int], given: Iterable[Event]) -> dict[int, int]:
+    ends = dict(begins)
+    for event in given:
+        ends[event["partition"]] = max(event["offset"] + 1, ends.get(event["partition"], 0))
+    return ends
+
+
+def _checkpoint(history: History) -> int:
+    return max((event["batch"] for event in history.of(kinds.BATCH)), default=-1)
+
+
+def _transactions(history: History, until: int) -> str:
+    """Say of the sink's transactions that had something in them what had become of them until then; nothing where it has none."""
+    sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
+    state: dict[str, str] = {}
+    for event in history.of(kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER):
+        name = event.get("transactional_id")
+        if name is None or event["t"] > until or event.get("reached") is False:
+            continue
+        if event["event"] == kinds.SENT:
+            if event["topic"] in sinks:
+                state[name] = "open"
+        elif state.get(name) == "open":
+            state[name] = "committed" if event.get("commit") else "aborted"
+    told = Counter(state.values())
+    words = ", ".join(f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what])
+    return f"; transactions: {words}" if words else ""

@@ -1,0 +1,1 @@
+"""Proves Flink: what is fetched, asked and told of it, without a JVM; and its cells."""
