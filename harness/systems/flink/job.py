@@ -140,7 +140,7 @@ class Job(RunningJob):
             "source.partition.discovery.interval.ms": "-1",
             "sink.client.id": client, "sink.transaction.timeout.ms": str(self._settings.transaction_timeout_ms),
             "sink.linger.ms": str(job.linger_ms),
-            "flink.execution.checkpointing.interval": "1 h", "flink.execution.checkpointing.dir": folder.as_uri(),
+            "flink.execution.checkpointing.interval": "1 h", "flink.execution.checkpointing.dir": f"file://{folder}",
             "flink.execution.checkpointing.num-retained": "10",
             "flink.execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
             "flink.execution.checkpointing.tolerable-failed-checkpoints": "100",

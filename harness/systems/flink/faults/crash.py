@@ -16,7 +16,7 @@ from harness.model.events import LAST_WAVE, SECOND_WAVE
 from harness.model.scenario import Evidence, Role
 from harness.protocols.kafka.steps import Api
 from harness.systems.flink.abilities import RunningJob
-from harness.systems.flink.proofs import CheckpointWas
+from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, Direction, FreezeScope, How
 
@@ -32,6 +32,8 @@ def source(offset: int) -> OnWire:
     return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
 
 
+BEFORE_STORED, AFTER_STORED = "before-checkpoint-stored", "after-checkpoint-stored"
+"""The failpoints of the JobManager, around its store of completed checkpoints."""
 PRODUCED = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
 """The answer by which the sink learns that the target is stored."""
 
@@ -61,10 +63,17 @@ class Crash:
     at: OnWire = PRODUCED
     during: During = During.NONE
     outlasting: bool = False
+    refused: bool = False
+    """A checkpoint before that one, with the target, was acknowledged by all, and its JobManager could not store it."""
+
+    def __post_init__(self) -> None:
+        if self.refused and self._on_its_way:
+            raise ValueError("the target is in the checkpoint that is refused: its own way to the sink is over then")
 
     def evidence(self) -> Evidence:
         """The rule was hit at the target, or behind it; the TaskManager died; what became of the checkpoint."""
-        proofs = () if self.during is During.NONE else (CheckpointWas(self.during),)
+        was = () if self.during is During.NONE else (CheckpointWas(self.during),)
+        proofs = (*was, CheckpointRefused()) if self.refused else was
         return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
@@ -86,7 +95,7 @@ class Crash:
         controls.arm(source(-AHEAD), rule_at(source(-AHEAD), Action.HOLD, SECOND_WAVE))
         controls.arm(source(1), rule_at(source(1), Action.HOLD, LAST_WAVE))
         if self._on_its_way:
-            controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+            self._hold(controls)
         else:
             controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
         controls.say("armed")
@@ -101,8 +110,12 @@ class Crash:
         number: int | None = None
         if not self._on_its_way:
             near = controls.await_fired(PRODUCED)
-            controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+            if not self.refused:
+                self._hold(controls)
             controls.resolve(near.hold, How.RELEASE)
+            if self.refused:
+                self._refuse(job)
+                self._hold(controls)
             number = job.begin_checkpoint()
         fired = await_fault(controls, self.at)
         if number is None and self.during is not During.NONE:
@@ -119,3 +132,13 @@ class Crash:
         job.await_running()
         controls.resolve(last.hold, How.RELEASE)
         controls.say("healed")
+
+    def _hold(self, controls: Controls) -> None:
+        controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
+
+    @staticmethod
+    def _refuse(job: RunningJob) -> None:
+        """Let a checkpoint come to nothing behind its last acknowledgement."""
+        job.arm_store(BEFORE_STORED, refuses=True)
+        number = job.begin_checkpoint()
+        job.tell_checkpoint(number, completed=True)

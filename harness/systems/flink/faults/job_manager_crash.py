@@ -9,14 +9,12 @@ from harness.faults.triggers import rule_at
 from harness.model.events import LAST_WAVE, SECOND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
-from harness.systems.flink.faults.crash import AHEAD, PRODUCED, source
+from harness.systems.flink.faults.crash import AFTER_STORED, AHEAD, BEFORE_STORED, PRODUCED, source
 from harness.systems.flink.roles import JOB_MANAGER
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls
-
-STORED = {False: "before-checkpoint-stored", True: "after-checkpoint-stored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class JobManagerCrash:
         before = job.checkpoint()
         controls.resolve(wave.hold, How.RELEASE)
         near = controls.await_fired(PRODUCED)
-        job.arm_store(STORED[self.complete])
+        job.arm_store(AFTER_STORED if self.complete else BEFORE_STORED)
         controls.resolve(near.hold, How.RELEASE)
         last = controls.await_fired(source(1))
         job.trigger()

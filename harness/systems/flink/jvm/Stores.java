@@ -89,7 +89,7 @@ public final class Stores extends StandaloneHaServices {
             return oldest;
         }
 
-        /** Where it is armed here, say so, and refuse, or stand still until somebody ends this process. */
+        /** Where it is armed here: refuse the checkpoint, or say so and stand still until somebody ends this process. */
         private void pass(String name, long number) throws IOException {
             Path armed = Paths.get(System.getProperty("lostack.failpoints", ""), job + ".armed");
             Properties told = new Properties();
@@ -102,16 +102,16 @@ public final class Stores extends StandaloneHaServices {
                 return;
             }
             Files.delete(armed);
-            String pid = ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
-            String line = "{\"t\":" + System.nanoTime() + ",\"w\":" + System.currentTimeMillis() * 1000000L + ",\"cell\":\""
-                + told.getProperty("cell") + "\",\"by\":\"job-manager\",\"event\":\"failpoint\",\"name\":\"" + name
-                + "\",\"record\":\"" + told.getProperty("record") + "\",\"hit\":1,\"action\":\"" + told.getProperty("action")
-                + "\",\"pid\":" + pid + ",\"batch\":" + number + "}\n";
-            Files.write(Paths.get(told.getProperty("history")), line.getBytes(StandardCharsets.UTF_8),
-                StandardOpenOption.CREATE, StandardOpenOption.APPEND, StandardOpenOption.WRITE);
             if (told.getProperty("action").equals("fail")) {
                 throw new IOException("the store is told to refuse checkpoint " + number);
             }
+            String pid = ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
+            String line = "{\"t\":" + System.nanoTime() + ",\"w\":" + System.currentTimeMillis() * 1000000L + ",\"cell\":\""
+                + told.getProperty("cell") + "\",\"by\":\"job-manager\",\"event\":\"failpoint\",\"name\":\"" + name
+                + "\",\"record\":\"" + told.getProperty("record") + "\",\"hit\":1,\"action\":\"hold\",\"pid\":" + pid
+                + ",\"batch\":" + number + "}\n";
+            Files.write(Paths.get(told.getProperty("history")), line.getBytes(StandardCharsets.UTF_8),
+                StandardOpenOption.CREATE, StandardOpenOption.APPEND, StandardOpenOption.WRITE);
             while (true) {
                 try {
                     Thread.sleep(1000);
