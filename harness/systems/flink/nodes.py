@@ -26,7 +26,9 @@ class TaskManager:
         self._pid = 0
 
     def run_on(self, name: str) -> None:
-        """The job runs on the one that is called so."""
+        """The job runs on the one that is called so; on the same one again after its JobManager has died."""
+        if name == self._now:
+            return
         self._now = name
         self._pid = self._cluster.task_manager(name).pid
         self._incarnation += 1

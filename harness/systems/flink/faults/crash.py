@@ -127,10 +127,10 @@ class Crash:
         victim.kill()
         controls.say("applied", node=victim.name)
         controls.resolve(fired.hold, How.DISCARD)
+        controls.resolve(last.hold, How.RELEASE)  # a restart may take longer than the producer waits for an answer
         if self.outlasting:
             job.await_aborted()
         job.await_running()
-        controls.resolve(last.hold, How.RELEASE)
         controls.say("healed")
 
     def _hold(self, controls: Controls) -> None:

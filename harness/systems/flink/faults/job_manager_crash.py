@@ -61,7 +61,7 @@ class JobManagerCrash:
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
         controls.say("applied", node=victim.name)
+        controls.resolve(last.hold, How.RELEASE)  # a restart may take longer than the producer waits for an answer
         victim.restart()
         job.resubmit(number if self.complete else before)
-        controls.resolve(last.hold, How.RELEASE)
         controls.say("healed")
