@@ -1,0 +1,110 @@
+"""What the judge is told of a job's history: what came since the last checkpoint, who was given back what, what became of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from harness.model import events as kinds
+from harness.model.history import History
+from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
+from harness.systems.flink.rollback import rollback_detail
+from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT, checkpoint_selections, flink_signs
+from tests.systems.flink.histories import Told, rolled_back
+
+if TYPE_CHECKING:
+    from harness.judge.proof import Course
+
+
+def course_of(told: Told) -> Course:
+    """Return what a proof may ask."""
+    killed = [event for event in told.events if event["event"] == kinds.NODE]
+    return cast("Course", SimpleNamespace(history=told.history(), killed=killed))
+
+
+def moments(told: Told) -> list[dict[str, Any]]:
+    """Return the three moments; there must be some."""
+    found = rollback_detail(told.history())
+    assert found is not None
+    return list(found["snapshots"])
+
+
+def test_state_offsets_and_transactions_go_back_together() -> None:
+    """What came since the checkpoint is in the state before the crash, and not after the rollback."""
+    before, after, end = moments(rolled_back())
+    assert [before["moment"], after["moment"], end["moment"]] == ["before the crash", "after the rollback", "at the end"]
+    assert (before["state"], after["state"], end["state"]) == ({"a": 2, "b": 2}, {"a": 1, "b": 1}, {"a": 3, "b": 2})
+    assert (before["offsets"], after["offsets"], end["offsets"]) == ({"0": 4}, {"0": 2}, {"0": 5})
+    assert before["said"] == "checkpoint 2, and what came since; transactions: 1 committed, 1 open"
+    assert after["said"] == "checkpoint 2; transactions: 1 committed, 1 aborted"
+
+
+def test_a_key_that_did_not_go_back_is_torn() -> None:
+    """The restored attempt was given what the checkpoint had not."""
+    told = rolled_back()
+    for event in told.events:
+        if event["by"] == "job-1-2" and event.get("key") == "b":
+            event["records"] = ["b-2", "b-4", "b-4"]
+    found = rollback_detail(told.history())
+    assert found is not None
+    assert found["torn"] == ["b"]
+
+
+def test_nothing_is_told_of_a_job_that_was_never_restored() -> None:
+    """Nor of one that began anew without a checkpoint, nor of another system."""
+    told = rolled_back()
+    for event in told.events:
+        if event["event"] == kinds.RESUMED:
+            event["batch"] = 0
+    assert rollback_detail(told.history()) is None
+    assert rollback_detail(History(())) is None
+
+
+def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot() -> None:
+    """Up to the target, whatever came behind it."""
+    history = rolled_back().history()
+    assert checkpoint_selections(history, "b-4") == {SINCE_CHECKPOINT: {"a-3", "b-4"}}
+    assert checkpoint_selections(history, "a-3") == {SINCE_CHECKPOINT: {"a-3"}}
+
+
+def test_a_target_that_was_never_given_selects_nothing() -> None:
+    """A prediction about it cannot be judged then, and the cell is void."""
+    assert checkpoint_selections(rolled_back().history(), "c-9") == {}
+
+
+def test_only_what_a_restored_attempt_was_given_again_shows_the_sign() -> None:
+    """Not what came before the checkpoint, nor what came first behind it."""
+    assert flink_signs(rolled_back().history()) == {ROLLED_BACK: {"a-3", "b-4"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "trouble"),
+    [("IN_PROGRESS", None), ("COMPLETED", "checkpoint 3 was to be incomplete, and the JobManager said COMPLETED")],
+)
+def test_what_became_of_the_checkpoint_says_the_job_manager(status: str, trouble: str | None) -> None:
+    """Of the last one that was asked for before the death; one that was complete before says nothing."""
+    told = Told()
+    told.checkpoint(2, "COMPLETED")
+    told.checkpoint(3, status)
+    told.died()
+    told.checkpoint(4, "COMPLETED")
+    assert CheckpointWas("incomplete").trouble(course_of(told)) == trouble
+
+
+def test_where_nobody_asked_nothing_is_proved() -> None:
+    """What is said after the death is no proof."""
+    told = Told()
+    told.died()
+    told.checkpoint(2, "COMPLETED")
+    assert CheckpointWas("completed").trouble(course_of(told)) == "nobody asked the JobManager what became of the checkpoint"
+
+
+@pytest.mark.parametrize(("acknowledged", "proved"), [(2, True), (1, False)])
+def test_a_refused_checkpoint_was_acknowledged_by_all(acknowledged: int, proved: bool) -> None:
+    """One that failed for another reason is none that could not be stored."""
+    told = Told()
+    told.checkpoint(2, "FAILED", acknowledged)
+    told.died()
+    assert (CheckpointRefused().trouble(course_of(told)) is None) is proved

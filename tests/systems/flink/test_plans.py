@@ -1,0 +1,77 @@
+"""What is declared of Flink's cells: what a fault must prove, what a job is told, and what cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness import registry
+from harness.model.cell import expand
+from harness.model.pipeline import SettingsError
+from harness.model.scenario import Deployment, NotApplicable, Predicted
+from harness.model.semantics import Semantic
+from harness.systems.flink.faults import Crash, During, JobManagerCrash
+from harness.systems.flink.faults.crash import PRODUCED
+from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
+from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
+from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, JOB, Guarantee, flinks, with_job
+
+MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("flink", scenario))
+
+
+def test_a_crash_proves_what_became_of_the_checkpoint() -> None:
+    """Between two there is nothing to prove."""
+    assert Crash().evidence().proofs == ()
+    assert Crash(PRODUCED, During.COMPLETED).evidence().proofs == (CheckpointWas("completed"),)
+    commit = next(each.fault for each in MINE if each.id == "flink-two-incomplete-checkpoints")
+    assert commit.evidence().proofs == (CheckpointWas("incomplete"), CheckpointRefused())
+    assert commit.evidence().approached
+
+
+def test_who_dies_is_said_beforehand() -> None:
+    """A JobManager is nobody else's: its cells have the cluster to themselves."""
+    assert Crash().evidence().killed == (TASK_MANAGER,)
+    assert JobManagerCrash(complete=True).evidence().killed == (JOB_MANAGER,)
+    alone = {each.id for each in MINE if each.deployment is Deployment.OWN}
+    assert alone == {
+        each.id
+        for each in MINE
+        if isinstance(each.fault, JobManagerCrash) or (isinstance(each.fault, Crash) and each.fault.outlasting)
+    }
+
+
+def test_what_is_on_its_way_is_in_no_refused_checkpoint() -> None:
+    """Such a fault could never be."""
+    with pytest.raises(ValueError, match="refused"):
+        Crash(PRODUCED, During.INCOMPLETE, refused=True)
+
+
+def test_no_cell_says_that_the_sink_offers_at_most_once() -> None:
+    """It is not applicable, or a control that is sold as such."""
+    for scenario in MINE:
+        theory = scenario.expect.get(Semantic.AT_MOST_ONCE, NotApplicable(""))
+        assert isinstance(theory, NotApplicable) or (isinstance(theory, Predicted) and theory.control)
+
+
+def test_the_guarantee_is_that_of_the_semantic() -> None:
+    """Unless a cell has settings of its own."""
+    want = {Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE}
+    assert {semantic: flinks(settings).job.guarantee for semantic, settings in JOB.recipes.items()} == want
+
+
+def test_a_job_runs_on_one_broker() -> None:
+    """Nobody has declared anything else; who does is told."""
+    with pytest.raises(SettingsError, match="one broker"):
+        replace(MINE[0], deployment=Deployment.CLUSTER)
+
+
+def test_what_is_planned_is_saved_whole() -> None:
+    """Two cells that differ in the job alone have different settings in their plans."""
+    pooled = with_job(FLINK_EXACTLY_ONCE, prefix="other")
+    cell = next(
+        iter(expand(MINE[:1], semantics=[Semantic.EXACTLY_ONCE], seeds=[1], system="flink", client="flink-connector-kafka"))
+    )
+    assert cell.saved_settings()["job"]["prefix"] == "job"
+    assert pooled.job.prefix == "other"
+    assert pooled.producer == FLINK_EXACTLY_ONCE.producer
