@@ -36,6 +36,7 @@ def given(name: str, cell: Cell, folder: Path) -> Collection[type]:
     """Return the abilities that a cell's parts have. Nothing is started for them."""
     observer: Any = SimpleNamespace()
     transport: Any = SimpleNamespace(
+        secured=None,
         observer=observer,
         wire=None,
         brokers=(),

@@ -39,6 +39,7 @@ class Kept:
 def scene_of(folder: Path, *brokers: Any, cell: Cell = CELL, history: Any = None, **observer: Any) -> Scene:
     """Return the scene of a cell in a folder. ``observer``: what its observer answers; ``history``: what is written down."""
     transport: Any = SimpleNamespace(
+        secured=None,
         observer=SimpleNamespace(**observer), brokers=brokers, servers=brokers, size=len(brokers), bootstrap=lambda _: "nowhere",
         runtime=SimpleNamespace(check=lambda: None),
     )  # fmt: skip

@@ -93,6 +93,7 @@ def transport_of(observer: Any) -> Any:
     """Return a transport of which nothing runs."""
     nothing: Any = None
     return SimpleNamespace(
+        secured=None,
         observer=observer, wire=nothing, runtime=nothing, bootstrap=lambda _: "nowhere", routes=lambda *_: (), brokers=(),
         servers=(), size=3, broker_process=nothing, kill_broker=nothing, restart_broker=nothing,
     )  # fmt: skip
