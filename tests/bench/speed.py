@@ -11,7 +11,7 @@ import statistics
 import struct
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from harness.wire.control import WireControl, argv
 from harness.wire.messages import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.runtimes.interface import Node
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -50,6 +52,8 @@ class Way:
 
     name: str
     bootstrap: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """How a client is let in."""
 
 
 def measure(rounds: int) -> dict[str, Any]:
@@ -160,7 +164,7 @@ def _produce(kafka: KafkaTransport, way: Way, topic: str, count: int, client: st
     failed: list[object] = []
     producer = Producer({
         "bootstrap.servers": way.bootstrap, "client.id": client, "enable.idempotence": True, "linger.ms": 5,
-        "batch.size": 1 << 20, "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20,
+        "batch.size": 1 << 20, "queue.buffering.max.messages": 1_000_000, "queue.buffering.max.kbytes": 1 << 20, **way.settings,
     })  # fmt: skip
     value = b"v" * RECORD_BYTES
     since = time.perf_counter()
@@ -180,6 +184,7 @@ def _consume(way: Way, topic: str, count: int) -> float:
     consumer = Consumer({
         "bootstrap.servers": way.bootstrap, "client.id": "bench", "group.id": f"bench-{topic}", "auto.offset.reset": "earliest",
         "enable.auto.commit": False, "fetch.min.bytes": 1 << 16, "queued.max.messages.kbytes": 1 << 17,
+        **way.settings,
     })  # fmt: skip
     consumer.subscribe([topic])
     got, since, deadline = 0, 0.0, time.perf_counter() + WITHIN_S
