@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.wire import asking
 from harness.wire.connection import Pending, Swallow
 from harness.wire.pipe import Pipe
 from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError
@@ -55,7 +57,7 @@ class Lane:
         await self._conn.gate()
         if not self._pipe.silent:
             await self._target.finish(torn=self._inlet.stream.torn)
-        self._answered()
+        asking.answer(self._conn, self._direction)
 
     def close(self) -> None:
         """Let go of the source."""
@@ -83,34 +85,12 @@ class Lane:
                     self._conn.unread(fed.because)
                 going_on = await self._on(fed.size)
             elif isinstance(fed, Secure):
-                going_on = await self._secure(fed.size)
+                on = partial(self._on, fed.size)
+                going_on = await asking.secure(self._conn, self._direction, self._inlet, self._target, on)
             else:
                 going_on = await self._frame(fed)
-        self._answered()
+        asking.answer(self._conn, self._direction)
         return going_on
-
-    def _answered(self) -> None:
-        """Whatever a server says, or that it leaves, answers a client that has asked for TLS."""
-        if self._direction is Direction.RESPONSE:
-            self._conn.answer_to_tls()
-
-    async def _secure(self, size: int) -> bool:
-        """Let the client ask for TLS, and wait for what it is told; or, where the server grants it, begin it on both sides."""
-        source, ends = self._inlet.stream, self._conn.ends
-        if self._direction is Direction.REQUEST:
-            answered = self._conn.ask_for_tls()
-            await self._on(size)
-            source.unread(self._inlet.take(len(self._inlet.buffer)))
-            await answered.wait()
-            return self._goes_on
-        if ends is None:
-            self._conn.go_opaque("TLS begins, and the wire has no certificate to end it with: connect without")
-            return False
-        await self._on(size)
-        source.unread(self._inlet.take(len(self._inlet.buffer)))
-        await source.speak_tls(ends)
-        await self._target.serve_tls(ends)
-        return True
 
     async def _need(self, count: int) -> bool:
         """Have so many bytes at hand, and more than there were; false where they do not come, or nobody should keep so many."""
@@ -131,14 +111,8 @@ class Lane:
             return False
         answered = self._conn.answered(self._direction, frame) if frame.answers else ()
         for pending in answered:
-            self._meter(pending)
+            _meter(pending, self._loop.time())
         return await self._treat(carried, next((each for each in answered if each.swallow), None))
-
-    def _meter(self, pending: Pending) -> None:
-        asked = pending.carried
-        if asked.cell is not None and asked.direction is Direction.REQUEST:
-            meter = asked.cell.meter(asked.role)
-            meter.answered(asked.frame.size, pending.since, self._loop.time(), waits=asked.known.waits)
 
     async def _look(self, carried: Carried) -> bool:
         """Read what must be known of the frame; false where the stream ends inside it."""
@@ -288,6 +262,14 @@ class Lane:
         going_on = await self._forward(carried)
         hold.forwarded.set()
         return going_on
+
+
+def _meter(pending: Pending, now: float) -> None:
+    """Count the wait of a request that is answered."""
+    asked = pending.carried
+    if asked.cell is not None and asked.direction is Direction.REQUEST:
+        meter = asked.cell.meter(asked.role)
+        meter.answered(asked.frame.size, pending.since, now, waits=asked.known.waits)
 
 
 def _whose(hub: Hub, conn: Connection, error: OSError) -> WireCell | None:

@@ -34,6 +34,7 @@ def make_ends(tls: Tls) -> Ends:
     """Read the files. Raises :class:`WireError` with one line where they are no good."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.options |= ssl.OP_NO_RENEGOTIATION
+    server.num_tickets = 0  # a client that leaves without having read them would be seen to break off
     try:
         server.load_cert_chain(tls.certificate)
         client = ssl.create_default_context(cafile=tls.authorities or None)

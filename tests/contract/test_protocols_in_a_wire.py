@@ -294,7 +294,7 @@ def answered(joint: Joint) -> list[Event]:
     return [event for event in joint.events("rule") if event["phase"] == "answered"]
 
 
-def _answered(sock: socket.socket, heard: Heard) -> Frame:
+def _answered(sock: socket.socket | TlsSocket, heard: Heard) -> Frame:
     """Read one answer whole."""
     data = b""
     while True:

@@ -325,6 +325,18 @@ def test_who_asks_and_is_left_alone_sees_the_end(door: Callable[..., Door], pape
     assert sock.recv(1) == b""
 
 
+def test_who_goes_on_in_the_clear_is_not_taken_for_secured(door: Callable[..., Door], papers: Papers) -> None:
+    """What somebody in between has put behind the wish must not be heard as if it had come in TLS."""
+    at = door(ends(papers, at_once=False), lambda sock: served(papers.broker)(wished(b"S")(sock)), protocol="postgres")
+    sock = at.knock()
+    sock.sendall(WISH + pg.startup("somebody else"))
+    assert read_exactly(sock, 1) == b"S"
+    client = TlsSocket(sock, trusting(papers.run), NAME)
+    with pytest.raises((ssl.SSLEOFError, ConnectionError)):
+        client.recv(1)
+    assert at.why("close") == "the client has gone on in the clear before it was told that TLS begins"
+
+
 def test_without_a_certificate_what_is_granted_passes_unread(wire: WireProcess, tmp_path: Path) -> None:
     """The client gets what it has asked for, and the cell proves nothing."""
     listener, key = socket.create_server(("127.0.0.1", 0)), next(KEYS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.protocols.kafka import codec, frames, reading, sasl, sharing
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
 
+NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_PENDING: Final = 10_000
 """Requests remembered whose answers have not come. A broker answers in order and one at a time: no client gets there."""
 AT: Final = frames.LENGTH_BYTES
@@ -72,7 +74,7 @@ class Kafka:
 class KafkaSession:
     """What is known of one connection."""
 
-    def __init__(self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str]) -> None:
+    def __init__(self, conn: int, names: dict[str, str], limit: int, users: Mapping[str, str] = NOBODY) -> None:
         self._conn = conn
         self._names = names
         self._limit = limit

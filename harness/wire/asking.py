@@ -1,0 +1,45 @@
+"""TLS that does not begin with the connection: a client asks for it, and the server grants it, or does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.wire.rules import Direction
+from harness.wire.streams import TlsError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.wire.connection import Connection
+    from harness.wire.inlet import Inlet
+    from harness.wire.streams import Stream
+
+
+def answer(conn: Connection, direction: Direction) -> None:
+    """Take note that something was said: whatever a server says, or that it leaves, answers a client that has asked."""
+    if direction is Direction.RESPONSE:
+        conn.answer_to_tls()
+
+
+async def secure(conn: Connection, direction: Direction, inlet: Inlet, target: Stream, on: Callable[[], Awaitable[bool]]) -> bool:
+    """Let TLS be asked for, or granted, by what ``on`` passes on; whether there may be more.
+
+    Who asks waits for what it is told; behind a server's word TLS begins on both sides. Raises :class:`TlsError` where somebody
+    has gone on in the clear before that.
+    """
+    if direction is Direction.REQUEST:
+        answered = conn.ask_for_tls()
+        going_on = await on()
+        await answered.wait()
+        if inlet.stream.secured and inlet.buffer:
+            raise TlsError("the client has gone on in the clear before it was told that TLS begins")
+        return going_on
+    if conn.ends is None:
+        conn.go_opaque("TLS begins, and the wire has no certificate to end it with: connect without")
+        return False
+    await on()
+    if inlet.buffer:
+        raise TlsError("the broker has gone on in the clear behind its word that TLS begins")
+    await inlet.stream.speak_tls(conn.ends)
+    await target.serve_tls(conn.ends)
+    return True
