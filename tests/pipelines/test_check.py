@@ -107,6 +107,21 @@ def test_what_a_broken_broker_ends_is_started_again(system: DeclaredSystem, tmp_
 
 
 @pytest.mark.rest
+def test_programs_that_speak_tls_and_log_in_are_judged_alike(tmp_path: Path) -> None:
+    """They are told how by their environment; the right ones are kept, and the one that commits first is convicted."""
+    system = DeclaredSystem(keep=True)
+    try:
+        points = ("request-lost", "commit-ack-lost")
+        right = check(system, tmp_path, EXAMPLES / "secured" / "pipeline.toml", *points)
+        wrong = check(system, tmp_path, EXAMPLES / "secured" / "mistake.toml", points[1])[points[1]]
+    finally:
+        system.close()
+    assert {name: result.verdict.kind for name, result in right.items()} == dict.fromkeys(points, Kind.KEPT)
+    assert wrong.verdict.kind is Kind.BROKEN, wrong.verdict.reason
+    assert wrong.judgement.account.lost == {wrong.plan.target}
+
+
+@pytest.mark.rest
 def test_another_language_is_judged_alike(system: DeclaredSystem, tmp_path: Path) -> None:
     """Java's client is idempotent unless told otherwise: a repeated request is absorbed, a restarted producer is not."""
     points = ("ack-lost", "producer-crash-before-ack")
