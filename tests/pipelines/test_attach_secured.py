@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.rest, pytest.mark.timeout(400)]
-MECHANISM, USER, PASSWORD = "SCRAM-SHA-256", "orders", "a password, of theirs"
+MECHANISM, USER, PASSWORD = "SCRAM-SHA-256", "orders", "a-password-of-theirs"
 
 
 @pytest.fixture(scope="module")
