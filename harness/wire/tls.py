@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from harness.wire.messages import WireError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.wire.messages import Tls
 
 _UNTRUSTED: Final = ("UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "BAD_CERTIFICATE", "CERTIFICATE_EXPIRED", "UNSUPPORTED_CERTIFICATE")
@@ -46,25 +48,24 @@ def make_ends(tls: Tls) -> Ends:
 
 def why_not_served(error: Exception) -> str:
     """Say why a client and the wire did not agree on TLS."""
-    reason = getattr(error, "reason", None) or ""
-    if any(word in reason for word in _UNTRUSTED):
-        return f"the client does not trust the wire's certificate ({reason}): let it trust the authority of the run"
-    if any(word in reason for word in _NO_TLS):
-        return f"the client speaks no TLS ({reason})"
-    return f"the client did not agree on TLS: {_one_line(error)}"
+    return _why(error, "the client", {
+        _UNTRUSTED: "does not trust the wire's certificate: let it trust the authority of the run", _NO_TLS: "speaks no TLS",
+    })  # fmt: skip
 
 
 def why_not_let_in(error: Exception) -> str:
     """Say why a server and the wire did not agree on TLS, or why the server has ended it at once."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is not trusted: {error.verify_message}"
+    return _why(error, "the broker", {
+        _IDENTITY: "asks for a certificate of the client's own (mTLS identity), which ends at the wire",
+        _NO_TLS: "speaks no TLS there",
+    })  # fmt: skip
+
+
+def _why(error: Exception, who: str, known: Mapping[tuple[str, ...], str]) -> str:
     reason = getattr(error, "reason", None) or ""
-    if any(word in reason for word in _IDENTITY):
-        return f"the broker asks for a certificate of the client's own (mTLS identity), which ends at the wire ({reason})"
-    if any(word in reason for word in _NO_TLS):
-        return f"the broker speaks no TLS there ({reason})"
-    return f"the broker did not agree on TLS: {_one_line(error)}"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    for words, what in known.items():
+        if any(word in reason for word in words):
+            return f"{who} {what} ({reason})"
+    return f"{who} did not agree on TLS: {' '.join(str(error).split()) or type(error).__name__}"
