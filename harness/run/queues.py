@@ -28,11 +28,11 @@ from harness.stages.settings import ours
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
+    from harness.model.history import Event, HistoryWriter
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
     from harness.runtimes.interface import Exit, Node, Runtime
@@ -151,7 +151,7 @@ class Queue:
         aside = self.broker.dead_letters(self.name)
         for hop, queue in ((Hop.TOPIC, self.name), (Hop.ASIDE, aside)):
             count = self.broker.count(queue)
-            has = Counter(self._given_out()) if hop is Hop.TOPIC else Counter()
+            has = Counter(e["record"] for e in on_open_connections(self.scene)) if hop is Hop.TOPIC else Counter()
             for message in self.broker.messages(queue):
                 self._tell(hop, queue, message, has)
             self.scene.history.write(
@@ -175,11 +175,6 @@ class Queue:
         if message.moved is not None:
             history.write(kinds.MOVED, place=place, to=message.moved, record=record)
 
-    def _given_out(self) -> Iterable[str]:
-        """Yield the record of each message that the broker has put on a connection which is still open."""
-        gone = {e["conn"] for e in self.scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
-        return (e["record"] for e in self.scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
-
 
 @dataclass
 class Readers:
@@ -192,12 +187,14 @@ class Readers:
         """What has arrived at a reader that lives, and it has not said so, or ``None``. Raises StageEndedError."""
         self.reading.trouble()
         told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
-        late = Counter(e["record"] for e in self._arrived()) - told
+        late = Counter(e["record"] for e in on_open_connections(self.scene) if e["reached"]) - told
         return f"{next(iter(late))} has arrived, and its reader has not said so" if late else None
 
-    def _arrived(self) -> Iterable[Mapping[str, str]]:
-        gone = {e["conn"] for e in self.scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
-        return (e for e in self.scene.so_far.of(kinds.FETCHED) if e["reached"] and e["conn"] not in gone)
+
+def on_open_connections(scene: CellScene) -> Iterable[Event]:
+    """Yield what the wire has seen of each message that the broker has put on a connection which is still open."""
+    gone = {e["conn"] for e in scene.so_far.of(kinds.CONN) if e["phase"] == "close"}
+    return (e for e in scene.so_far.of(kinds.FETCHED) if e["conn"] not in gone)
 
 
 def parts_of(
