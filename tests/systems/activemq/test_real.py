@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +22,10 @@ from harness.model.places import Removal, Waiting
 from harness.model.scenario import Deployment, Role
 from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
+from harness.run import sinks
 from harness.run.queues import Count
 from harness.scenarios.activemq import SCENARIOS
+from harness.stages.sinks.opening import create_sink
 from harness.systems.activemq.broker import ClassicBroker
 from harness.systems.activemq.system import ActiveMQ
 from tests.trust.faults import Disarmed, WrongVictim
@@ -184,14 +188,26 @@ LIES = (
     replace(BY_ID["commit-lost"], id="wrong-victim", fault=WrongVictim(BY_ID["commit-lost"].fault, Role.PRODUCER)),
     replace(BY_ID["none"], id="forgets"),
     replace(BY_ID["none"], id="miscounts"),
+    replace(BY_ID["none"], id="undone"),
+    replace(BY_ID["none"], id="doubled"),
 )  # fmt: skip
+AT_INSERT = {
+    "undone": "DELETE FROM results WHERE n = NEW.n",
+    "doubled": "INSERT INTO results (value, name) VALUES (NEW.value, NEW.name)",
+}
+"""What a database does of itself when the target's result is recorded."""
 
 
 @pytest.fixture(scope="module")
 def results(system: ActiveMQ, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CellResult]:
     """Run the lies at-least-once on one broker; by scenario id. Two are told by the broker's observer."""
     messages, count = ClassicBroker.messages, ClassicBroker.count
-    cells = {cell.scenario.id: cell for cell in expand(LIES, semantics=[ALO], seeds=[1], system="activemq", client="stomp.py")}
+    cells = {
+        cell.scenario.id: cell
+        for scenario in LIES
+        for cell in expand([scenario], semantics=[EOS if scenario.id == "doubled" else ALO], seeds=[1], system="activemq",
+                           client="stomp.py")
+    }  # fmt: skip
 
     def forgets(self: ClassicBroker, queue: str) -> tuple[Message, ...]:
         found = messages(self, queue)
@@ -202,7 +218,17 @@ def results(system: ActiveMQ, tmp_path_factory: pytest.TempPathFactory) -> Mappi
         over = queue == self.dead_letters(self.queue(cells["miscounts"].key))
         return Count(found.ready + 1) if over else found
 
+    def lying(where: str) -> None:
+        create_sink(where)
+        lie = next((lie for lie in AT_INSERT if cells[lie].slug in where), None)
+        if lie is not None:
+            target = cells[lie].load().target.id
+            with closing(sqlite3.connect(where)) as db, db:
+                db.execute(f"CREATE TRIGGER lie AFTER INSERT ON results WHEN instr(CAST(NEW.value AS TEXT), ' {target} ') > 0 "
+                           f"BEGIN {AT_INSERT[lie]}; END")  # fmt: skip
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sinks, "create_sink", lying)
         patch.setattr(ClassicBroker, "messages", forgets)
         patch.setattr(ClassicBroker, "count", miscounts)
         plan = RunPlan((system,), tuple(cells.values()), (), tmp_path_factory.mktemp("lies"), 2, "test", (1,), 24)
@@ -232,3 +258,10 @@ def test_an_observer_that_lies_is_found_out(results: Mapping[str, CellResult], l
     verdict = results[lie].verdict
     assert verdict.kind is Kind.VOID
     assert re.search(says, verdict.reason), verdict.reason
+
+
+def test_a_planted_loss_and_a_planted_duplicate_are_found(results: Mapping[str, CellResult]) -> None:
+    """Of exactly the record that they were planted in."""
+    lost, doubled = results["undone"], results["doubled"]
+    assert (lost.verdict.kind, lost.judgement.account.lost) == (Kind.BROKEN, {lost.plan.target})
+    assert (doubled.verdict.kind, doubled.judgement.account.duplicated) == (Kind.BROKEN, {doubled.plan.target})
