@@ -13,8 +13,11 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.Arrays;
 import java.util.Base64;
+import java.util.Collection;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.zip.Adler32;
@@ -55,8 +58,8 @@ public final class ClassicBroker {
     private static final int HEAD = 5;
     private static final byte USER_RECORD = 1;
     private static final byte BATCH_RECORD = 2;
-    private static final byte[] MAGIC = "WRITE BATCH".getBytes(StandardCharsets.US_ASCII);
-    private static final int BATCH_HEAD = HEAD + MAGIC.length + 4 + 8;
+    private static final String MAGIC = "WRITE BATCH";
+    private static final int BATCH_HEAD = HEAD + MAGIC.length() + 4 + 8;
     private static final long NEVER_MS = 7L * 24 * 3600 * 1000;
     private static final String ATTEMPT = "lostack-attempt";
 
@@ -71,7 +74,7 @@ public final class ClassicBroker {
         ClassicBroker broker = new ClassicBroker(new File(words[1]));
         if (words[0].equals("journal")) {
             PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
-            broker.journal(java.util.Arrays.asList(words).subList(2, words.length), out);
+            broker.journal(Arrays.asList(words).subList(2, words.length), out);
             out.flush();
             return;
         }
@@ -86,6 +89,7 @@ public final class ClassicBroker {
         store.setDirectory(data);
         // what was stored is read in the journal: nothing of it may go, and nothing may be dispatched that is not there
         store.setCleanupInterval(NEVER_MS);
+        store.setJournalMaxFileLength(4 << 20);
         store.setConcurrentStoreAndDispatchQueues(false);
         PolicyEntry policy = new PolicyEntry();
         policy.setQueue(">");
@@ -127,7 +131,7 @@ public final class ClassicBroker {
                 PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 try {
-                    reply(java.util.Arrays.asList(line.split(" ")), out);
+                    reply(Arrays.asList(line.split(" ")), out);
                 } catch (Exception error) {
                     out.println(new Line().with("error", String.valueOf(error)));
                 }
@@ -139,7 +143,7 @@ public final class ClassicBroker {
         }
     }
 
-    private void reply(java.util.List<String> words, PrintWriter out) throws Exception {
+    private void reply(List<String> words, PrintWriter out) throws Exception {
         switch (words.get(0)) {
             case "hello" -> out.println(new Line().with("version", ActiveMQConnectionMetaData.PROVIDER_VERSION));
             case "count" -> out.println(count(new ActiveMQQueue(words.get(1))));
@@ -161,39 +165,64 @@ public final class ClassicBroker {
 
     // -- its journal: files are opened to be read, and nothing else --------------------------------------------------------
 
-    private void journal(java.util.Collection<String> queues, PrintWriter out) throws IOException {
+    private void journal(Collection<String> queues, PrintWriter out) throws IOException {
         TreeMap<Integer, File> files = new TreeMap<>();
         File[] found = data.listFiles((folder, name) -> name.matches("db-\\d+\\.log"));
         for (File file : found == null ? new File[0] : found) {
             files.put(Integer.parseInt(file.getName().replaceAll("\\D", "")), file);
         }
         for (Map.Entry<Integer, File> each : files.entrySet()) {
-            ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(each.getValue().toPath()));
+            ByteBuffer bytes = read(each.getValue());
             while (batch(each.getKey(), bytes, queues, out)) {
                 // on to the next one
             }
         }
     }
 
-    /** Read one batch; false where there is none that is whole: what comes behind it is not written yet. */
-    private boolean batch(int file, ByteBuffer bytes, java.util.Collection<String> queues, PrintWriter out) throws IOException {
-        int begin = bytes.position();
-        if (bytes.remaining() < BATCH_HEAD || bytes.getInt(begin) != BATCH_HEAD || bytes.get(begin + 4) != BATCH_RECORD) {
-            return false;
+    /** Read a file up to where its last whole batch ends: what is being written behind that is not there yet. */
+    private static ByteBuffer read(File file) throws IOException {
+        int before = -1;
+        while (true) {
+            byte[] bytes = Files.readAllBytes(file.toPath());
+            int end = 0;
+            for (int size = whole(bytes, 0); size > 0; size = whole(bytes, end)) {
+                end += size;
+            }
+            String behind = new String(bytes, end, bytes.length - end, StandardCharsets.ISO_8859_1);
+            if (behind.indexOf(MAGIC, HEAD + 1) < 0) {
+                return ByteBuffer.wrap(bytes, 0, end);
+            }
+            if (end == before) { // not one that was written while the file was read
+                throw new IOException(file + " is damaged at " + end + ": there are batches behind");
+            }
+            before = end;
         }
-        byte[] magic = new byte[MAGIC.length];
-        bytes.position(begin + HEAD).get(magic);
-        int size = bytes.getInt();
-        long sum = bytes.getLong();
-        if (!java.util.Arrays.equals(magic, MAGIC) || size < 0 || size > bytes.remaining()) {
-            return false;
+    }
+
+    /** Return the size of the batch at a place; 0 where there is none that is whole. */
+    private static int whole(byte[] bytes, int at) {
+        ByteBuffer head = ByteBuffer.wrap(bytes);
+        if (bytes.length - at < BATCH_HEAD || head.getInt(at) != BATCH_HEAD || head.get(at + 4) != BATCH_RECORD) {
+            return 0;
         }
-        int end = bytes.position() + size;
+        int size = head.getInt(at + BATCH_HEAD - 12);
+        long sum = head.getLong(at + BATCH_HEAD - 8);
+        if (size < 0 || size > bytes.length - at - BATCH_HEAD) {
+            return 0;
+        }
         Adler32 seen = new Adler32();
-        seen.update(bytes.array(), bytes.position(), size);
-        if (sum != 0 && seen.getValue() != sum) {
+        seen.update(bytes, at + BATCH_HEAD, size);
+        return sum == 0 || seen.getValue() == sum ? BATCH_HEAD + size : 0;
+    }
+
+    /** Tell what a batch has; false where there is none. */
+    private boolean batch(int file, ByteBuffer bytes, Collection<String> queues, PrintWriter out) throws IOException {
+        if (!bytes.hasRemaining()) {
             return false;
         }
+        int begin = bytes.position() + BATCH_HEAD;
+        int end = begin + bytes.getInt(begin - 12);
+        bytes.position(begin);
         while (bytes.position() < end) {
             int at = bytes.position();
             int length = bytes.getInt();
@@ -205,7 +234,7 @@ public final class ClassicBroker {
         return true;
     }
 
-    private void entry(String at, byte[] bytes, int offset, int length, java.util.Collection<String> queues, PrintWriter out)
+    private void entry(String at, byte[] bytes, int offset, int length, Collection<String> queues, PrintWriter out)
             throws IOException {
         DataByteArrayInputStream in = new DataByteArrayInputStream(new ByteSequence(bytes, offset, length));
         KahaEntryType type = KahaEntryType.valueOf(in.readByte());
@@ -219,7 +248,7 @@ public final class ClassicBroker {
             Message message = (Message) command(add.getMessage());
             Object attempt = message.getProperty(ATTEMPT);
             ByteSequence body = message.getContent();
-            byte[] content = body == null ? new byte[0] : java.util.Arrays.copyOfRange(body.data, body.offset, body.offset + body.length);
+            byte[] content = body == null ? new byte[0] : Arrays.copyOfRange(body.data, body.offset, body.offset + body.length);
             out.println(line.with("kind", "add").with("queue", add.getDestination().getName()).with("id", add.getMessageId())
                     .with("tx", name(add.hasTransactionInfo() ? add.getTransactionInfo() : null))
                     .with("attempt", attempt == null ? null : attempt.toString())
@@ -245,7 +274,7 @@ public final class ClassicBroker {
                 new ByteArrayInputStream(buffer.getData(), buffer.getOffset(), buffer.getLength())));
     }
 
-    private static boolean is(KahaDestination destination, java.util.Collection<String> queues) {
+    private static boolean is(KahaDestination destination, Collection<String> queues) {
         return destination.getType() == KahaDestination.DestinationType.QUEUE && queues.contains(destination.getName());
     }
 

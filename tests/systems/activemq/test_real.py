@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -154,16 +156,30 @@ def test_what_is_sent_in_a_transaction_is_there_with_its_commit(broker: ClassicB
     ]  # fmt: skip
 
 
-def test_a_journal_is_read_of_a_broker_that_is_dead(broker: ClassicBroker, system: ActiveMQ) -> None:
-    """The same program reads it, alone."""
-    queue = broker.queue("dead")
-    Client(broker).send(queue, "one")
-    [message] = broker.messages(queue)
-    broker.kill()
+def read_alone(system: ActiveMQ, data: Path, queue: str) -> subprocess.CompletedProcess[str]:
+    """Read a journal by the same program, without a broker."""
     assert system._install is not None
-    data = broker._directory / "data"
-    said = subprocess.run([*system._install.command, "journal", str(data), "dead.in"], capture_output=True, text=True, check=True)
-    assert f'"at": "{message.place}"' in said.stdout
+    return subprocess.run([*system._install.command, "journal", str(data), queue], capture_output=True, text=True, check=False)
+
+
+def test_a_journal_is_read_of_a_broker_that_is_dead(broker: ClassicBroker, system: ActiveMQ, tmp_path: Path) -> None:
+    """The same program reads it, alone: a torn one up to its last whole batch, and one that is damaged before that not at all."""
+    queue = broker.queue("dead")
+    Client(broker).send(queue, "one", "two")
+    places = [message.place for message in broker.messages(queue)]
+    broker.kill()
+    said = read_alone(system, broker._directory / "data", "dead.in").stdout
+    assert [json.loads(line)["at"] for line in said.splitlines()] == places
+    file = shutil.copy(broker._directory / "data" / "db-1.log", tmp_path / "db-1.log")
+    whole = bytearray(file.read_bytes())
+    first, last = (int(place.partition(":")[2]) for place in places)
+    file.write_bytes(whole[: last + 20])
+    assert [json.loads(line)["at"] for line in read_alone(system, tmp_path, "dead.in").stdout.splitlines()] == places[:1]
+    whole[first + 20] ^= 1
+    file.write_bytes(whole)
+    refused = read_alone(system, tmp_path, "dead.in")
+    assert refused.returncode != 0
+    assert "is damaged at" in refused.stderr
     broker.restart()
 
 
