@@ -146,7 +146,7 @@ def make_consumer(stage: Stage) -> Consumer:
         config["topic.metadata.refresh.interval.ms"] = settings.metadata_max_age_ms
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"
-    return Consumer(RdConsumer(config))
+    return Consumer(RdConsumer(config), incremental=settings.protocol is GroupProtocol.CONSUMER)
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
@@ -246,10 +246,11 @@ class Producer:
 
 
 class Consumer:
-    """A consumer of librdkafka."""
+    """A consumer of librdkafka. ``incremental``: its group tells it what is new of its assignment, and not all of it."""
 
-    def __init__(self, consumer: Any) -> None:
+    def __init__(self, consumer: Any, *, incremental: bool) -> None:
         self._consumer = consumer
+        self._incremental = incremental
 
     def subscribe(self, topic: str, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
         """Join the group."""
@@ -266,7 +267,7 @@ class Consumer:
                 begins = assigned(sorted(partition.partition for partition in partitions))
                 for partition in partitions:
                     partition.offset = begins.get(partition.partition, partition.offset)
-            if consumer.rebalance_protocol() == "COOPERATIVE":  # it is told only what is new
+            if self._incremental:
                 consumer.incremental_assign(partitions)
             else:
                 consumer.assign(partitions)
