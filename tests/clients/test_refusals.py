@@ -46,7 +46,7 @@ Asks = tuple[Api, "Callable[[int], bytes]", type, str]
 
 
 def commit(version: int) -> bytes:
-    """Ask to save a position, as a member of a group that has none."""
+    """Ask to save a position, as a member that its group does not have."""
     topics = OffsetCommitRequest.OffsetCommitRequestTopic
     part = topics.OffsetCommitRequestPartition(version=version, partition_index=0, committed_offset=1, committed_metadata="")
     named = {"topic_id": kf.TOPIC_ID} if version >= 10 else {"name": kf.TOPIC}
@@ -61,7 +61,7 @@ ASKS: list[Asks] = [
     (Api.PRODUCE, lambda v: kf.produce(CORR, CLIENT, kf.batch([b"x" * 99]), version=v), ProduceResponse, "MESSAGE_TOO_LARGE"),
     (Api.FETCH, lambda v: kf.fetch(CORR, CLIENT, 99, version=v, epoch=-1), FetchResponse, "OFFSET_OUT_OF_RANGE"),
     (Api.FETCH, lambda v: kf.fetch(CORR, CLIENT, 0, version=v, epoch=3), FetchResponse, "FETCH_SESSION_ID_NOT_FOUND"),
-    (Api.OFFSET_COMMIT, commit, OffsetCommitResponse, "ILLEGAL_GENERATION"),
+    (Api.OFFSET_COMMIT, commit, OffsetCommitResponse, "UNKNOWN_MEMBER_ID"),
     (Api.JOIN_GROUP, lambda v: kf.join(CORR, CLIENT, version=v), JoinGroupResponse, "UNKNOWN_MEMBER_ID"),
     (Api.SYNC_GROUP, lambda v: kf.sync(CORR, CLIENT, version=v), SyncGroupResponse, "UNKNOWN_MEMBER_ID"),
     (Api.HEARTBEAT, lambda v: kf.heartbeat(CORR, CLIENT, version=v), HeartbeatResponse, "UNKNOWN_MEMBER_ID"),
@@ -108,7 +108,7 @@ def _without(plain: Any) -> Any:
 def broker(kafka: KafkaTransport, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """A connection to one with a topic that takes no record."""
     kafka.observer.create_topics({kf.TOPIC: (1, {"max.message.bytes": "10"})})
-    kafka.observer.save_positions("another", kf.TOPIC, {0: 0})  # before, it coordinates nothing
+    kafka.observer.save_positions("g", kf.TOPIC, {0: 0})  # before, it coordinates nothing
     producer = KafkaProducer(bootstrap_servers=kafka.broker.bootstrap, transactional_id="somebody")
     producer.init_transactions()
     producer.close()
