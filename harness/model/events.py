@@ -163,8 +163,8 @@ RULE: Final = "rule"
 """``rule, phase, ...``: what became of a wire rule: armed, hit (with ``action`` and what is ``held``), held, released, discarded,
 detached, delivered, delayed, dropped, cut, answered, unanswered, disarmed.
 
-``answered``: the wire has refused the request in the broker's name: ``error, forward, reached``; with ``forward`` the broker had it, and
-``said`` (0: no error) what its client never heard. ``held`` has ``silence_s`` where the other side hangs up after so long.
+``answered``: the wire has refused the request in the broker's name: ``error, forward, reached``; with ``forward`` the broker had
+it, and ``said`` (0: no error) what its client never heard. ``held`` has ``silence_s`` where its peer hangs up after so long.
 """
 CONN: Final = "conn"
 """``phase, conn, role, node, client``: phase is open (with ``peer``, the client's port), close, refused or opaque (bytes that

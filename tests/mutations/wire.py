@@ -82,7 +82,7 @@ def what_is_discarded_arrives() -> None:
         carried = hold.carried
         if carried.direction is Direction.REQUEST and carried.payload is not None:
             told = replace(carried, cell=_Mute())
-            await deliver(hold.conn.route, hold.conn.protocol, Move(carried.payload), told, within_s=5.0)
+            await deliver(hold.conn, Move(carried.payload), told, within_s=5.0)
         return await right(self, hold, because)
 
     Holds._discard = discard  # type: ignore[method-assign]
