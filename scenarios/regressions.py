@@ -54,11 +54,8 @@ GROWS = "plain/partitions-added/at-least-once"
 ABSENT = "plain/absent-while-others-work/at-most-once"
 ABSENT_PROCESSOR = "topic-to-topic/absent-while-others-work/exactly-once"
 UNMARKED = "plain/leader-crash-before-markers/exactly-once"
-PUNCTUATED = "streams-later/none/exactly-once"
 STILL = r"^no progress until the deadline: position: [^;]*$"
 """The reader has not come to the end, and no program has ended."""
-NEVER_SEEN = r"^no progress until the deadline: (topic|sink|store): [^;]*$"
-"""What was sent never becomes visible, or not for long."""
 
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
@@ -103,14 +100,6 @@ CORPUS: tuple[PublishedBug, ...] = (
             Trial(ABSENT, "kafka-python==2.3.3", Kind.KEPT),
             Trial(ABSENT, "confluent-kafka==2.16.1", Kind.KEPT),
             Trial(ABSENT_PROCESSOR, "confluent-kafka==2.16.1", Kind.KEPT),
-        ),
-    ),
-    PublishedBug(
-        "KAFKA-14294", "what a punctuator sends while nothing arrives is never committed, but aborted, and sent again for ever",
-        "https://issues.apache.org/jira/browse/KAFKA-14294",
-        convicts=(Trial(PUNCTUATED, "kafka-streams==3.3.2", Kind.STUCK, NEVER_SEEN, system="streams"),),
-        acquits=tuple(
-            Trial(PUNCTUATED, f"kafka-streams=={version}", Kind.KEPT, system="streams") for version in ("3.4.0", "4.3.0")
         ),
     ),
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Kafka Streams: what needs no JVM. Its cells are run as cases, and by the suite for systems."""
+"""Proves what of Kafka Streams needs no JVM: settings, words, results, faults and what proves them."""

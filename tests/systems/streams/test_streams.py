@@ -27,6 +27,7 @@ from harness.systems.streams.faults import StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
 from harness.systems.streams.node import InstanceNode
 from harness.systems.streams.proofs import RESTORE, Restoring
+from harness.systems.streams.selections import NEW_KEY, key_selections
 from harness.systems.streams.settings import (
     ALO_SETTINGS,
     COUNT,
@@ -192,6 +193,15 @@ def test_an_instance_died_while_it_made_its_state_anew(lines: list[tuple[str, in
     ]  # fmt: skip
     course: Any = SimpleNamespace(history=History(tuple(events)), killed=[e for e in events if e["event"] == kinds.NODE])
     assert Restoring().trouble(course) == trouble
+
+
+@pytest.mark.parametrize(("target", "first"), [("a-1", True), ("a-3", False), ("b-2", True)])
+def test_a_key_is_new_where_nothing_of_it_comes_before(target: str, first: bool) -> None:
+    """By the source's order; where no values were counted nobody asks."""
+    offered = [{"event": kinds.OFFERED, "record": f"{k}-{n}", "key": k, "position": n} for n, k in enumerate("aba", 1)]
+    values = {"event": kinds.FOLDED, "key": "a", "version": 0, "record": "a-1", "times": 1}
+    assert key_selections(History((*offered[::-1], values)), target) == {NEW_KEY: {target} if first else set()}
+    assert key_selections(History(tuple(offered)), target) == {}
 
 
 SENDS = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
