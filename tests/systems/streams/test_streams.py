@@ -23,9 +23,11 @@ from harness.protocols.kafka.steps import Api
 from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.streams.about import SYSTEM
 from harness.systems.streams.faults import StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
 from harness.systems.streams.node import InstanceNode
+from harness.systems.streams.parts import parts_of
 from harness.systems.streams.proofs import RESTORE, Restoring
 from harness.systems.streams.selections import NEW_KEY, key_selections
 from harness.systems.streams.settings import (
@@ -120,6 +122,20 @@ def test_every_cell_that_applies_can_be_had() -> None:
     cells = list(expand(mine, semantics=Semantic, seeds=[1], system="streams", client="kafka-streams"))
     refused = {registry.inapplicable(cell) for cell in cells} - {None}
     assert refused == {e.because for s in mine for e in s.expect.values() if isinstance(e, NotApplicable)}
+
+
+def test_what_it_says_that_it_can_its_cells_can(tmp_path: Path) -> None:
+    """On each pipeline: no ability is promised that is not there, and none is kept for itself."""
+    runtime = SimpleNamespace(python="python")
+    transport: Any = SimpleNamespace(bootstrap=lambda _: "", runtime=runtime, wire=None, directory=tmp_path, secured=None)
+    services: Any = SimpleNamespace(database=lambda: None)
+    history: Any = SimpleNamespace(write=lambda *_, **__: None)
+    install: Any = None
+    mine = {scenario.pipeline: scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)}
+    for cell in expand(mine.values(), semantics=[Semantic.EXACTLY_ONCE], seeds=[1], system="streams", client="kafka-streams"):
+        parts = parts_of(cell, tmp_path, history, transport=transport, services=services, install=install)
+        controls: Any = parts.controls
+        assert set(controls.abilities) == set(SYSTEM.abilities(cell))
 
 
 @pytest.mark.parametrize(
