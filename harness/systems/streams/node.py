@@ -36,10 +36,13 @@ class InstanceNode(StageNode):
         self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
-        """End what stands by, and clear away what JVMs have left."""
+        """End what stands by, and clear away what it has left: a state has some megabytes, and nobody judges by it."""
         if self._ahead is not None and self._ahead.alive:
             self._ahead.kill()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in (self._scratch, self.state):
+            shutil.rmtree(folder, ignore_errors=True)
+        for turn in self._folder.glob(f".turn-{self.name}-*"):
+            turn.unlink()
 
     def start(self) -> None:
         """Start the next incarnation; or let it begin, where it stands by."""

@@ -161,7 +161,11 @@ def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
     install = StreamsInstall("4.3.0", Path("/java"), (Path("/a.jar"), Path("/b.jar")), ("-Xarchive",))
     node = InstanceNode(Role.PROCESSOR, "", stage, runtime, history, None, directory, directory / "failpoints", install=install)  # type: ignore[arg-type]
     node.start()
-    assert node._turn(node.stage).exists()
+    node.state.mkdir(parents=True)
+    assert [file.name for file in directory.glob(".turn-*")] == [".turn-processor-1"]
+    node.dismiss()
+    assert [file.name for file in directory.rglob("*") if file.is_file()] == []
+    assert not node.state.exists()
     return dict(word.split("=", 1) for word in started[0].argv[started[0].argv.index("lostack.StreamsStage") + 1 :])
 
 
