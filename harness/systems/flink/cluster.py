@@ -55,6 +55,8 @@ class Cluster:
     install: FlinkInstall
     directory: Path
     """For its settings, logs and temporary files."""
+    at_first: int = 1
+    """How many TaskManagers there are before a cell asks for one."""
     _lease: PortLease = field(default_factory=lambda: PortLease(3))
     _job_manager: Node | None = None
     _task_managers: dict[str, Node] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class Cluster:
         return self.directory.absolute() / FAILPOINTS
 
     def start(self) -> None:
-        """Start the JobManager and a first TaskManager; does not wait for them."""
+        """Start the JobManager and the first TaskManagers; does not wait for them."""
         for folder in ("conf", "plugins", "tmp", FAILPOINTS):
             (self.directory / folder).mkdir(parents=True, exist_ok=True)
         (self.directory / "conf" / "config.yaml").write_text(
@@ -82,8 +84,8 @@ class Cluster:
         )
         (self.directory / "conf" / "log4j.properties").write_text(LOGGING)
         self.start_job_manager()
-        self.want(1)
-        self.unwant(1)
+        self.want(self.at_first)
+        self.unwant(self.at_first)
 
     # --- the JobManager ----------------------------------------------------------------------------------------------
 
@@ -144,40 +146,24 @@ class Cluster:
             self._wanted -= slots
 
     def task_manager(self, name: str) -> Node:
-        """Return the process of a TaskManager, by the name that it is known by."""
+        """Return the process of a TaskManager, dead or alive, by the name that it is known by."""
         with self._lock:
             return self._task_managers[name]
 
     def kill(self, name: str) -> Exit:
         """SIGKILL a TaskManager. Another comes in its place when that is asked for (:meth:`refill`)."""
-        end = self.task_manager(name).kill()
-        with self._lock:
-            del self._task_managers[name]
-        return end
+        return self.task_manager(name).kill()
 
     def refill(self) -> None:
         """Start what is missing of the TaskManagers that are wanted."""
         with self._lock:
             self._fill()
 
-    def await_registered(self) -> None:
-        """Wait until every TaskManager that lives has registered."""
-
-        def registered() -> bool:
-            with self._lock:
-                living = {name for name, node in self._task_managers.items() if node.alive}
-            try:
-                return living <= self.rest.task_managers()
-            except RestError:
-                return False
-
-        wait_until(registered, within_s=UP_S, because="the TaskManagers to register", poll_s=0.05)
-
     # --- all of it ---------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise EnvironmentFailure where the JobManager has died by itself."""
-        if self._job_manager is not None and (end := self._job_manager.exit) is not None and end.signal is None:
+        if self._job_manager is not None and (end := self._job_manager.exit) is not None:
             raise EnvironmentFailure(f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}")
 
     def close(self) -> None:
@@ -190,9 +176,7 @@ class Cluster:
         self._lease.close()
 
     def _fill(self) -> None:
-        for name in [name for name, node in self._task_managers.items() if not node.alive]:
-            del self._task_managers[name]
-        while len(self._task_managers) < self._wanted:
+        while sum(node.alive for node in self._task_managers.values()) < self._wanted:
             self._numbers += 1
             name = f"task-manager-{self._numbers}"
             words = ("-D", f"taskmanager.resource-id={name}")

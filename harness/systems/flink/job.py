@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
@@ -101,7 +100,9 @@ class Job(RunningJob):
         return False
 
     def trouble(self) -> str | None:
-        """Why the job does not run, or ``None``. Raises StageEndedError where it has ended."""
+        """Why the job does not run, or ``None``. Raises StageEndedError where it has ended, or its TaskManager has, by itself."""
+        if (end := self.task_manager.ended()) is not None:
+            raise StageEndedError(f"the TaskManager ended with {end}")
         try:
             self._ended()
             state = self._cluster.rest.state(self.id)
@@ -117,7 +118,6 @@ class Job(RunningJob):
         finally:
             self._cluster.unwant(self._slots)
             self._slots = 0
-            shutil.rmtree(self._scene.directory / "scratch", ignore_errors=True)
 
     def _end(self) -> None:
         try:

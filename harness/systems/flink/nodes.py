@@ -8,6 +8,7 @@ from harness.model import events as kinds
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 
 if TYPE_CHECKING:
+    from harness.runtimes.interface import Exit
     from harness.systems.flink.cluster import Cluster
     from harness.systems.kafka.scene import Scene
 
@@ -24,6 +25,7 @@ class TaskManager:
         self._now = ""
         self._incarnation = 0
         self._pid = 0
+        self._told = False
 
     def run_on(self, name: str) -> None:
         """The job runs on the one that is called so; on the same one again after its JobManager has died."""
@@ -32,13 +34,22 @@ class TaskManager:
         self._now = name
         self._pid = self._cluster.task_manager(name).pid
         self._incarnation += 1
+        self._told = False
         self._say("started", known_as=name)
         self._say("ready")
 
     def kill(self) -> None:
         """SIGKILL."""
-        end = self._cluster.kill(self._now)
-        self._say("exited", status=end.status, signal=end.signal)
+        self._cluster.kill(self._now)
+        self.ended()
+
+    def ended(self) -> Exit | None:
+        """How it ended, if it has; written down once."""
+        end = self._cluster.task_manager(self._now).exit
+        if end is not None and not self._told:
+            self._told = True
+            self._say("exited", status=end.status, signal=end.signal)
+        return end
 
     def pause(self) -> None:
         """Stop it."""

@@ -29,10 +29,6 @@ class Rest:
         """Return how many TaskManagers, slots and jobs there are."""
         return self._ask("GET", "/overview")
 
-    def task_managers(self) -> frozenset[str]:
-        """Return the names of the TaskManagers that have registered."""
-        return frozenset(each["id"] for each in self._ask("GET", "/taskmanagers")["taskmanagers"])
-
     def upload(self, jar: Path) -> str:
         """Hand over a jar; return what it is called here."""
         edge = uuid.uuid4().hex

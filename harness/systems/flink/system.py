@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.model.scenario import Role
+from harness.model.scenario import Deployment, Role
 from harness.run.cell import CellRun
 from harness.systems.flink.cluster import Cluster
 from harness.systems.flink.install import ensure_flink
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
-    from harness.model.scenario import Deployment
     from harness.systems.flink.install import FlinkInstall
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
@@ -47,7 +46,8 @@ class FlinkSystem:
         if self._flink is None:
             raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
-        cluster = Cluster(transport.runtime, self._flink, directory / "flink")
+        # one alone is nobody's spare: where a cell has the cluster to itself, nobody may take over unasked
+        cluster = Cluster(transport.runtime, self._flink, directory / "flink", at_first=2 if need is Deployment.SHARED else 1)
         return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster), directory)
 
     def versions(self) -> dict[str, str]:
