@@ -12,7 +12,7 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.flink.faults import Crash, During, JobManagerCrash
-from harness.systems.flink.faults.crash import PRODUCED
+from harness.systems.flink.faults.waves import PRODUCED
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, FLINK_NONE, JOB, Naming, with_job
 from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT
 from harness.wire.rules import Direction

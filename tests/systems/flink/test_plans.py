@@ -12,7 +12,7 @@ from harness.model.pipeline import SettingsError
 from harness.model.scenario import Deployment, NotApplicable, Predicted
 from harness.model.semantics import Semantic
 from harness.systems.flink.faults import Crash, During, JobManagerCrash
-from harness.systems.flink.faults.crash import PRODUCED
+from harness.systems.flink.faults.waves import PRODUCED
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, JOB, Guarantee, flinks, with_job

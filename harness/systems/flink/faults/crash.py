@@ -1,8 +1,4 @@
-"""Crash: a TaskManager dies at an exact place between two checkpoints, or inside one, and the job is restarted on another.
-
-The source is stopped twice, as by a slow network: before the third record ahead of the target, until all that comes before it is
-in a completed checkpoint; and behind the target. So what a restored job works on again is known: those three and the target.
-"""
+"""Crash: a TaskManager dies at an exact place between two checkpoints, or inside one, and the job is restarted on another."""
 
 from __future__ import annotations
 
@@ -10,32 +6,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.controls import OnWire
 from harness.faults.triggers import await_fault, rule_at
-from harness.model.events import LAST_WAVE, SECOND_WAVE
-from harness.model.scenario import Evidence, Role
+from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
 from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, through_checkpoint
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
-from harness.wire.rules import Action, Direction, FreezeScope, How
+from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
-    from harness.controls import Controls
-
-AHEAD = 3
-"""How many records before the target are behind the last completed checkpoint, with it."""
-
-
-def source(offset: int) -> OnWire:
-    """Return the request in which our producer sends a record to the source; ``offset`` counts from the target."""
-    return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
-
+    from harness.controls import Controls, OnWire
 
 BEFORE_STORED, AFTER_STORED = "before-checkpoint-stored", "after-checkpoint-stored"
 """The failpoints of the JobManager, around its store of completed checkpoints."""
-PRODUCED = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
-"""The answer by which the sink learns that the target is stored."""
 
 
 class During(StrEnum):
@@ -92,8 +76,7 @@ class Crash:
 
     def arm(self, controls: Controls) -> None:
         """Let the source stop twice; stop the sink at the target."""
-        controls.arm(source(-AHEAD), rule_at(source(-AHEAD), Action.HOLD, SECOND_WAVE))
-        controls.arm(source(1), rule_at(source(1), Action.HOLD, LAST_WAVE))
+        arm_waves(controls)
         if self._on_its_way:
             self._hold(controls)
         else:
@@ -103,10 +86,7 @@ class Crash:
     def inject(self, controls: Controls) -> None:
         """Kill it there; let the job be restarted."""
         job = controls.ability(RunningJob)
-        wave = controls.await_fired(source(-AHEAD))
-        job.await_given(controls.load.target.position - AHEAD - 1)
-        job.checkpoint()
-        controls.resolve(wave.hold, How.RELEASE)
+        through_checkpoint(controls, job)
         number: int | None = None
         if not self._on_its_way:
             near = controls.await_fired(PRODUCED)
@@ -122,12 +102,12 @@ class Crash:
             number = job.begin_checkpoint()
         if number is not None:
             job.tell_checkpoint(number, completed=self.during is During.COMPLETED)
-        last = controls.await_fired(source(1))
+        last = await_last(controls)
         victim = controls.target(TASK_MANAGER)
         victim.kill()
         controls.say("applied", node=victim.name)
         controls.resolve(fired.hold, How.DISCARD)
-        controls.resolve(last.hold, How.RELEASE)  # a restart may take longer than the producer waits for an answer
+        controls.resolve(last.hold, How.RELEASE)
         if self.outlasting:
             job.await_aborted()
         job.await_running()

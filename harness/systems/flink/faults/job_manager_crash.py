@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults.triggers import rule_at
-from harness.model.events import LAST_WAVE, SECOND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
-from harness.systems.flink.faults.crash import AFTER_STORED, AHEAD, BEFORE_STORED, PRODUCED, source
+from harness.systems.flink.faults.crash import AFTER_STORED, BEFORE_STORED
+from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, through_checkpoint
 from harness.systems.flink.roles import JOB_MANAGER
 from harness.wire.rules import Action, How
 
@@ -39,29 +39,25 @@ class JobManagerCrash:
 
     def arm(self, controls: Controls) -> None:
         """Let the source stop twice; stop the sink at the target."""
-        controls.arm(source(-AHEAD), rule_at(source(-AHEAD), Action.HOLD, SECOND_WAVE))
-        controls.arm(source(1), rule_at(source(1), Action.HOLD, LAST_WAVE))
+        arm_waves(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
         """Kill it there, start it again, submit the job again."""
         job = controls.ability(RunningJob)
-        wave = controls.await_fired(source(-AHEAD))
-        job.await_given(controls.load.target.position - AHEAD - 1)
-        before = job.checkpoint()
-        controls.resolve(wave.hold, How.RELEASE)
+        before = through_checkpoint(controls, job)
         near = controls.await_fired(PRODUCED)
         job.arm_store(AFTER_STORED if self.complete else BEFORE_STORED)
         controls.resolve(near.hold, How.RELEASE)
-        last = controls.await_fired(source(1))
+        last = await_last(controls)
         job.trigger()
         number = job.await_store()
         victim = controls.target(JOB_MANAGER)
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
         controls.say("applied", node=victim.name)
-        controls.resolve(last.hold, How.RELEASE)  # a restart may take longer than the producer waits for an answer
+        controls.resolve(last.hold, How.RELEASE)
         victim.restart()
         job.resubmit(number if self.complete else before)
         controls.say("healed")

@@ -1,0 +1,50 @@
+"""How records come in three waves: through a completed checkpoint, up to the target, and behind the fault.
+
+The source is stopped twice, as by a slow network: before the third record ahead of the target, until all that comes before it is
+in a completed checkpoint; and behind the target. So what a restored job works on again is known: those three and the target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.controls import OnWire
+from harness.faults.triggers import rule_at
+from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.scenario import Role
+from harness.protocols.kafka.steps import Api
+from harness.wire.rules import Action, Direction, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls, Fired
+    from harness.systems.flink.abilities import RunningJob
+
+AHEAD: Final = 3
+"""How many records before the target are behind the last completed checkpoint, with it."""
+SECOND, LAST = (OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset) for offset in (-AHEAD, 1))
+"""The requests in which our producer sends the first record of a wave."""
+PRODUCED: Final = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
+"""The answer by which the sink learns that the target is stored."""
+
+
+def arm_waves(controls: Controls) -> None:
+    """Let the source stop twice."""
+    controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
+    controls.arm(LAST, rule_at(LAST, Action.HOLD, LAST_WAVE))
+
+
+def through_checkpoint(controls: Controls, job: RunningJob) -> int:
+    """Take a checkpoint when the job has been given the first wave; let the second one come; return its number."""
+    wave = controls.await_fired(SECOND)
+    job.await_given(controls.load.target.position - AHEAD - 1)
+    number = job.checkpoint()
+    controls.resolve(wave.hold, How.RELEASE)
+    return number
+
+
+def await_last(controls: Controls) -> Fired:
+    """Wait until the source has sent the target, and stands behind it.
+
+    It must go on before a job is restarted: that may take longer than the producer waits for an answer.
+    """
+    return controls.await_fired(LAST)
