@@ -1,0 +1,95 @@
+"""How many TaskManagers a cluster has, and what each process is told: on processes that do nothing."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.model.failures import EnvironmentFailure
+from harness.runtimes.process import ProcessRuntime
+from harness.systems.flink.cluster import Cluster
+from harness.systems.flink.install import SERVICES, FlinkInstall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.runtimes.interface import NodeSpec
+    from harness.runtimes.process.node import ProcessNode
+
+
+class Idle(ProcessRuntime):
+    """Starts a program that waits, whatever is to be started; remembers what that was."""
+
+    def start(self, spec: NodeSpec) -> ProcessNode:
+        """Start it."""
+        self.asked = [*getattr(self, "asked", []), spec]
+        return super().start(replace(spec, argv=(sys.executable, "-S", "-c", "import sys; sys.stdin.read()"), stdin_pipe=True))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Return a cluster that was started."""
+    with ExitStack() as ends:
+        runtime = ends.enter_context(Idle(directory=tmp_path))
+        install = FlinkInstall(Path("java"), "flink.jar", Path("job.jar"), Path("services.jar"), {})
+        made = Cluster(runtime, install, tmp_path / "flink")
+        ends.callback(made.close)
+        made.start()
+        yield made
+
+
+def roles(cluster: Cluster) -> list[str]:
+    """Return what was started, in order."""
+    return [spec.role for spec in cluster.runtime.asked]  # type: ignore[attr-defined]  # Idle's
+
+
+def test_only_what_is_missing_is_started(cluster: Cluster) -> None:
+    """The first one serves the first cell; a cell that wants a spare gets one more; those stay for others."""
+    assert roles(cluster) == ["job-manager", "task-manager"]
+    cluster.want(1)
+    assert roles(cluster).count("task-manager") == 1
+    cluster.want(2)
+    assert roles(cluster).count("task-manager") == 3
+    cluster.unwant(3)
+    cluster.want(3)
+    assert roles(cluster).count("task-manager") == 3
+
+
+def test_nobody_comes_in_the_place_of_a_dead_one_unasked(cluster: Cluster) -> None:
+    """An outage lasts as long as the harness says."""
+    cluster.want(1)
+    assert cluster.kill("task-manager-1").signal == 9
+    assert roles(cluster).count("task-manager") == 1
+    assert cluster.task_manager("task-manager-1").exit is not None
+    cluster.refill()
+    assert roles(cluster).count("task-manager") == 2
+
+
+def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(cluster: Cluster) -> None:
+    """By that name the JobManager says where a job runs."""
+    first, second = cluster.runtime.asked  # type: ignore[attr-defined]  # Idle's
+    assert f"high-availability.type={SERVICES}" in first.argv
+    assert "flink.jar:services.jar" in first.argv
+    assert "taskmanager.resource-id=task-manager-1" in second.argv
+    assert "flink.jar" in second.argv
+
+
+def test_all_listens_on_loopback(cluster: Cluster) -> None:
+    """Ports are leased, or the kernel's to give."""
+    conf = (cluster.directory / "conf" / "config.yaml").read_text()
+    told = dict(line.split(": ", 1) for line in conf.splitlines())
+    hosts = ("jobmanager.bind-host", "rest.bind-address", "taskmanager.bind-host", "jobmanager.rpc.address", "rest.address")
+    assert {told[name] for name in hosts} == {"'127.0.0.1'"}
+
+
+def test_a_job_manager_that_ended_breaks_the_ground(cluster: Cluster) -> None:
+    """Whoever asks is told, with the end of its log."""
+    cluster.check()
+    cluster.kill_job_manager()
+    with pytest.raises(EnvironmentFailure, match=r"the JobManager ended \(signal 9\)"):
+        cluster.check()
