@@ -63,6 +63,8 @@ class Cluster:
     _numbers: int = 0
     _wanted: int = 0
     _jar: str = ""
+    _ours: bool = False
+    """Whether the JobManager's end is a fault's."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -98,13 +100,14 @@ class Cluster:
 
     def start_job_manager(self) -> None:
         """Start it; it knows nothing of jobs before."""
-        self._jar = ""
+        self._jar, self._ours = "", False
         self._job_manager = self.runtime.start(
             self._spec("job-manager", JOB_MANAGER, "256m", "-D", f"high-availability.type={SERVICES}", jar=self.install.services)
         )
 
     def kill_job_manager(self) -> Exit:
         """SIGKILL it; its TaskManagers live on, and look for the next one."""
+        self._ours = True
         return self.job_manager.kill()
 
     def submit(self, words: Sequence[str], restored_from: str | None = None) -> str:
@@ -163,7 +166,7 @@ class Cluster:
 
     def check(self) -> None:
         """Raise EnvironmentFailure where the JobManager has died by itself."""
-        if self._job_manager is not None and (end := self._job_manager.exit) is not None:
+        if self._job_manager is not None and (end := self._job_manager.exit) is not None and not self._ours:
             raise EnvironmentFailure(f"the JobManager ended ({end}): {self._job_manager.log_tail(3)}")
 
     def close(self) -> None:

@@ -255,6 +255,7 @@ class Job(RunningJob):
 
     def resubmit(self, number: int) -> None:
         """Submit it with the state that is in the checkpoint's folder."""
+        self._cluster.refill()
         self.submit(restored_from=number)
 
     def await_aborted(self) -> None:

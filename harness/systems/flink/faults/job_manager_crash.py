@@ -10,7 +10,7 @@ from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
 from harness.systems.flink.faults.crash import AFTER_STORED, BEFORE_STORED
 from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, through_checkpoint
-from harness.systems.flink.roles import JOB_MANAGER
+from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.wire.rules import Action, How
 
 if TYPE_CHECKING:
@@ -28,10 +28,13 @@ class JobManagerCrash:
     id: ClassVar[str] = "flink-job-manager-crash"
 
     complete: bool
+    orphans: bool = False
+    """The TaskManager lives on, and its tasks go on with what comes, until it has missed its JobManager for long enough; else it
+    dies, too."""
 
     def evidence(self) -> Evidence:
         """The JobManager stood at its store, and died."""
-        return Evidence("failpoint", killed=(JOB_MANAGER,))
+        return Evidence("failpoint", killed=(JOB_MANAGER,) if self.orphans else (JOB_MANAGER, TASK_MANAGER))
 
     def needs(self) -> tuple[type, ...]:
         """A job."""
@@ -56,6 +59,8 @@ class JobManagerCrash:
         victim = controls.target(JOB_MANAGER)
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
+        if not self.orphans:
+            controls.target(TASK_MANAGER).kill()
         controls.say("applied", node=victim.name)
         controls.resolve(last.hold, How.RELEASE)
         victim.restart()
