@@ -108,8 +108,8 @@ BEFORE_COMPLETE = Scenario(
 ORPHANS = replace(
     NEVER_NOTIFIED, id="flink-commit-never-notified+orphans", fault=JobManagerCrash(complete=True, orphans=True),
     because="The JobManager dies alone: until their TaskManager has missed it for heartbeat.timeout, or less, its tasks go on "
-    "with what comes, and write it. The job that is submitted again is given that again. How much it is is chance (15 records were "
-    "seen); what was written in a transaction nobody has committed.",
+    "with what comes, and write it. The job that is submitted again is given that again. How much it is, is chance (15 "
+    "records were seen); what was written in a transaction nobody has committed.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Permitted(), sign=RESUMED_PAST), EOS: Predicted(sign=RESUMED_PAST)},
 )  # fmt: skip
 TWO_INCOMPLETE = replace(
