@@ -1,0 +1,112 @@
+"""What is asked of, and told, groups of the new protocols, in the words of kafka-python's administrator."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.errors import GroupAuthorizationFailedError
+
+from harness.protocols.kafka import messages
+from harness.stages.settings import GroupProtocol
+from harness.systems.kafka.new_groups import left_to, members_of
+from harness.systems.kafka.observer import Observer
+
+NOT_FOUND, NOT_ALLOWED = 69, 30
+"""Their error codes: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED."""
+
+
+class Administrator:
+    """Answers what is asked of a group's coordinator. ``knows``: the settings of a group that its broker has."""
+
+    def __init__(self, answer: Any = None, knows: frozenset[str] = frozenset(), said: str = "OK") -> None:
+        self.asked: list[Any] = []
+        self.told: list[dict[str, str]] = []
+        self._answer = answer
+        self._knows = knows
+        self._said = said
+        self._manager = SimpleNamespace(run=self._run, send=self._send)
+
+    def _run(self, ask: Any) -> Any:
+        step = ask()
+        try:
+            while True:
+                step.send(None)
+        except StopIteration as done:
+            return done.value
+
+    async def _find_coordinator_id(self, group: str) -> int:
+        assert group == "g"
+        return 7
+
+    async def _send(self, request: Any, node_id: int) -> Any:
+        assert node_id == 7
+        self.asked.append(request)
+        return self._answer
+
+    def alter_configs(self, resources: list[Any]) -> dict[str, dict[str, str]]:
+        """Take settings, or say that one of them is not known."""
+        [resource] = resources
+        if unknown := set(resource.configs) - self._knows:
+            raise ValueError(f"Unrecognized configs: {unknown}")
+        self.told.append(dict(resource.configs))
+        return {"group": {resource.name: self._said}}
+
+
+def offsets(error: int, *parts: tuple[int, int, int, int]) -> Any:
+    """Return where a share group stands; ``parts``: partition, start, lag, error."""
+    of = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
+    topic = of.DescribeShareGroupOffsetsResponseTopic
+    found = [
+        topic.DescribeShareGroupOffsetsResponsePartition(
+            partition_index=partition, start_offset=start, leader_epoch=0, lag=lag, error_code=each, error_message=None
+        )
+        for partition, start, lag, each in parts
+    ]
+    topics = [topic(topic_name=name, partitions=found if name == "t" else []) for name in ("other", "t")]
+    groups = [of(group_id="g", topics=topics, error_code=error, error_message="because")]
+    return messages.DescribeShareGroupOffsetsResponse(version=1, groups=groups)
+
+
+def test_what_is_left_is_told_of_partitions_that_the_group_has_begun() -> None:
+    """One that it has not begun has no start; of one that nobody can count nothing is said. No group: nothing is known."""
+    assert left_to(Administrator(offsets(0, (0, 4, 3, 0), (1, -1, 9, 0), (2, 0, -1, 0))), "g", "t") == {0: 3}
+    assert left_to(Administrator(offsets(NOT_FOUND)), "g", "t") == {}
+
+
+@pytest.mark.parametrize("answer", [offsets(NOT_ALLOWED), offsets(0, (0, 0, 0, NOT_ALLOWED))])
+def test_a_refusal_is_no_empty_queue(answer: Any) -> None:
+    """Of the group, or of a partition of it."""
+    with pytest.raises(GroupAuthorizationFailedError):
+        left_to(Administrator(answer), "g", "t")
+
+
+@pytest.mark.parametrize(("protocol", "api"), [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77)])
+def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: int) -> None:
+    """And none of its members is known to another one."""
+    member = SimpleNamespace(member_id="m-1", client_id="k.consumer.1")
+    there = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=0, members=[member])]))
+    assert members_of(there, "g", protocol) == {"m-1": "k.consumer.1"}
+    assert [request.API_KEY for request in there.asked] == [api]
+    gone = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=NOT_FOUND, error_message="", members=[])]))
+    assert members_of(gone, "g", protocol) == {}
+
+
+def told(administrator: Administrator) -> list[dict[str, str]]:
+    """Return what a group was told."""
+    observer = Observer("nowhere", lambda: None)
+    observer._admin = administrator
+    observer.tell_group("g", {"share.session.timeout.ms": "3000"}, {"share.assignment.interval.ms": "0"})
+    return administrator.told
+
+
+def test_a_group_is_told_what_its_broker_knows() -> None:
+    """A setting that came with Kafka 4.3 is left out before; one that must be known is not."""
+    both = {"share.session.timeout.ms": "3000", "share.assignment.interval.ms": "0"}
+    assert told(Administrator(knows=frozenset(both))) == [both]
+    assert told(Administrator(knows=frozenset({"share.session.timeout.ms"}))) == [{"share.session.timeout.ms": "3000"}]
+    with pytest.raises(ValueError, match=r"share\.session"):
+        told(Administrator())
+    with pytest.raises(RuntimeError, match="could not be told its settings: too short"):
+        told(Administrator(knows=frozenset(both), said="too short"))
