@@ -247,7 +247,7 @@ LINES = (
 )  # fmt: skip
 
 
-def protect(story: Story, dice: random.Random, records: list[str], *, logs: bool, most: int = 60) -> None:
+def protect(story: Story, dice: random.Random, records: list[str], *, logs: bool, most: int = 80) -> None:
     """Tell so many lines of what protections do, each of small pools, which make them meet. ``logs``: those about logs, too."""
     pick = dice.choice
     for kind in dice.choices(LINES, k=dice.randint(0, most)):
