@@ -141,7 +141,7 @@ LOCK_EXPIRED = shared(
     "The work takes longer than the lock. The record is given to the other reader, which does it and acknowledges it; then "
     "the first one is done, too, and its acknowledgement is refused, for the record is no longer its own. Acknowledged "
     "before, the record has no lock to lose.",
-    each_with({AMO: holds(TAKEN_BEFORE), ALO: DUPLICATES, EOS: holds(ABSORBED)}, count=2, lock_ms=1000),
+    each_with({AMO: holds(TAKEN_BEFORE), ALO: DUPLICATES, EOS: holds(ABSORBED)}, count=2, lock_ms=2000),
     fault=LockExpired(InProgram(Role.CONSUMER, "before-recording")),
 )  # fmt: skip
 
