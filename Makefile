@@ -12,7 +12,7 @@ UV := UV_CACHE_DIR=$(VENV)/.uv VIRTUAL_ENV=$(VENV) $(BIN)/uv --system-certs
 # the lock is complete, so nothing is resolved (uv would fetch PySpark twice for it), and nothing unlocked builds anything
 LOCKED := --require-hashes --no-deps --no-build-isolation -r $(LOCK)
 
-.PHONY: help run test test-fast test-real test-all test-rest slice regressions images lint bench lock clean set-up
+.PHONY: help run test test-fast test-real test-all test-rest slice engines regressions images lint bench lock clean set-up
 
 help:  ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ test-rest: $(READY)
 slice: $(READY)  ## a tenth of what test-all has besides: the one due at this commit, or SLICE=3 SEED=2
 	@set -e; read -r number seed < <($(BIN)/python -m tests.due slice); \
 	$(BIN)/python -m pytest --slice $${SLICE:-$$number} --lostack-suite night --lostack-seed $${SEED:-$$seed} $(ARGS)
+
+engines: $(READY)  ## the main cells of the engines beside Kafka and Spark whose turn it is, or ENGINES="activemq flink"
+	@set -e; for engine in $${ENGINES:-$$($(BIN)/python -m tests.due engines)}; do $(BIN)/lostack run --system $$engine $(ARGS); done
 
 regressions: $(READY)  ## try the corpus of published bugs: bad versions convicted, good ones acquitted
 	@$(BIN)/lostack regressions $(ARGS)

@@ -8,7 +8,7 @@ from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.judge.signs import ABORTED, ENDED_AGAIN, RESUMED_PAST
 from harness.model.prediction import AtLeast, Exactly, Permitted
-from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.flink.faults import Crash, During, JobManagerCrash
@@ -146,7 +146,8 @@ DEFAULT_BEFORE_FLUSH = replace(
     "source never goes back to it. Sold as at-least-once it must be convicted.",
     expect={ALO: Predicted(lost=AtLeast(), control=True, settings=FLINK_NONE)},
 )  # fmt: skip
+MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, BETWEEN))
 FLINK = (
-    BASELINE, BETWEEN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
+    *MAIN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
     ORPHANS, TWO_INCOMPLETE, *POOLED, DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,7 +36,10 @@ from harness.systems.kafka.signs import (
 )
 from harness.systems.spark.signs import REPLAYED
 from tests.judge.histories import RESULTS, Story
+from tests.judge.of_engines import knowers, signs_of_engines
 from tests.judge.runs import RECORDS, TARGET, about, judged, place, run, without
+
+SYSTEMS = Path(__file__).parents[1] / "systems"
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,7 +217,20 @@ def shown(story: Story, record: str = TARGET) -> frozenset[Sign]:
 
 def test_every_sign_is_tried() -> None:
     """Whoever knows a sign says so, also where nothing shows it; each is seen below, and nearly seen."""
-    assert set(judged(quiet()).signs.seen) == SIGNS.keys() == NEAR_MISSES.keys()
+    assert (
+        {str(sign) for sign in judged(quiet()).signs.seen} - signs_of_engines()
+        == set(map(str, SIGNS))
+        == set(map(str, NEAR_MISSES))
+    )
+
+
+def test_every_sign_of_an_engine_is_tried_with_it() -> None:
+    """By whom it is known, in the folder of its tests."""
+    assert signs_of_engines()
+    for name, known in knowers().items():
+        tests = "".join(file.read_text(encoding="utf-8") for file in (SYSTEMS / name).glob("test_*.py"))
+        for each in known:
+            assert each.__name__ in tests, f"nothing in tests/systems/{name} tries {each.__name__}"
 
 
 def test_a_quiet_run_shows_no_sign() -> None:

@@ -1,1 +1,1 @@
-"""ActiveMQ Classic. Its cells are run as cases, and by the suite for systems."""
+"""Proves ActiveMQ Classic: its client, its journal and its plan without a broker; and its cells."""

@@ -1,1 +1,1 @@
-"""Tests of what only Kafka has."""
+"""Proves what only Kafka has: groups that share a topic, and groups by heartbeats."""

@@ -1,0 +1,23 @@
+"""Signs that only an engine knows that is run where it is named: their tests stand with it, in ``tests/systems``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.model.history import History
+from harness.plugins import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def knowers() -> Mapping[str, tuple[Callable[[History], Mapping[object, object]], ...]]:
+    """Return who knows signs, by engine."""
+    named = {name: registry.described(name).knowledge for name in registry.engines()}
+    return {name: load(where).signs for name, where in named.items() if where}
+
+
+def signs_of_engines() -> set[str]:
+    """Return all of these signs, by their names."""
+    return {str(sign) for each in knowers().values() for know in each for sign in know(History((), ()))}
