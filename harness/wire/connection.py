@@ -123,6 +123,7 @@ class Connection:
         self.turn = asyncio.Lock()
         """Whoever has it writes to the client: one frame, whole."""
         self._told = asyncio.Event()
+        self._has_said_all = False
         self.flows = {way: Flow() for way in Direction}
         self.frozen_by: set[str] = set()
         self._early: deque[Carried] = deque()
@@ -218,11 +219,20 @@ class Connection:
         self._told.set()
         return [questions.pop(each) for each in frame.answers if each in questions]
 
-    async def until_told(self) -> None:
-        """Wait until all that the client has asked is being answered: what the wire says comes in its turn behind that."""
-        while self.pending[Direction.REQUEST]:
+    async def until_told(self) -> bool:
+        """Wait until all that the client has asked is being answered: what the wire says comes in its turn behind that.
+
+        False where nothing is said any more.
+        """
+        while self.pending[Direction.REQUEST] and not self._has_said_all:
             self._told.clear()
             await self._told.wait()
+        return not self._has_said_all
+
+    def said_all(self) -> None:
+        """Take note that the broker says no more."""
+        self._has_said_all = True
+        self._told.set()
 
     def expect(self, pending: Pending) -> None:
         """Remember what will be answered; the oldest is forgotten where there are too many."""

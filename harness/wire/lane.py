@@ -58,6 +58,8 @@ class Lane:
         if not self._pipe.silent:
             await self._target.finish(torn=self._inlet.stream.torn)
         asking.answer(self._conn, self._direction)
+        if self._direction is Direction.RESPONSE:
+            self._conn.said_all()
 
     def close(self) -> None:
         """Let go of the source."""
@@ -194,7 +196,9 @@ class Lane:
         assert self.back is not None  # noqa: S101 - only a request is answered
         cell.settle(carried, reached=False)
         going_on = await self._on(carried.frame.size, keep=False)
-        await self._conn.until_told()
+        if not await self._conn.until_told():
+            cell.phase(rule, "unanswered", carried, because="the broker has left")
+            return False
         async with self._conn.turn:
             await self.back.say(refusal, carried, cell, rule)
         return going_on

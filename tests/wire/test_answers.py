@@ -126,6 +126,19 @@ def test_nothing_is_said_where_the_broker_says_nothing(make_bench: Callable[...,
     bench.wait_event(kinds.RULE, phase="unanswered", because="no answer came")
 
 
+def test_nobody_speaks_for_a_broker_that_has_left(make_bench: Callable[..., Bench]) -> None:
+    """Where that owes an answer to what was asked before, the client sees the end, as it would without the wire."""
+    bench = make_bench(ScriptedBroker(lambda _: None))
+    bench.arm(refuses())
+    client = bench.client()
+    client.send(request(BEAT, 1, bench.name()), produce(bench, 2))
+    bench.hit()
+    bench.broker.wait_corrs(1)
+    bench.broker.close()
+    assert client.ended()
+    bench.wait_event(kinds.RULE, phase="unanswered", because="the broker has left")
+
+
 def test_as_often_as_it_is_to_be(bench: Bench) -> None:
     """Then no more."""
     bench.arm(refuses(limit=2, occurrence=2))
