@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.abilities import RestartInTurn, Server, Stage, Termination, needs_of
 from harness.controls import Fired, InProgram, NotFiredError, OnWire, Stop
+from harness.model.cell import make_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,7 +59,7 @@ class Recording:
     has not named.
     """
 
-    load: Any = None
+    load = make_load(seed=1, salt="played", count=24, unit=1)
 
     def __init__(self, fault: Any, fires: Iterable[Trigger | AtWrite] | None = None, *, hung_up: bool = False) -> None:
         self.fault = fault
