@@ -13,7 +13,7 @@ from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
 from harness.systems.flink.faults import Crash, During, JobManagerCrash
 from harness.systems.flink.faults.waves import PRODUCED
-from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, FLINK_NONE, JOB, Naming, with_job
+from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, FLINK_NONE, JOB
 from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT
 from harness.wire.rules import Direction
 
@@ -105,31 +105,6 @@ BEFORE_COMPLETE = Scenario(
     expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT)), EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 
-ORPHANS = replace(
-    NEVER_NOTIFIED, id="flink-commit-never-notified+orphans", fault=JobManagerCrash(complete=True, orphans=True),
-    because="The JobManager dies alone: until their TaskManager has missed it for heartbeat.timeout, or less, its tasks go on "
-    "with what comes, and write it. The job that is submitted again is given that again. How much it is, is chance (15 "
-    "records were seen); what was written in a transaction nobody has committed.",
-    expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Permitted(), sign=RESUMED_PAST), EOS: Predicted(sign=RESUMED_PAST)},
-)  # fmt: skip
-TWO_INCOMPLETE = replace(
-    AFTER_PRECOMMIT, id="flink-two-incomplete-checkpoints", failure_point="flink-two-incomplete-checkpoints",
-    fault=Crash(of_job(Api.INIT_PRODUCER_ID, since=PRODUCED), During.INCOMPLETE, refused=True),
-    because="The JobManager cannot store a checkpoint that all have acknowledged, and the next one is not complete when the "
-    "TaskManager dies: the job goes back by two. Two transactions, pre-committed with checkpoints that never were, are found "
-    "open under the ids that follow the restored one, and aborted.",
-)  # fmt: skip
-
-# abort by listing, ids used again
-WITH_POOL = with_job(FLINK_EXACTLY_ONCE, naming=Naming.POOLING)
-POOLED = tuple(
-    replace(
-        each, id=f"{each.id}+pooling", expect={EOS: Predicted(sign=sign, settings=WITH_POOL)},
-        because=f"{each.because} With TransactionNamingStrategy.POOLING ids are used again; what is open is found by listing.",
-    )
-    for each, sign in ((BETWEEN, ABORTED), (BEFORE_COMMIT, ENDED_AGAIN), (AFTER_COMMIT, ENDED_AGAIN), (TWO_INCOMPLETE, ABORTED))
-)  # fmt: skip
-
 # the sink as it is where nobody chooses a guarantee
 DEFAULT_BETWEEN = replace(
     BETWEEN, id="flink-crash-between-checkpoints+none",
@@ -149,5 +124,5 @@ DEFAULT_BEFORE_FLUSH = replace(
 MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, BETWEEN))
 FLINK = (
     *MAIN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
-    ORPHANS, TWO_INCOMPLETE, *POOLED, DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH,
+    DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH,
 )  # fmt: skip

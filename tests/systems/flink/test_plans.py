@@ -7,15 +7,18 @@ from dataclasses import replace
 import pytest
 
 from harness import registry
+from harness.controls import OnWire
 from harness.model.cell import expand
 from harness.model.pipeline import SettingsError
-from harness.model.scenario import Deployment, NotApplicable, Predicted
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role
 from harness.model.semantics import Semantic
+from harness.protocols.kafka.steps import Api
 from harness.systems.flink.faults import Crash, During, JobManagerCrash
 from harness.systems.flink.faults.waves import PRODUCED
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, JOB, Guarantee, flinks, with_job
+from harness.wire.rules import Direction
 
 MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("flink", scenario))
 
@@ -24,7 +27,9 @@ def test_a_crash_proves_what_became_of_the_checkpoint() -> None:
     """Between two there is nothing to prove."""
     assert Crash().evidence().proofs == ()
     assert Crash(PRODUCED, During.COMPLETED).evidence().proofs == (CheckpointWas("completed"),)
-    commit = next(each.fault for each in MINE if each.id == "flink-two-incomplete-checkpoints")
+    commit = Crash(
+        OnWire(Role.PROCESSOR, Api.INIT_PRODUCER_ID, Direction.REQUEST, since=PRODUCED), During.INCOMPLETE, refused=True
+    )
     assert commit.evidence().proofs == (CheckpointWas("incomplete"), CheckpointRefused())
     assert commit.evidence().approached
 
