@@ -84,7 +84,7 @@ _ALL = (
         },
     ),
     Scenario(
-        pipeline=QUEUE, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
+        pipeline=QUEUE, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE), pace_ms=PACE_MS,
         because="The message never reaches the consumer, and the connection is cut. The texts say that a lost delivery does "
         "nothing: so it is where a broker is asked. This one pushes, and with ack:auto it has taken the message off its queue "
         "when it has written it to the socket: the record is gone, with what was behind it. What must be acknowledged for itself "
@@ -99,6 +99,7 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost+connection-lives", failure_point="delivery-lost", fault=Drop(MESSAGE, After.GO_ON),
+        pace_ms=PACE_MS,
         because="The message never reaches the consumer, and its connection lives on. With ack:auto that one record is lost. "
         "What must be acknowledged stays in flight, at a consumer that has not got it: nothing times that out, and where one may "
         "be in flight it is the last that is given. It is not lost: it comes again when the connection ends, and all waits for "

@@ -100,10 +100,11 @@ class Cluster:
 
     def start_job_manager(self) -> None:
         """Start it; it knows nothing of jobs before."""
-        self._jar, self._ours = "", False
+        self._jar = ""
         self._job_manager = self.runtime.start(
             self._spec("job-manager", JOB_MANAGER, "256m", "-D", f"high-availability.type={SERVICES}", jar=self.install.services)
         )
+        self._ours = False  # not before: whoever checks would take the end of the one before for no fault's
 
     def kill_job_manager(self) -> Exit:
         """SIGKILL it; its TaskManagers live on, and look for the next one."""
