@@ -338,11 +338,13 @@ def _python(rootfs: Rootfs) -> None:
 
 
 def _ours(rootfs: Rootfs) -> None:
-    own = Path(__file__).parents[1]
-    for file in sorted(own.rglob("*.py")):
-        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
-    logs = own / "provision" / "spark-log4j2.properties"
-    rootfs.file(f"/opt/lostack/harness/provision/{logs.name}", logs)
+    """Bring modules, and what they read besides: descriptions of frames, jars' sums, templates. Scenarios lie behind a link."""
+    _home(rootfs, Path(__file__).parents[1], "harness")
+
+
+def _home(rootfs: Rootfs, home: Path, name: str) -> None:
+    for file in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        (rootfs.python if file.suffix == ".py" else rootfs.file)(f"/opt/lostack/{name}/{file.relative_to(home)}", file)
 
 
 def _packages(rootfs: Rootfs, names: Iterable[str]) -> None:
@@ -405,13 +407,7 @@ def _matrix(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]
     for name, path in files:
         rootfs.file(f"/opt/lostack/{name}", path)
     rootfs.bring_libraries([path for _, path in files if ".so" in path.suffixes])
-    own = Path(__file__).parents[1]
-    scenarios = own / "scenarios"  # in the repository a link, which is not followed from above
-    for file in sorted(scenarios.rglob("*.py")):
-        rootfs.python(f"/opt/lostack/harness/{file.relative_to(own)}", file)
-    for home in (own, scenarios):  # what they bring besides modules: jars' sums, templates, the known breaks
-        for file in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}):
-            rootfs.file(f"/opt/lostack/harness/{file.relative_to(own)}", file)
+    _home(rootfs, Path(__file__).parents[1] / "scenarios", "harness/scenarios")  # in the repository a link
     jar_set = read_jar_set(f"kafka-{KAFKA}")
     directory = ensure_jars(jar_set, cache=cache, java=find_java(cache, say), say=say)
     for folder in ("/opt/cache", "/opt/cache/jars", f"/opt/cache/jars/{jar_set.name}"):

@@ -19,6 +19,7 @@ from harness.saved import write_whole
 PARTS = {
     "wire": "tests.bench.speed",
     "tls": "tests.bench.secured",
+    "stomp": "tests.bench.stomp",
     "cells": "tests.bench.cells",
     "cost": "tests.bench.cost",
     "page": "tests.bench.page",

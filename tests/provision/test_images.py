@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import harness
 from harness import cli, registry
 from harness.model.failures import EnvironmentFailure
 from harness.provision import images, postgres
@@ -116,9 +117,24 @@ def test_a_module_comes_with_what_it_compiles_to(tmp_path: Path) -> None:
     assert {name.split("/")[-1].split(".")[-1] for name in made(rootfs)} == {"py", "pyc"}
 
 
+def with_ours() -> tuple[Rootfs, list[str]]:
+    """Return an image with nothing but what is ours."""
+    rootfs = Rootfs()
+    images._ours(rootfs)
+    return rootfs, []
+
+
+def test_every_image_with_our_modules_has_what_they_read() -> None:
+    """A wire in a container reads descriptions of frames that are no modules."""
+    home = Path(harness.__path__[0])
+    wanted = {f"/opt/lostack/harness/{file.relative_to(home)}" for file in home.rglob("*") if file.is_file()}
+    assert any(name.endswith("/messages/ShareFetchRequest.json") for name in wanted)
+    assert {name for name in wanted if not name.endswith(".pyc")} <= with_ours()[0].entries.keys()
+
+
 def test_the_image_of_the_whole_command_has_what_a_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules, and what they bring besides: without the file of known breaks no run begins."""
-    monkeypatch.setattr(images, "_lostack", lambda *_: (Rootfs(), []))
+    monkeypatch.setattr(images, "_lostack", lambda *_: with_ours())
     monkeypatch.setattr(images, "_java", lambda *_: None)
     monkeypatch.setattr(images, "_needed_by", lambda _: [])
     monkeypatch.setattr(images, "find_java", lambda *_: None)

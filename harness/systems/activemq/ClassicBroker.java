@@ -100,6 +100,7 @@ public final class ClassicBroker {
         policies.setDefaultEntry(policy);
         service = new BrokerService();
         service.setBrokerName("lostack");
+        service.setDataDirectoryFile(new File(data, "broker"));
         service.setUseJmx(false);
         service.setUseShutdownHook(false);
         service.setAdvisorySupport(false);

@@ -70,6 +70,18 @@ class ClassicBroker:
         """Return where programs of a role find it: the wire."""
         return f"{self.runtime.address('wire')}:{self._ports[role]}"
 
+    @property
+    def direct(self) -> str:
+        """Where it is found past the wire."""
+        return f"127.0.0.1:{self._stomp}"
+
+    @property
+    def wire_node(self) -> Node:
+        """The wire's process."""
+        if self._wire is None:
+            raise RuntimeError("the wire is not up")
+        return self._wire.node
+
     def queue(self, key: str) -> str:
         """Return the queue of a cell."""
         return f"{PREFIX}{key}.in"
