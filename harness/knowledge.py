@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.judge.proof import Knowledge
+from harness.model.failures import EnvironmentFailure
 from harness.plugins import load_brought
 from harness.proofs.answer import Answered, answer_signs
 from harness.proofs.engine import EngineSaid
@@ -43,7 +44,7 @@ COMMON: Final = Knowledge(
 def knowledge() -> Knowledge:
     """Return all that is known.
 
-    Raises ValueError where two know something different by one name, and EnvironmentFailure where a package of others fails.
+    Raises EnvironmentFailure where two know something different by one name, and where a package of others fails.
     """
     return _merged(tuple(listed().items()))
 
@@ -54,7 +55,7 @@ def _merged(systems: tuple[tuple[str, str], ...]) -> Knowledge:
     for name, _ in systems:
         where = declaration(name).knowledge
         if where:
-            parts.append(cast("Knowledge", load_brought(GROUP, name, where)))
+            parts.append(load_brought(GROUP, name, where, Knowledge))
     return Knowledge(
         proofs=_united(part.proofs for part in parts),
         selections=tuple(each for part in parts for each in part.selections),
@@ -83,5 +84,5 @@ def _united(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for part in parts:
         for name, known in part.items():
             if united.setdefault(name, known) is not known:
-                raise ValueError(f"two systems tell the judge something by the name {name}")
+                raise EnvironmentFailure(f"two systems tell the judge something by the name {name}: have one of them renamed")
     return united

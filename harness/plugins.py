@@ -5,12 +5,18 @@ from __future__ import annotations
 import functools
 import importlib
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+
+def _nothing(_: object) -> None:
+    """What has nothing wrong."""
 
 
 def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
@@ -46,15 +52,26 @@ def load(where: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def load_brought(group: str, name: str, where: str) -> Any:
-    """Import what a name in a group stands for. Raises EnvironmentFailure with one line where a package of others fails."""
+def load_brought(group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing) -> T:
+    """Import what a name in a group stands for, or what that names besides: a ``kind``, of which ``check`` says what is wrong.
+
+    Raises EnvironmentFailure with one line where a package of others fails, be it by leaving the interpreter.
+    """
     theirs = next((entry for entry in brought(group) if entry.name == name), None)
     if theirs is None:
-        return load(where)
+        return cast("T", load(where))
     try:
-        return load(where)
-    except Exception as error:
-        because = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise EnvironmentFailure(
-            f"the package {packaged(theirs)} brings {name} in {group}, and cannot be loaded ({because}): mend or uninstall it"
-        ) from error
+        found = load(where)
+        because = check(found) if isinstance(found, kind) else f"{where} is no {kind.__name__}"
+    except (Exception, SystemExit) as error:
+        raise _broken(theirs, f"{type(error).__name__}: {error}".splitlines()[0]) from error
+    if because:
+        raise _broken(theirs, because)
+    return cast("T", found)
+
+
+def _broken(entry: EntryPoint, because: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"the package {packaged(entry)} brings {entry.name} in {entry.group}, and cannot be loaded ({because}): "
+        "mend or uninstall it"
+    )

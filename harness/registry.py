@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.abilities import ABILITIES, needs_of
 from harness.model.cell import client_name, system_name
-from harness.model.scenario import NotApplicable
+from harness.model.scenario import NotApplicable, Scenario
 from harness.plugins import load_brought
 from harness.systems import GROUP
 from harness.systems.listing import declaration, listed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from harness.interfaces import Launcher, System
     from harness.model.cell import Cell
-    from harness.model.scenario import Scenario
 
 RUNTIMES = ("process", "docker")
 
@@ -122,7 +121,12 @@ class UnknownNameError(Exception):
 def scenarios() -> tuple[Scenario, ...]:
     """Return every scenario, by the systems that declare them."""
     named = ((system.name, system.scenarios) for system in declared() if system.scenarios)
-    return tuple(scenario for name, where in named for scenario in load_brought(GROUP, name, where))
+    return tuple(each for name, where in named for each in load_brought(GROUP, name, where, tuple, _wrong_among))
+
+
+def _wrong_among(found: tuple[object, ...]) -> str | None:
+    wrong = next((each for each in found if not isinstance(each, Scenario)), None)
+    return None if wrong is None else f"of its scenarios one is none: {wrong!r:.40}"
 
 
 def baseline() -> Path:

@@ -17,6 +17,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.judge.proof import Knowledge
 from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
 from harness.model import events as kinds
@@ -217,7 +218,7 @@ def judge_cell(directory: Path) -> CellResult:
         return CellResult(unjudged(plan, str(error), knowledge()), directory, 0.0, {}, ended=False)
     except Exception as error:  # noqa: BLE001 - a judge that fails has found nothing out, least of all a success
         because = f"the history cannot be judged: {type(error).__name__}: {error}"
-        return CellResult(unjudged(plan, because, knowledge()), directory, 0.0, {})
+        return CellResult(unjudged(plan, because, Knowledge()), directory, 0.0, {})  # who failed is not asked again
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:

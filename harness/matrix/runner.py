@@ -18,6 +18,7 @@ import psutil
 
 from harness.interfaces import PreparesForCells
 from harness.judge.verdict import Kind
+from harness.knowledge import knowledge
 from harness.latest import point_latest
 from harness.matrix.room import behind, full_disk
 from harness.model import events as kinds
@@ -110,6 +111,7 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
     twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
     if twice:  # they would write into one history
         raise ValueError(f"{twice[0]} is planned twice")
+    knowledge()  # where it cannot be had, nothing could be judged
     return _Run(plan, progress).go()
 
 

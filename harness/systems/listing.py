@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from harness.interfaces import System
 from harness.plugins import load_brought, with_others
 from harness.systems import GROUP, SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from harness.interfaces import System
 
 
 def listed() -> Mapping[str, str]:
@@ -20,4 +19,8 @@ def listed() -> Mapping[str, str]:
 
 def declaration(name: str) -> System:
     """Return what a system declares of itself. Raises KeyError where it is none, EnvironmentFailure where it cannot be loaded."""
-    return cast("System", load_brought(GROUP, name, listed()[name]))
+
+    def check(found: System) -> str | None:
+        return None if found.name == name else f"it calls itself {found.name!r}"
+
+    return load_brought(GROUP, name, listed()[name], System, check)

@@ -103,3 +103,63 @@ def test_a_package_that_cannot_be_is_told_in_one_line(installed: Path, tmp_path:
     done = lostack("run", "--system", "toy", folder=tmp_path, packages=broken)
     assert done.returncode != 0
     assert done.stderr == f"lostack: {told}\n"
+
+
+_SYSTEM = (
+    "from harness.interfaces import System\n"
+    "SYSTEM = System(name={name!r}, launcher='a:b', clients=('c',), runs=lambda _: False, abilities=lambda _: (), {more})\n"
+)
+
+
+@pytest.mark.parametrize(("code", "words", "because"), [
+    ("import sys; sys.exit(0)", ("list",), "SystemExit: 0"),
+    ("SYSTEM = 5", ("list",), "lostack_bad:SYSTEM is no System"),
+    (_SYSTEM.format(name="worse", more=""), ("list",), "it calls itself 'worse'"),
+    ("MORE = 5\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "lostack_bad:MORE is no tuple"),
+    ("MORE = (5,)\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
+     "of its scenarios one is none: 5"),
+    ("MORE = 5\n" + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"),
+     ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once"), "lostack_bad:MORE is no Knowledge"),
+], ids=["it-leaves", "another-type", "another-name", "no-tuple", "no-scenario", "no-knowledge"])  # fmt: skip
+def test_a_package_that_brings_something_else_is_told_in_one_line(
+    tmp_path: Path, code: str, words: tuple[str, ...], because: str
+) -> None:
+    """Never a traceback, and never an end that looks like a success."""
+    bad = _packaged(tmp_path / "bad", code)
+    done = lostack(*words, folder=tmp_path, packages=bad)
+    told = f"the package lostack-bad brings bad in lostack.systems, and cannot be loaded ({because}): mend or uninstall it"
+    assert done.stderr.splitlines()[-1:] == [f"lostack: {told}"]
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 3
+    assert not (tmp_path / "reports").exists()
+
+
+def test_two_that_tell_the_judge_the_same_are_told_in_one_line(tmp_path: Path) -> None:
+    """Whoever is ours or another's."""
+    know = "from harness.judge.proof import Knowledge\nMORE = Knowledge(proofs={'answered': object()})\n"
+    bad = _packaged(tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"))
+    done = lostack("run", "--system", "memory", "--only", "none", folder=tmp_path, packages=bad)
+    assert done.stderr == "lostack: two systems tell the judge something by the name answered: have one of them renamed\n"
+    assert done.returncode == 3
+
+
+def test_a_package_that_cannot_read_a_history_voids_its_cells(tmp_path: Path) -> None:
+    """Its failure is no verdict, and no end of the run."""
+    know = "from harness.judge.proof import Knowledge\ndef look(_): raise KeyError('record')\nMORE = Knowledge(signs=(look,))\n"
+    bad = _packaged(tmp_path / "bad", know + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"))
+    words = ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once")
+    done = lostack(*words, folder=tmp_path, packages=bad)
+    assert "0 kept" in done.stdout, done.stdout + done.stderr
+    assert "the history cannot be judged: KeyError: 'record'" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert done.returncode != 0
+
+
+def _packaged(folder: Path, code: str) -> Path:
+    """Put a package there as if it was installed."""
+    told = folder / "lostack_bad-1.dist-info"
+    told.mkdir(parents=True)
+    (folder / "lostack_bad.py").write_text(code)
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: lostack-bad\nVersion: 1\n")
+    (told / "entry_points.txt").write_text("[lostack.systems]\nbad = lostack_bad:SYSTEM\n")
+    return folder
