@@ -164,7 +164,8 @@ RULE: Final = "rule"
 detached, delivered, delayed, dropped, cut, answered, unanswered, disarmed.
 
 ``answered``: the wire has refused the request in the broker's name: ``error, forward, reached``; with ``forward`` the broker had
-it, and ``said`` (0: no error) what its client never heard. ``held`` has ``silence_s`` where its peer hangs up after so long.
+it, and ``said`` (0: none; null: unread) what its client never heard. ``held`` has ``silence_s`` where its peer hangs up after
+so long.
 """
 CONN: Final = "conn"
 """``phase, conn, role, node, client``: phase is open (with ``peer``, the client's port), close, refused or opaque (bytes that

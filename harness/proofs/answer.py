@@ -46,6 +46,8 @@ class Answered:
             return f"the refusal by {self.error} did not reach the client"
         if not self.forward:
             return None if said is None else f"a request was refused by {self.error}, and the broker had got it"
+        if said is not None and given.get("said") is None:
+            return f"a request was refused by {self.error} as if it was done, and nobody has read what the broker said"
         wrong = "never had it" if said is None else "had refused it" if given.get("said") else ""
         return f"a request was refused by {self.error} as if it was done, and the broker {wrong}" if wrong else None
 

@@ -210,7 +210,7 @@ class Lane:
             cell.phase(swallow.rule, "cut", carried)
             raise CutError(f"rule {swallow.rule.id}")
         going_on = await self._on(carried.frame.size, keep=False)
-        await self.say(swallow.refusal, asked, cell, swallow.rule, said=carried.insight.error or 0)
+        await self.say(swallow.refusal, asked, cell, swallow.rule, said=carried.insight.error)
         return going_on
 
     async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:

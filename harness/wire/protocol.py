@@ -104,7 +104,7 @@ Fed: TypeAlias = Need | Between | Secure | Opaque | Frame
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What one frame is about. ``error``: of an answer, why it refuses (0 or None: it does not).
+    """What one frame is about. ``error``: of an answer, why it refuses (0: it does not; None: nobody has read that).
 
     ``because``: why it could not be read; where ``voids``, that voids the cell even if no rule asked for it.
     """

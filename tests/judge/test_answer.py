@@ -104,6 +104,7 @@ GIVEN = TOLD | {"forward": True, "said": 0}
         (DONE, (HIT, GIVEN, SAID), None),
         (DONE, (HIT, GIVEN), "as if it was done, and the broker never had it"),
         (DONE, (HIT, GIVEN | {"said": 6}, SAID), "as if it was done, and the broker had refused it"),
+        (DONE, (HIT, GIVEN | {"said": None}, SAID), "as if it was done, and nobody has read what the broker said"),
     ],
 )
 def test_a_refusal_must_have_been_given_and_have_been_true(need: Answered, rows: tuple[Row, ...], says: str | None) -> None:

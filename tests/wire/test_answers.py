@@ -113,6 +113,15 @@ def test_what_the_broker_itself_says_is_written_down(make_bench: Callable[..., B
     assert bench.wait_event(kinds.RULE, phase="answered")["said"] == 6
 
 
+def test_what_nobody_reads_of_the_broker_is_no_consent(make_bench: Callable[..., Bench]) -> None:
+    """Of the answer to an InitProducerId only the number is read: whether it was refused, nobody knows."""
+    answer = bytes(4) + (6).to_bytes(2, "big") + b"\xff" * 10
+    bench = make_bench(ScriptedBroker(lambda frame: response(corr_of(frame), answer)))
+    bench.arm(Rule("r", Action.ANSWER, Api.INIT_PRODUCER_ID, error="NOT_COORDINATOR", forward=True))
+    bench.client().ask(kf.init_producer(7, bench.name(), None, 1000, version=1))
+    assert bench.wait_event(kinds.RULE, phase="answered")["said"] is None
+
+
 def test_nothing_is_said_where_the_broker_says_nothing(make_bench: Callable[..., Bench]) -> None:
     """It is gone before it has answered what was forwarded."""
     bench = make_bench(ScriptedBroker(lambda _: None))

@@ -127,7 +127,7 @@ class ToySession:
                 frame.subject = self._given[number] = about(frame.asked.words[1], body)
             case Direction.RESPONSE, _ if frame.asked:
                 frame.subject = frame.asked.subject
-        return Insight(frame.subject)
+        return Insight(frame.subject, 0 if frame.way is Direction.RESPONSE else None)
 
     def sending(self, frame: Frame) -> None:
         """A request will be answered."""
