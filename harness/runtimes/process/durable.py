@@ -166,9 +166,15 @@ class Tracing:
 
 
 def _traces(tracer: int, pids: Iterable[int]) -> bool:
-    """Whether a process traces every thread of others."""
-    tasks = [task for pid in pids if pid != tracer for task in Path(f"/proc/{pid}/task").glob("*")]
-    return all(tracer_of(int(task.name)) == tracer for task in tasks)
+    """Whether a process traces every thread of others; who has ended meanwhile has none."""
+    return all(tracer_of(thread) == tracer for pid in pids if pid != tracer for thread in _threads(pid))
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _options(log: Path, point: Point | None, *, plain: bool) -> tuple[str, ...]:
