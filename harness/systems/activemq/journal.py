@@ -86,6 +86,13 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
         waiting = transactions.waits(entry) if not visible else Waiting.READY if gone is None else None
         why = None if gone is None or moved is not None else _WHY.get(gone["ack"], Removal.ACK)
         found[name] = Message(
-            entry["at"], name, b64decode(entry["body"]), entry["attempt"], waiting, visible=visible, removed=why, moved=moved
+            entry["at"],
+            name,
+            b64decode(entry["body"], validate=True),
+            entry["attempt"],
+            waiting,
+            visible=visible,
+            removed=why,
+            moved=moved,
         )
     return tuple(found.values())

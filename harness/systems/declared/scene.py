@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model import events as kinds
-from harness.model.history import HISTORY, LOGS
-from harness.model.tail import SoFar
 from harness.pipelines.declaration import CONSUMING
 from harness.protocols.kafka.steps import Api
+from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.outputs import Columns
 from harness.systems.declared.sighted import Sighted
@@ -59,23 +58,21 @@ class Fetched:
     say: Callable[[str], None] = lambda _: None
 
 
-class Scene:
+class Scene(CellScene):
     """What the parts of one cell share."""
+
+    cell: DeclaredCell
 
     def __init__(
         self, cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt
     ) -> None:  # fmt: skip
-        self.cell = cell
-        self.history = history
-        self.directory = directory.resolve()
+        super().__init__(cell, directory.resolve(), history)
         self.brokers = brokers
         self.fetched = fetched
         self.learnt = learnt
         self.pipeline = cell.declared
-        self.load = cell.load()
         self.known = {record.id: record for record in self.load.records}
         """The records by their ids."""
-        self.so_far = SoFar(self.history_folder)
         self.sighted = Sighted(self.so_far)
         self.lease = PortLease(1)
 
@@ -85,24 +82,9 @@ class Scene:
         return isinstance(self.cell.scenario.fault, NoFault)
 
     @property
-    def history_folder(self) -> Path:
-        """Where the history is."""
-        return self.directory / HISTORY
-
-    @property
     def work(self) -> Path:
         """The folder that is ``{work}`` in a declaration."""
         return self.directory / "work"
-
-    @property
-    def logs(self) -> Path:
-        """Where stages print to."""
-        return self.directory / LOGS
-
-    @property
-    def failpoints(self) -> Path:
-        """Where failpoints are armed."""
-        return self.directory / "failpoints"
 
     @property
     def writes(self) -> Path:

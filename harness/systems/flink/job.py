@@ -144,11 +144,10 @@ class Job(RunningJob):
             "flink.execution.checkpointing.num-retained": "10",
             "flink.execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
             "flink.execution.checkpointing.tolerable-failed-checkpoints": "100",
-            "flink.execution.checkpointing.unaligned.enabled": str(job.unaligned).lower(),
             "flink.execution.checkpointing.timeout": "60 s",
             "flink.restart-strategy.type": "fixed-delay", "flink.restart-strategy.fixed-delay.attempts": "1000",
             "flink.restart-strategy.fixed-delay.delay": "50 ms",
-            "flink.parallelism.default": str(job.parallelism), "flink.pipeline.max-parallelism": "8",
+            "flink.parallelism.default": "1", "flink.pipeline.max-parallelism": "8",
         }  # fmt: skip
         if job.guarantee is Guarantee.EXACTLY_ONCE:
             words |= {"prefix": f"{scene.cell.key}-{job.prefix}", "naming": str(job.naming)}

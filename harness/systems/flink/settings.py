@@ -48,9 +48,6 @@ class JobSettings:
     naming: Naming = Naming.INCREMENTING
     linger_ms: int = 0
     """How long the sink's client waits for a batch to be whole."""
-    unaligned: bool = False
-    """Barriers overtake what is on its way, which becomes a part of the checkpoint."""
-    parallelism: int = 1
     prefix: str = "job"
     """Of the transactional ids, behind the cell's key."""
 

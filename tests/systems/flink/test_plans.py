@@ -38,7 +38,6 @@ def test_who_dies_is_said_beforehand() -> None:
     """A JobManager is nobody else's: its cells have the cluster to themselves."""
     assert Crash().evidence().killed == (TASK_MANAGER,)
     assert JobManagerCrash(complete=True).evidence().killed == (JOB_MANAGER, TASK_MANAGER)
-    assert JobManagerCrash(complete=True, orphans=True).evidence().killed == (JOB_MANAGER,)
     alone = {each.id for each in MINE if each.deployment is Deployment.OWN}
     assert alone == {
         each.id

@@ -28,13 +28,10 @@ class JobManagerCrash:
     id: ClassVar[str] = "flink-job-manager-crash"
 
     complete: bool
-    orphans: bool = False
-    """The TaskManager lives on, and its tasks go on with what comes, until it has missed its JobManager for long enough; else it
-    dies, too."""
 
     def evidence(self) -> Evidence:
         """The JobManager stood at its store, and died."""
-        return Evidence("failpoint", killed=(JOB_MANAGER,) if self.orphans else (JOB_MANAGER, TASK_MANAGER))
+        return Evidence("failpoint", killed=(JOB_MANAGER, TASK_MANAGER))
 
     def needs(self) -> tuple[type, ...]:
         """A job."""
@@ -59,8 +56,7 @@ class JobManagerCrash:
         victim = controls.target(JOB_MANAGER)
         controls.say("fired", record=controls.load.target.id, node=victim.name)
         victim.kill()
-        if not self.orphans:
-            controls.target(TASK_MANAGER).kill()
+        controls.target(TASK_MANAGER).kill()  # else its tasks go on, until they have missed the JobManager
         controls.say("applied", node=victim.name)
         controls.resolve(last.hold, How.RELEASE)
         victim.restart()
