@@ -226,12 +226,12 @@ class Containers(Protocol):
 
 
 class Stage(Target, Protocol):
-    """A stage of a pipeline that is somebody else's."""
+    """A stage of a pipeline, with all its processes."""
 
     def tell_to_end(self) -> None:
         """SIGTERM to all of its processes. Does not wait."""
 
-    def await_end(self) -> None:
+    def await_end(self) -> object:
         """Wait until it is gone; after the grace that orchestrators give it is killed."""
 
 
@@ -253,6 +253,9 @@ class LocalState(Protocol):
 
     def restart_into(self, node: Target) -> str:
         """Start it, and wait until that answer is held; return what names it."""
+
+    def await_sent(self, node: Target) -> None:
+        """Wait until a process has sent what its state had of the target when it was started."""
 
 
 class Input(Protocol):
@@ -288,7 +291,7 @@ ABILITIES: dict[type, str] = {
     Ledger: "has programs that write down what they are told",
     Partitions: "gives a topic more partitions",
     Containers: "runs in containers",
-    Termination: "tells a stage of somebody else's to end",
+    Termination: "tells a stage to end",
     LocalState: "keeps a state on a local disk, and can make it anew",
     Input: "ends the input of a producer of somebody else's",
     DurableWrites: "holds a stage of somebody else's at its durable writes",

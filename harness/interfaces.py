@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from harness.plugins import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -89,12 +89,34 @@ class PreparesForCells(Protocol):
         """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
 
 
+@runtime_checkable
+class LimitsDeployments(Protocol):
+    """An ability of a launcher: to say how many deployments are up at once for cells that have one to themselves."""
+
+    own_at_once: int
+    """Each is several programs that are busy when they start, and a machine has no use for more."""
+
+
 def _none() -> Collection[str]:
     return ()
 
 
 def _nothing(_cell: Cell) -> str | None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class PointsLine:
+    """A line of the table in which each system has the same failure points (:mod:`harness.matrix.points`)."""
+
+    title: str
+    """Which system, over which protocol."""
+    pipeline: str
+    client: str
+    semantics: tuple[str, str, str]
+    """What at-most-once, at-least-once and exactly-once are made of there."""
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    """The scenario at a point, where it is not called like the point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +144,8 @@ class System:
     """``module:tuple``: the scenarios of its own."""
     knowledge: str = ""
     """``module:object``: what only it tells the judge of its histories (:class:`~harness.judge.proof.Knowledge`)."""
+    points: tuple[PointsLine, ...] = ()
+    """Its lines in the table of the points that all have."""
     transport: str | None = None
     """The system that its records come through, where it has none of its own: that one is needed, too."""
     by_default: bool = False

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.pytest_found import collected
 from harness.pytest_pipelines import MARK, generate, lostack_deliveries, lostack_delivery, lostack_kafka
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARK}(file): the declared pipeline of a test that takes lostack_delivery",
     ):
         config.addinivalue_line("markers", line)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect the findings that a project keeps."""
+    return collected(file_path, parent)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

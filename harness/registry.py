@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -125,8 +126,13 @@ def scenarios() -> tuple[Scenario, ...]:
 
 
 def _wrong_among(found: tuple[object, ...]) -> str | None:
-    wrong = next((each for each in found if not isinstance(each, Scenario)), None)
-    return None if wrong is None else f"of its scenarios one is none: {wrong!r:.40}"
+    """Say what is wrong with the scenarios that a system names, or ``None``."""
+    known = [each for each in found if isinstance(each, Scenario)]
+    if len(known) < len(found):
+        none = next(each for each in found if not isinstance(each, Scenario))
+        return f"of its scenarios one is none: {none!r:.40}"
+    counts = Counter(f"{each.pipeline.name}/{each.id}" for each in known)
+    return next((f"of its scenarios {count} are called {called}" for called, count in counts.items() if count > 1), None)
 
 
 def baseline() -> Path:

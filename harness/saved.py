@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 CELLS = "cells"
+SWEEP_FILE = "sweep.json"
+"""In the folder of a sweep, which has several runs: what it is of."""
 ASIDE = "aside"
 """What was seen of cells that were run once more; nothing is made of it."""
 INTERRUPTED = "the run was interrupted"

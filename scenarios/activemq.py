@@ -1,4 +1,6 @@
-"""ActiveMQ Classic over STOMP, at every failure point of the plain pipeline: outbox → producer → queue → consumer → database.
+"""ActiveMQ Classic at every failure point of the plain pipeline: outbox → producer → queue → consumer → database.
+
+Over STOMP, OpenWire or AMQP, as the client has it: a scenario names acts, and by_client what theory says of one otherwise.
 
 One record per SEND, one message in flight per consumer. Every restart is after SIGKILL. What differs from a log: the broker
 pushes, remembers to whom it has given a message until that is acknowledged for itself, and then forgets it.
@@ -13,22 +15,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, Kill, NoFault
+from harness.faults import Drop, Kill, NoFault, WorkFails
 from harness.judge.signs import ABSORBED, DELIVERED_AGAIN, NOT_GIVEN_AGAIN, NOT_RESENT, SENT_ANEW, TAKEN_AGAIN
 from harness.model.prediction import AtLeast, Exactly, Permitted
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
-from harness.protocols.stomp.steps import Command
+from harness.protocols.acts import Act
+from harness.scenarios import jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.stages.settings import QUEUE_AT_MOST_ONCE_ANSWERED, queue_pipeline
+from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, QUEUE_EXACTLY_ONCE, queue_pipeline
 from harness.wire.rules import After
 
 QUEUE = queue_pipeline("activemq")
-SEND, RECEIPT_OF_SEND = OnWire(Role.PRODUCER, Command.SEND, REQUEST), OnWire(Role.PRODUCER, Command.RECEIPT, RESPONSE)
-MESSAGE = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE)
-ACK, RECEIPT_OF_ACK = OnWire(Role.CONSUMER, Command.ACK, REQUEST), OnWire(Role.CONSUMER, Command.RECEIPT, RESPONSE)
+SEND, RECEIPT_OF_SEND = OnWire(Role.PRODUCER, Act.SEND, REQUEST), OnWire(Role.PRODUCER, Act.SENT, RESPONSE)
+MESSAGE = OnWire(Role.CONSUMER, Act.GIVE, RESPONSE)
+ACK, RECEIPT_OF_ACK = OnWire(Role.CONSUMER, Act.ACK, REQUEST), OnWire(Role.CONSUMER, Act.ACKED, RESPONSE)
 PACE_MS = 40
 """Who waits for no answer has sent everything before a fault has come and gone: its source gives a record every so often."""
 ANSWERED = QUEUE_AT_MOST_ONCE_ANSWERED
+OPENWIRE, AMQP = "openwire", "amqp"
+NO_WORD = NotApplicable("JMS has no word by which a program refuses a message for good: see work-fails")
+NUMBERED = NotApplicable("what is given is numbered by its link: where a frame is missing, its connection ends")
+UNANSWERED = NotApplicable("an acknowledgement settles the message, and nobody answers it: it cannot be awaited")
+WAITS = Predicted(left=AtLeast(), control=True)
 LOSES_MORE = Predicted(lost=AtLeast())
 """What is behind the target on its connection, and nobody has asked for an answer to, goes with it."""
 
@@ -87,9 +95,11 @@ _ALL = (
         pipeline=QUEUE, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE), pace_ms=PACE_MS,
         because="The message never reaches the consumer, and the connection is cut. The texts say that a lost delivery does "
         "nothing: so it is where a broker is asked. This one pushes, and with ack:auto it has taken the message off its queue "
-        "when it has written it to the socket: the record is gone, with what was behind it. What must be acknowledged for itself "
-        "is given again when its connection has ended.",
+        "when it has written it to the socket: the record is gone, with what was behind it; so it is with what AMQP settles at "
+        "once. What must be acknowledged for itself is given again when its connection has ended, and OpenWire's library "
+        "acknowledges by itself only what it has.",
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        by_client={OPENWIRE: {AMO: holds(DELIVERED_AGAIN)}},
     ),
     Scenario(
         pipeline=QUEUE, id="delivery-lost+acknowledged-first", failure_point="delivery-lost", fault=Drop(MESSAGE),
@@ -105,14 +115,17 @@ _ALL = (
         "be in flight it is the last that is given. It is not lost: it comes again when the connection ends, and all waits for "
         "that.",
         expect={
-            AMO: LOSES, ALO: Predicted(left=AtLeast(), control=True), EOS: Predicted(left=AtLeast(), control=True),
+            AMO: LOSES, ALO: WAITS, EOS: WAITS,
         },
+        by_client={OPENWIRE: {AMO: WAITS}, AMQP: dict.fromkeys((AMO, ALO, EOS), NUMBERED)},
     ),
     Scenario(
         pipeline=QUEUE, id="commit-lost", failure_point="commit-lost", fault=Kill(ACK, (Role.CONSUMER,)),
         because="The ACK never arrives and the consumer dies. The message is given again: not worked on yet, recorded a second "
-        "time, or absorbed.",
+        "time, or absorbed. Over AMQP nobody answers it: the consumer may be at work on the next one when it dies, and that "
+        "comes twice, too.",
         expect={AMO: Predicted(sign=DELIVERED_AGAIN, settings=ANSWERED), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+        by_client={AMQP: {AMO: UNANSWERED, ALO: Predicted(duplicated=AtLeast())}},
     ),
     Scenario(
         pipeline=QUEUE, id="commit-ack-lost", failure_point="commit-ack-lost", fault=Kill(RECEIPT_OF_ACK, (Role.CONSUMER,)),
@@ -121,13 +134,16 @@ _ALL = (
         expect={
             AMO: Predicted(lost=Exactly(), settings=ANSWERED), ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN),
         },
+        by_client={AMQP: dict.fromkeys((AMO, ALO, EOS), UNANSWERED)},
     ),
     Scenario(
         pipeline=QUEUE, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
         fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)), pace_ms=PACE_MS,
         because="The message is in hand and its result not recorded. With ack:auto the broker has forgotten it, and all that "
-        "waits in the consumer's buffers besides: prefetch 1 does not bound what is acknowledged as it is written.",
+        "waits in the consumer's buffers besides: prefetch 1 does not bound what is acknowledged as it is written. OpenWire's "
+        "library has acknowledged the one message that it has handed over.",
         expect={AMO: LOSES_MORE, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+        by_client={OPENWIRE: {AMO: LOSES}},
     ),
     Scenario(
         pipeline=QUEUE, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
@@ -139,4 +155,18 @@ _ALL = (
         },
     ),
 )  # fmt: skip
-SCENARIOS = tuple(replace(each, suite=Suite.CORE) if each.id in {"none", "delivery-lost"} else each for each in _ALL)
+POINTS = tuple(replace(each, suite=Suite.CORE) if each.id in {"none", "delivery-lost"} else each for each in _ALL)
+"""Those of the plain pipeline, whatever a client speaks."""
+_REJECTS = {
+    semantic: Predicted(lost=Exactly(), control=True, settings=replace(recipe, consumer=replace(
+        recipe.consumer, share=replace(recipe.consumer.share, rejects=True))))
+    for semantic, recipe in ((ALO, QUEUE_AT_LEAST_ONCE), (EOS, QUEUE_EXACTLY_ONCE))
+}  # fmt: skip
+REJECTED = Scenario(
+    pipeline=QUEUE, id="work-fails+rejected", failure_point="work-fails", group="refused",
+    fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
+    because="Control: the work fails, and the program says NACK. The broker sets the message aside among its dead letters at "
+    "once, and gives it to nobody again.",
+    expect=_REJECTS, by_client={client: dict.fromkeys(_REJECTS, NO_WORD) for client in (OPENWIRE, AMQP)},
+)  # fmt: skip
+SCENARIOS = (*POINTS, REJECTED, *jms.scenarios(QUEUE, ("stomp.py", "openwire", "amqp")))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.controls import OnWire
-from harness.faults import NoFault
+from harness.faults import Answer, NoFault
 from harness.judge.signs import ABORTED, ENDED_AGAIN, RESUMED_PAST
-from harness.model.prediction import AtLeast, Exactly, Permitted
+from harness.model.prediction import AtLeast, Exactly, Permitted, Select
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, EOS
-from harness.systems.flink.faults import Crash, During, JobManagerCrash
+from harness.systems.flink.faults import AtAlignment, Crash, During, FromNothing, FromOlder, JobManagerCrash, Superseded
 from harness.systems.flink.faults.waves import PRODUCED
-from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, FLINK_NONE, JOB
-from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT
+from harness.systems.flink.settings import FLINK_AT_LEAST_ONCE, FLINK_EXACTLY_ONCE, FLINK_NONE, JOB, Naming, with_job
+from harness.systems.flink.signs import AND_BESIDE, COMMITTED_SINCE, INPUTS, ROLLED_BACK, SINCE_CHECKPOINT
 from harness.wire.rules import Direction
 
 NOT_OFFERED = NotApplicable(
@@ -24,6 +24,10 @@ BASELINE = Scenario(
     id="none", failure_point="none", pipeline=JOB, group="flink", fault=NoFault(),
     because="The baseline of the job: one checkpoint at the end.",
     expect={AMO: NOT_OFFERED, ALO: Predicted(), EOS: Predicted()},
+)  # fmt: skip
+PACED = replace(
+    BASELINE, id="none+paced", pace_ms=100, suite=Suite.NIGHT,
+    because="No fault, and records one by one: how long each is under way to the job's hands, with no queue before it.",
 )  # fmt: skip
 BETWEEN = Scenario(
     id="flink-crash-between-checkpoints", failure_point="flink-crash-between-checkpoints", pipeline=JOB, group="flink",
@@ -45,6 +49,15 @@ def of_job(api: Api, direction: Direction = Direction.REQUEST, since: OnWire | N
 
 NO_TRANSACTION = NotApplicable("the sink has no transaction: what it flushes is committed with that")
 WITH_TRANSACTIONS = {AMO: NOT_OFFERED, ALO: NO_TRANSACTION}
+REFUSED = Scenario(
+    id="flink-send-refused", failure_point="flink-send-refused", pipeline=JOB, group="flink",
+    fault=Answer(of_job(Api.PRODUCE), "MESSAGE_TOO_LARGE"), pace_ms=50,  # one record a request: else the client splits it
+    because="The broker refuses the record, and no retry helps. The sink's client tells that to a callback, which must let the "
+    "job fail: it is restarted from the last checkpoint, and the record is taken then. (FLINK-35749: up to 3.2.0 the callback's "
+    "exception went into a future that nobody asks; the next checkpoint is complete without the record.)",
+    expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Permitted(), sign=ROLLED_BACK), EOS: Predicted(sign=ROLLED_BACK)},
+    by_client={"flink-connector-kafka<3.3": {ALO: Predicted(lost=Exactly(Select.TARGET), control=True)}},
+)  # fmt: skip
 BEFORE_FLUSH = Scenario(
     id="flink-crash-before-flush", failure_point="flink-crash-before-flush", pipeline=JOB, group="flink",
     fault=Crash(of_job(Api.PRODUCE), During.INCOMPLETE),
@@ -105,6 +118,84 @@ BEFORE_COMPLETE = Scenario(
     expect={AMO: NOT_OFFERED, ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT)), EOS: Predicted(sign=ABORTED)},
 )  # fmt: skip
 
+# two inputs, one of which passes no barrier on
+TWO_INPUTS = {ALO: with_job(FLINK_AT_LEAST_ONCE, inputs=INPUTS), EOS: with_job(FLINK_EXACTLY_ONCE, inputs=INPUTS)}
+ALIGNMENT = Scenario(
+    id="flink-crash-at-alignment", failure_point="flink-crash-at-alignment", pipeline=JOB, group="flink",
+    fault=AtAlignment(unaligned=False),
+    because="One input's barrier has come, and the job waits for that of the other, which is busy: what comes behind the first "
+    "waits, too. The checkpoint is never complete, and the job goes back to the one before.",
+    expect={
+        AMO: NOT_OFFERED,
+        ALO: Predicted(duplicated=Exactly(SINCE_CHECKPOINT), settings=TWO_INPUTS[ALO]),
+        EOS: Predicted(sign=ABORTED, settings=TWO_INPUTS[EOS]),
+    },
+)  # fmt: skip
+UNALIGNED = replace(
+    ALIGNMENT, id="flink-crash-at-alignment+unaligned", fault=AtAlignment(unaligned=True),
+    because="Nobody waits for the other barrier: the job goes on with what comes behind the first while the checkpoint is taken. "
+    "It is never complete, and all of that is written again, too: an unaligned checkpoint that fails costs more duplicates.",
+    expect={
+        AMO: NOT_OFFERED,
+        ALO: Predicted(duplicated=Exactly(AND_BESIDE), settings=with_job(TWO_INPUTS[ALO], unaligned=True)),
+        EOS: Predicted(sign=ABORTED, settings=with_job(TWO_INPUTS[EOS], unaligned=True)),
+    },
+)  # fmt: skip
+
+# an operator submits the job again, and chooses with what
+OPERATED = with_job(FLINK_EXACTLY_ONCE, restarts=False)
+OLDER = Scenario(
+    id="flink-restore-older-checkpoint", failure_point="flink-restore-older-checkpoint", pipeline=JOB, group="flink",
+    fault=FromOlder(),
+    because="Two checkpoints are retained, and the job is submitted with the older one: the source goes back behind what the "
+    "newer one has committed, and that is written again. Exactly-once holds between a job and its last completed checkpoint: a "
+    "transaction that is committed is not taken back. Sold as exactly-once whatever one restores, it must be convicted.",
+    expect={
+        AMO: NOT_OFFERED,
+        ALO: Predicted(duplicated=Exactly(COMMITTED_SINCE), settings=with_job(FLINK_AT_LEAST_ONCE, restarts=False)),
+        EOS: Predicted(duplicated=Exactly(COMMITTED_SINCE), control=True, settings=OPERATED),
+    },
+)  # fmt: skip
+OLDER_OF_THREE = replace(
+    OLDER, id="flink-restore-older-checkpoint+incomplete", fault=FromOlder(incomplete=True),
+    because="A third checkpoint is not complete when the TaskManager dies, and the job is submitted with the first: what the "
+    "second has committed is written again. What was pre-committed for the third is found open by the ids that count up from "
+    "the first, and aborted: it is there once.",
+    expect=WITH_TRANSACTIONS | {EOS: Predicted(duplicated=Exactly(COMMITTED_SINCE), control=True, settings=OPERATED)},
+)  # fmt: skip
+LINGERING = Scenario(
+    id="flink-lingering-abort", failure_point="flink-lingering-abort", pipeline=JOB, group="flink",
+    fault=FromNothing(waiting=False),
+    because="No checkpoint has anything of the source when the TaskManager dies, and the job is submitted anew: its sink tries "
+    "the ids that its prefix gives, and aborts the transaction that it finds open. Readers wait for nobody.",
+    expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED, settings=OPERATED)},
+)  # fmt: skip
+OTHER_PREFIX = replace(
+    LINGERING, id="flink-lingering-abort+other-prefix", fault=FromNothing(waiting=True),
+    because="The job that is submitted anew has another prefix: its sink knows nothing of the transaction that was left open. "
+    "What it commits is written behind that, and its readers wait until the time-out ends it. Nothing is lost: all comes late.",
+    expect=WITH_TRANSACTIONS | {
+        EOS: Predicted(sign=ABORTED, settings=replace(
+            with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=10_000))
+    },
+)  # fmt: skip
+MOVED = replace(with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=600_000)
+SUPERSEDED = Scenario(
+    id="flink-restore-with-other-prefix", failure_point="flink-restore-with-other-prefix", pipeline=JOB, group="flink",
+    fault=Superseded(),
+    because="A checkpoint came to nothing, and the next transaction was open when the TaskManager died; the job is submitted "
+    "with the checkpoint before, under another prefix. The sink knows the prefix of before from its state, tries the ids behind "
+    "that checkpoint, and aborts what it finds open: readers wait for nobody.",
+    expect=WITH_TRANSACTIONS | {EOS: Predicted(sign=ABORTED, settings=MOVED)},
+)  # fmt: skip
+POOLED = replace(
+    SUPERSEDED, id="flink-restore-with-other-prefix+pooling",
+    because="Ids are used again: the transaction that is open has the id of the one that the checkpoint has committed. The sink "
+    "lists it, takes it for that one, and leaves it to its committer, which is fenced. Nobody uses the id again: readers wait "
+    "until transaction.timeout.ms, ten minutes here (FLINK-40626). It must be convicted.",
+    expect=WITH_TRANSACTIONS | {EOS: Predicted(left=AtLeast(), control=True, settings=with_job(MOVED, naming=Naming.POOLING))},
+)  # fmt: skip
+
 # the sink as it is where nobody chooses a guarantee
 DEFAULT_BETWEEN = replace(
     BETWEEN, id="flink-crash-between-checkpoints+none",
@@ -123,6 +214,7 @@ DEFAULT_BEFORE_FLUSH = replace(
 )  # fmt: skip
 MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, BETWEEN))
 FLINK = (
-    *MAIN, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
-    DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH,
+    *MAIN, PACED, BEFORE_FLUSH, AFTER_PRECOMMIT, BEFORE_COMMIT, AFTER_COMMIT, OUTLASTED, NEVER_NOTIFIED, BEFORE_COMPLETE,
+    DEFAULT_BETWEEN, DEFAULT_BEFORE_FLUSH, ALIGNMENT, UNALIGNED, OLDER, OLDER_OF_THREE,
+    LINGERING, OTHER_PREFIX, SUPERSEDED, POOLED, REFUSED,
 )  # fmt: skip

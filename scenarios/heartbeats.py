@@ -27,14 +27,12 @@ def by_heartbeats(
     scenario: Scenario,
     because: str = "",
     expect: Mapping[Semantic, Expectation] | None = None,
-    without: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Scenario:
     """Return a variant of a scenario in which the group is one of the new protocol.
 
     A static member that died is let in again only when its session is over, so members are dynamic, with a session that is
-    soon over. ``expect``: what is expected instead, with settings of the old protocol. ``without``: why it does not apply to a
-    client.
+    soon over. ``expect``: what is expected instead, with settings of the old protocol.
     """
 
     def told(each: Expectation, semantic: Semantic) -> Expectation:
@@ -50,7 +48,6 @@ def by_heartbeats(
     for client, since in SINCE.items():
         own = {semantic: told(each, semantic) for semantic, each in scenario.by_client.get(client, {}).items() if not expect}
         by_client |= {f"{client}<{since}": nobody, client: {**wanted, **own}}
-    by_client |= {client: dict.fromkeys(wanted, NotApplicable(why)) for client, why in (without or {}).items()}
     return replace(
         scenario, id=f"{scenario.id}+heartbeats", suite=Suite.NIGHT, expect=nobody, by_client=by_client,
         because=because or scenario.because, **more,

@@ -26,7 +26,7 @@ class Trial:
     @property
     def programs(self) -> str:
         """The client, and the system where that is pinned to a version."""
-        return self.client if self.system == "kafka" else f"{self.client}, {self.system}"
+        return f"{self.client}, {self.system}" if "==" in self.system else self.client
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,16 @@ OFFSETS = "topic-to-topic/ack-lost/exactly-once"
 GROWS = "plain/partitions-added/at-least-once"
 ABSENT = "plain/absent-while-others-work/at-most-once"
 ABSENT_PROCESSOR = "topic-to-topic/absent-while-others-work/exactly-once"
+UNFED = "streams-later/streams-restarted-while-quiet/exactly-once"
 UNMARKED = "plain/leader-crash-before-markers/exactly-once"
+MOVED = "flink-job/flink-restore-with-other-prefix/exactly-once"
+POOLED = "flink-job/flink-restore-with-other-prefix+pooling/exactly-once"
 STILL = r"^no progress until the deadline: position: [^;]*$"
 """The reader has not come to the end, and no program has ended."""
+UNSEEN = r"^no progress until the deadline: topic: \S+: last stable offset"
+"""What is in the log stands behind an open transaction."""
+CONNECTOR = "flink-connector-kafka"
+REFUSED = "flink-job/flink-send-refused/at-least-once"
 
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
@@ -101,5 +108,25 @@ CORPUS: tuple[PublishedBug, ...] = (
             Trial(ABSENT, "confluent-kafka==2.16.1", Kind.KEPT),
             Trial(ABSENT_PROCESSOR, "confluent-kafka==2.16.1", Kind.KEPT),
         ),
+    ),
+    PublishedBug(
+        "KAFKA-14294", "what an application sends while nothing arrives is not committed; an end in order loses it, silently",
+        "https://issues.apache.org/jira/browse/KAFKA-14294",
+        convicts=(Trial(UNFED, "kafka-streams==3.3.2", Kind.BROKEN, system="streams"),),
+        acquits=tuple(
+            Trial(UNFED, client, Kind.KEPT, system="streams") for client in ("kafka-streams==3.4.0", "kafka-streams==4.3.0")
+        ),
+    ),
+    PublishedBug(
+        "FLINK-40626", "a sink that uses ids again leaves a transaction open when it is restored: readers wait for its time-out",
+        "https://issues.apache.org/jira/browse/FLINK-40626",
+        convicts=(Trial(POOLED, CONNECTOR, Kind.STUCK, UNSEEN, "flink"),),
+        acquits=(Trial(MOVED, CONNECTOR, Kind.KEPT, system="flink"),),
+    ),
+    PublishedBug(
+        "FLINK-35749", "a send that fails is forgotten, and the next checkpoint is complete without the record",
+        "https://issues.apache.org/jira/browse/FLINK-35749",
+        convicts=(Trial(REFUSED, f"{CONNECTOR}==3.2.0", Kind.BROKEN, system="flink==1.19.3"),),
+        acquits=(Trial(REFUSED, f"{CONNECTOR}==3.3.0", Kind.KEPT, system="flink==1.19.3"),),
     ),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Kafka's own queues: a share group (KIP-932) reads the topic, and every record has an acknowledgement of its own.
 
 One record per send, poll and acknowledgement; what a reader is given is its own until it acknowledges, its lock expires, or its
-connection ends. The Java client is the one that knows share groups.
+connection ends. The Java client knows share groups, and librdkafka from 2.16 on, as a preview.
 """
 
 from __future__ import annotations
@@ -29,19 +29,17 @@ if TYPE_CHECKING:
     from harness.stages.settings import Settings
 
 NO_SHARE_GROUPS: Final = NotApplicable("the client has no reader of share groups")
-PREVIEW: Final = NotApplicable("the client's reader of share groups is a preview, which our stages do not use")
-"""librdkafka's, of 2.16."""
 ACKNOWLEDGED_FIRST: Final = NotApplicable("a record is acknowledged before the work: nothing is said of it behind that")
 
 
 def by_clients(expect: Mapping[Semantic, Expectation]) -> dict[str, Mapping[Semantic, Expectation]]:
     """Return what is expected of each client that has anything to do with share groups."""
     nobody = dict.fromkeys(expect, NO_SHARE_GROUPS)
-    return {"java<4.2": nobody, "java": expect, "confluent-kafka": dict.fromkeys(expect, PREVIEW)}
+    return {"java<4.2": nobody, "java": expect, "confluent-kafka<2.16": nobody, "confluent-kafka": expect}
 
 
 def shared(name: str, because: str, expect: Mapping[Semantic, Expectation], **more: Any) -> Scenario:
-    """Return a scenario of a share group: for the Java client, from the version on that has them as they are."""
+    """Return a scenario of a share group, for clients from the version on that has them as they are."""
     nobody = dict.fromkeys(expect, NO_SHARE_GROUPS)
     return Scenario(
         pipeline=SHARED, id=f"share-{name}", group="share groups", suite=Suite.NIGHT, because=because, expect=nobody,

@@ -12,9 +12,10 @@ from harness.model.prediction import AtLeast, Exactly, Select, Some
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
-from harness.stages.settings import Members, TopicSettings
+from harness.stages.settings import GroupProtocol, Members, TopicSettings
 from harness.systems.kafka.faults import TransactionTimeout
-from harness.systems.streams.faults import StateLost, TakenOver
+from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver
+from harness.systems.streams.proofs import SENT_UNFED
 from harness.systems.streams.selections import NEW_KEY
 from harness.systems.streams.settings import (
     ALO_SETTINGS,
@@ -25,6 +26,7 @@ from harness.systems.streams.settings import (
     MAP,
     SOON_OVER,
     StreamsSettings,
+    streams_of,
     told,
 )
 
@@ -84,6 +86,20 @@ LATER_ON = of(
     (LATER,), "none", NoFault(),
     "Results are sent by the clock, the last of them when nothing arrives any more: they are committed all the same.",
     alo=Predicted(), eos=Predicted(),
+)  # fmt: skip
+SENT_BY_THE_CLOCK = Predicted(sign=SENT_UNFED, settings=told(SOON_OVER, keeps_ms=2000))
+_UNFED = of(
+    (LATER,), "streams-restarted-while-quiet",
+    RestartedUnfed(OnWire(Role.PRODUCER, Api.END_TXN, RESPONSE)),
+    "The source falls silent; the application is told to end, and starts again; it sends by the clock what it had in its store, "
+    "and is told to end again. It was given nothing in between, so it has no position to commit: what it sent is committed all "
+    "the same. (Before 3.4 it is not, KAFKA-14294; and an end in order takes the store, from which it is gone, for committed: "
+    "all of it is lost, and nobody is told.)",
+    alo=NO_TRANSACTION, eos=SENT_BY_THE_CLOCK,
+)  # fmt: skip
+UNFED = tuple(
+    replace(scenario, by_client={"kafka-streams<3.4": {EOS: replace(SENT_BY_THE_CLOCK, lost=AtLeast(), control=True)}})
+    for scenario in _UNFED
 )  # fmt: skip
 AFTER_OUTPUT = of(
     ALL_THREE, "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
@@ -242,6 +258,36 @@ OUTLIVED = each(
     ),
     None, SOON_OVER,
 )  # fmt: skip
+BEFORE_4_2 = NotApplicable("the client does not know the group protocol of applications as it is (KIP-1071, 4.2)")
+
+
+def by_heartbeats(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
+    """Return variants in which the broker shares out the tasks.
+
+    Members are dynamic, with a session that is soon over: brokers before 4.4 refuse static ones.
+    """
+
+    def told_so(scenario: Scenario, semantic: Semantic, expectation: Expectation) -> Expectation:
+        if not isinstance(expectation, Predicted):
+            return expectation
+        settings = streams_of(expectation.settings or scenario.pipeline.recipes[semantic])
+        consumer = replace(
+            settings.consumer, protocol=GroupProtocol.STREAMS, members=Members.DYNAMIC, session_timeout_ms=3000
+        )  # fmt: skip
+        return replace(expectation, settings=replace(settings, consumer=consumer))
+
+    return tuple(
+        replace(
+            scenario, id=f"{scenario.id}+heartbeats", suite=Suite.NIGHT,
+            expect={semantic: told_so(scenario, semantic, each) for semantic, each in scenario.expect.items()},
+            by_client={"kafka-streams<4.2": {
+                semantic: BEFORE_4_2 for semantic, each in scenario.expect.items() if isinstance(each, Predicted)
+            }},
+        )
+        for scenario in scenarios
+    )  # fmt: skip
+
+
 SELDOM = each(
     of(
         (MAP,), "streams-crash-after-output", dies(Api.PRODUCE, RESPONSE),
@@ -264,11 +310,13 @@ NETWORK = of(
     "unless a store of ids knows better.", alo=DUPLICATES, eos=holds(REPEATED_REQUEST), dedup=holds(ABSORBED),
 )  # fmt: skip
 
+BY_HEARTBEATS = by_heartbeats((*NONE[:1], *AFTER_OUTPUT[1:], *BEFORE_COMMIT[2:], *TAKEN_OVER[1:], *ZOMBIE[1:], *OUTLIVED[2:]))
+
 STREAMS = tuple(
     replace(scenario, suite=Suite.CORE) if scenario in (AFTER_OUTPUT[-1], CHANGELOG_AHEAD[0]) else scenario
     for scenario in (
         *NONE, *AFTER_OUTPUT, *BEFORE_OFFSET_COMMIT, *AFTER_OFFSET_COMMIT, *BEFORE_OFFSETS, *BEFORE_COMMIT, *BEFORE_COMMIT_ACK,
-        *CHANGELOG_AHEAD, *STATE_FLUSHED, *PACED, *LATER_ON, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE,
-        *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK,
+        *CHANGELOG_AHEAD, *STATE_FLUSHED, *PACED, *LATER_ON, *UNFED, *STATE_LOST, *RESTORE_CRASH, *TAKEN_OVER, *STANDBY, *ZOMBIE,
+        *REBALANCE, *OUTLIVED, *SELDOM, *NETWORK, *BY_HEARTBEATS,
     )
 )  # fmt: skip

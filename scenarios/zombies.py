@@ -178,7 +178,6 @@ BY_HEARTBEATS = (
         "refused, it joins anew, and is given a partition for itself: it goes on from the position that was saved. (Assignments "
         "are sticky: with no more partitions than others it would be given none.)",
         fault=MissedRebalance(OnWire(Role.CONSUMER, Api.FETCH, RESPONSE), by=Api.CONSUMER_GROUP_HEARTBEAT),
-        without={"confluent-kafka": "it may heartbeat over another connection: one that is held keeps it out of nothing"},
         expect={
             AMO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_MOST_ONCE)),
             ALO: Predicted(sign=DELIVERED_AGAIN, settings=pair(AT_LEAST_ONCE)),

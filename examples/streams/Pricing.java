@@ -9,8 +9,10 @@ public final class Pricing {
         var settings = new Properties();
         settings.put("bootstrap.servers", System.getenv("BOOTSTRAP_SERVERS"));
         settings.put("application.id", "pricing");
-        settings.put("processing.guarantee", arguments[0]);
-        settings.put("state.dir", arguments[1]);
+        settings.put("state.dir", arguments[0]);
+        if (arguments.length > 1) {
+            settings.put("processing.guarantee", arguments[1]);
+        }
         settings.put("commit.interval.ms", 200);
         settings.put("producer.transaction.timeout.ms", 3000); // what a crash leaves open keeps readers waiting for so long
         settings.put("default.key.serde", Serdes.StringSerde.class);

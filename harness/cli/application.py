@@ -14,9 +14,11 @@ from harness.cli.check import check
 from harness.cli.counting import account, audit
 from harness.cli.listing import list_cells
 from harness.cli.machine import doctor, fetch, images
+from harness.cli.points import points
 from harness.cli.regressions import regressions
 from harness.cli.run import run
 from harness.cli.saved import clients, judge, report
+from harness.cli.sweep import export, sweep
 from harness.cli.telling import complain
 from harness.model.failures import EnvironmentFailure, UsageError
 from harness.model.history import HistoryError
@@ -61,7 +63,8 @@ def _options(
 
 
 for named, command, epilog in (
-    ("run", run, EPILOG), ("check", check, EPILOG), ("fetch", fetch, None), ("list", list_cells, None),
+    ("run", run, EPILOG), ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
+    ("list", list_cells, None), ("points", points, None),
     ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None), ("clients", clients, None),
     ("account", account, None), ("audit", audit, EPILOG), ("images", images, None), ("doctor", doctor, None),
 ):  # fmt: skip

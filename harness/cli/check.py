@@ -51,6 +51,9 @@ def check(
         attachment = Attachment(attach, pipeline, attach_remote)
         attachment.check()
         system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
+    elif pipeline.security and (theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]):
+        own = "brokers of lostack's own have a user, and an authority, of their own"
+        warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     asked.plan({}, only or ())  # a wrong name is told before anything is started
     try:
@@ -78,6 +81,7 @@ def check(
         for result in saved.results:
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
+        typer.echo(f"these are the failure points with a name: lostack sweep {shlex.quote(str(file))} takes every step of a run")
     warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
     if strict and code is ExitCode.KEPT and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect]):
         complain(f"--strict: no effect was seen of {', '.join(unseen)}")

@@ -29,6 +29,7 @@ from harness.saved import SavedRunError, load_run
 def run(
     *,
     only: Only = None,
+    scenario: Annotated[list[Path] | None, typer.Option(help="A scenario file, as a sweep writes it. May be repeated.")] = None,
     semantic: Semantics = None,
     client: Clients = None,
     seed: Annotated[
@@ -56,15 +57,23 @@ def run(
     first, *others = seed or [1]
     if others and seeds > 1:
         raise SelectionError("--seeds counts from one --seed: name one, or each of them")
-    chosen = select(
-        registry.scenarios(), only=only or (), semantics=semantic or (),
-        seeds=tuple(dict.fromkeys([first, *others])) if others else range(first, first + seeds),
-        records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
-    )  # fmt: skip
-    plan = RunPlan(
-        systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
-        jobs=jobs, command=shlex.join(["lostack", *sys.argv[1:]]), seeds=chosen.seeds, records=records,
-    )  # fmt: skip
+    command = shlex.join(["lostack", *sys.argv[1:]])
+    if scenario and only:
+        raise SelectionError("--scenario names files, and --only scenarios of lostack's own: one of them")
+    if scenario:
+        from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
+
+        plan = plan_of_files(scenario, reports, jobs, command)
+    else:
+        chosen = select(
+            registry.scenarios(), only=only or (), semantics=semantic or (),
+            seeds=tuple(dict.fromkeys([first, *others])) if others else range(first, first + seeds),
+            records=records, system=system, runtime=runtime, clients=client or (), suite=suite,
+        )  # fmt: skip
+        plan = RunPlan(
+            systems=chosen.systems(), cells=chosen.cells, not_applicable=chosen.not_applicable, reports=reports,
+            jobs=jobs, command=command, seeds=chosen.seeds, records=records,
+        )  # fmt: skip
     try:
         with make_progress(sys.stderr if as_json else sys.stdout) as progress:
             saved = run_cells(plan, progress)

@@ -12,14 +12,16 @@ from harness import registry
 from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, finish
 from harness.matrix.selection import matches
+from harness.model.failures import UsageError
 from harness.report import RENDERERS, publish, run_directory, write_reports
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
+from harness.report.escaping import visible
 from harness.report.record import record_text
 from harness.report.summary import ExitCode
-from harness.saved import load_run
+from harness.saved import SWEEP_FILE, load_run
 
 
 def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = False) -> None:
@@ -34,7 +36,9 @@ def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = 
 
 
 def report(
-    directory: Directory = Path("reports/latest"),
+    directories: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="A saved run (reports/latest), or the parts of a sweep.")
+    ] = None,
     *,
     form: Annotated[str | None, typer.Option("--format", help=f"Print one of: {', '.join(RENDERERS)}.")] = None,
     record: Annotated[
@@ -49,10 +53,23 @@ def report(
         Path | None, typer.Option("--publish", metavar="DIR", help="Write its matrix, numbers and page there, to be committed.")
     ] = None,
 ) -> None:
-    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs."""
+    """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs.
+
+    Of the parts of a sweep (--shard), one report of them all is written into the folder of the first.
+    """
+    directory, *others = directories or [Path("reports/latest")]
     if compare is not None:
         _compare(*compare)
         return
+    if (directory / SWEEP_FILE).exists():
+        from harness.sweep.telling import report_of  # noqa: PLC0415 - brings systems; nobody else needs it
+
+        told = report_of([directory, *others])
+        for line in told.lines:
+            typer.echo(visible(line))
+        raise typer.Exit(told.exit_code)
+    if others:
+        raise UsageError(f"{others[0]}: only the parts of a sweep are told together; of runs name one")
     saved = load_run(run_directory(directory))
     if to is not None:
         for file in publish(saved, to):

@@ -14,6 +14,7 @@ from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
 from harness.faults.terminate import Terminate
+from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
 from harness.faults.work_fails import WorkFails
 
@@ -32,6 +33,7 @@ _ALL = (
     Answer,
     Hold,
     WorkFails,
+    Twice,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
@@ -51,6 +53,7 @@ __all__ = [
     "NoFault",
     "Pause",
     "Terminate",
+    "Twice",
     "Unanswered",
     "Until",
     "WorkFails",

@@ -15,6 +15,7 @@ from harness.wire.rules import Direction
 if TYPE_CHECKING:
     from harness.controls import Controls
     from harness.model.writes import Point
+    from harness.wire.rules import StepName
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,14 @@ class CrashAtWrite:
     """A reader is given the target; at ``point`` from there on it is held by the kernel, killed, and started again.
 
     What is at that write nobody knows: the target, or what was read before it or with it. ``point`` is ``None`` as long as no dry
-    run has shown which durable writes there are; such a fault cannot be armed.
+    run has shown which durable writes there are; such a fault cannot be armed. ``given`` is the frame that brings the target.
     """
 
     id: ClassVar[str] = "crash-at-write"
 
     role: Role
     point: Point | None = None
+    given: tuple[StepName, Direction] = (Api.FETCH, Direction.RESPONSE)
 
     def evidence(self) -> Evidence:
         """A thread was held at this very write, behind the record; its stage died by SIGKILL."""
@@ -55,4 +57,4 @@ class CrashAtWrite:
     def _at(self) -> AtWrite:
         if self.point is None:
             raise ValueError(f"nobody has seen yet which durable writes the {self.role} makes")
-        return AtWrite(self.role, self.point, OnWire(self.role, Api.FETCH, Direction.RESPONSE))
+        return AtWrite(self.role, self.point, OnWire(self.role, *self.given))

@@ -57,6 +57,11 @@ class Account:
         return frozenset(self.records.loc[self.records["state"].isin([State.LEFT_IN_TOPIC, State.LEFT_IN_SOURCE]), "record"])
 
     @property
+    def stalled(self) -> frozenset[str]:
+        """Ids of records that stand behind an open transaction, where readers do not see them."""
+        return frozenset(self.records.loc[self.records["state"] == State.STALLED, "record"])
+
+    @property
     def duplicated(self) -> frozenset[str]:
         """Ids of records recorded more than once."""
         return frozenset(self.records.loc[self.records["recordings"] > 1, "record"])

@@ -398,6 +398,8 @@ def _producers(history: History) -> dict[str, _Producer]:
         elif name is None:
             continue
         elif event["event"] == kinds.SENT:
+            if "partition" not in event:
+                continue  # to a queue: its transactions end with their connection, and by no time-out
             whose[of] = name
             found[name].sent[of] = (event["t"], (event["topic"], event["partition"]))
         elif event.get("reached") is not False:

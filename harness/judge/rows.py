@@ -24,6 +24,7 @@ FIELDS: dict[str, type] = {
     "t": int, "event": str, "record": str, "key": str, "position": int, "hop": str, "topic": str, "attempt": str, "intact": bool,
     "visible": bool, "order": int, "reached": bool, "outcome": str, "transaction": str, "request": str, "where": str, "by": str,
     "foreign": bool, "place": str, "waiting": str, "why": str, "to": str, "told_by": str, "version": int, "times": int,
+    "redelivered": bool,
 }  # fmt: skip
 """The fields that the rules read. A missing number is -1, a missing flag false, a missing text null."""
 _MISSING: dict[type, Any] = {int: -1, bool: False, str: None}

@@ -83,7 +83,8 @@ def common_signs(rows: Rows) -> dict[Sign, set[str]]:
         SENT_ANEW: {record for (record, _), n in Counter(found[:2] for found in by_program).items() if n > 1},
         ABORTED: _aborted(rows, asked),
         DELIVERED_AGAIN: {record for record, n in counted(rows.of(kinds.DELIVERED)).items() if n > 1}
-        | (ids(row for row in fetched if not row["reached"]) & reached),
+        | (ids(row for row in fetched if not row["reached"]) & reached)
+        | ids(row for row in fetched if row["reached"] and row.get("redelivered")),
         ABSORBED: ids(rows.of(kinds.ABSORBED)),
         NOT_RESENT: rows.unknown(near=False) - _resent(asked),
         RESUMED_PAST: _resumed_past(rows),
@@ -120,7 +121,7 @@ def _aborted(rows: Rows, asked: Iterable[Row]) -> set[str]:
 
 
 def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
-    unheard = ids(row for row in rows.of(kinds.ACKNOWLEDGED) if row["outcome"] == "taken" and not row["reached"])
+    unheard = ids(row for row in rows.of(kinds.ACKNOWLEDGED, kinds.ENDING) if row["outcome"] == "taken" and not row["reached"])
     removed = ids(row for row in rows.of(kinds.REMOVED) if row["why"] == Removal.ACK)
     given = counted(row for row in fetched if row["reached"])
     return {record for record in unheard & removed if given[record] == 1}

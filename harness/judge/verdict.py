@@ -284,7 +284,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
     yield "lost", plan.lost, _missing(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated
     if plan.left.must_show():
-        yield "left", plan.left, found.left
+        yield "left", plan.left, found.left | found.stalled
 
 
 def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness import registry
@@ -24,6 +24,7 @@ from harness.report.page.evidence import told_write
 from harness.report.record import record_text
 from harness.report.summary import counted
 from harness.systems.declared.nodes import last_lines
+from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.system import DeclaredSystem
 
 DRY_RUNS = "dry-runs"
-_PLUMBING = frozenset({"ApiVersions", "Metadata"})
+_PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
 UNITS = 3
 """So many times what one request takes are offered, for there to be something before the fault and behind it."""
 MOST, MOST_S = 2000, 20.0
@@ -49,13 +50,14 @@ MOST, MOST_S = 2000, 20.0
 class Seen:
     """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
 
-    ``processes``: which of its processes own those connections that were still open when the kernel was asked. ``written``: what
-    the kernel's tracer saw of it.
+    ``answers``: what came to it, and how often. ``processes``: which of its processes own those connections that were still open
+    when the kernel was asked. ``written``: what the kernel's tracer saw of it.
     """
 
     clients: tuple[str, ...]
     connections: int
     requests: Mapping[str, int]
+    answers: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[Owner, ...] = ()
     written: Written = UNWATCHED
     unit: int = 0
@@ -64,9 +66,13 @@ class Seen:
     """How long it was from the first line of the wire about a record to the last."""
 
     @property
-    def fetching(self) -> int:
-        """How many of its processes fetch."""
-        return sum("Fetch" in owner.requests for owner in self.processes)
+    def steps(self) -> frozenset[str]:
+        """Which steps were seen on its connections, of either side."""
+        return frozenset({*self.requests, *self.answers})
+
+    def reading(self, pipeline: Pipeline) -> int:
+        """Return how many of its processes read."""
+        return sum(pipeline.dialect.reads[0].label in owner.requests for owner in self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +111,10 @@ class Check:
 
         Raises DeclarationError for an unknown name, and where records cannot be told apart.
         """
-        fetching = {role: one.fetching for role, one in seen.items()} if seen else None
+        fetching = {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
         written = {role: one.written for role, one in seen.items()} if seen else None
         points = failure_points(
-            self.pipeline, {role: one.requests for role, one in seen.items()}, fetching, written, attached=self.system.attached
+            self.pipeline, {role: one.steps for role, one in seen.items()}, fetching, written, attached=self.system.attached
         )
         names = [point.id for point in points]
         for name in only:
@@ -146,7 +152,8 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
         history = read_history(result.directory / HISTORY)
     except HistoryError:
         return {}
-    frames = [event for event in history.of(kinds.FRAME) if event["dir"] == "request"]
+    both = list(history.of(kinds.FRAME))
+    frames = [event for event in both if event["dir"] == Direction.REQUEST]
     of = {str(e["conn"]): e["role"] for e in frames}
     about = list(history.of(kinds.SENT, kinds.COMMITTED))
     moments = [e["t"] for e in history.of(kinds.SENT, kinds.FETCHED, kinds.COMMITTED)]
@@ -160,6 +167,7 @@ def seen_in(result: CellResult) -> dict[str, Seen]:
             tuple(sorted({e["client"] for e in frames if e["role"] == role})),
             len({e["conn"] for e in frames if e["role"] == role}),
             _counted(e["api"] for e in frames if e["role"] == role),
+            _counted(e["api"] for e in both if e["role"] == role and e["dir"] == Direction.RESPONSE),
             tuple(_processes([e for e in owners if e["role"] == role], frames)),
             written.get(role, UNWATCHED),
             unit_of([e for e in about if of.get(e["request"].split(":")[0]) == role]), seconds,
@@ -175,7 +183,7 @@ def unit_of(events: Iterable[Event]) -> int:
     for event in events:
         if event["event"] == kinds.SENT:
             units[event["request"]] += 1
-        else:
+        else:  # a position
             at = (event["group"], event["topic"], event["partition"])
             units[event["request"]] += max(0, event["offset"] - saved.get(at, 0))
             saved[at] = max(event["offset"], saved.get(at, 0))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harness import registry
 from harness.judge.verdict import Kind
 from harness.matrix.selection import choose
+from harness.model.cell import system_name
 from harness.report.breaks import Breaks
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Ruling:
         head = "✔" if self.agreed == self.runs else "✘ not"
         line = f"{self.bug:<20} {head} {word} {self.agreed} of {self.runs}  {self.trial.programs:<24} {self.trial.cell}"
         return f"{line}: {self.differs}" if self.differs else line
+
+
+def apart(bug: PublishedBug) -> bool:
+    """Whether it is one of an engine, which is fetched only where it is named."""
+    return any(system_name(trial.system) in registry.engines() for trial in bug.trials)
 
 
 def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, ...]:

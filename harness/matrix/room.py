@@ -1,9 +1,12 @@
-"""Whether a disk is full: what follows from that is told behind it."""
+"""The room of a run on disk: its folder, and whether the disk is full; what follows from that is told behind it."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from typing import TYPE_CHECKING
+
+from harness.model.failures import EnvironmentFailure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,3 +38,27 @@ def behind(full: str | None, text: str) -> str:
     ('the broker ended', 'the disk is full; the broker ended')
     """
     return f"{full}; {text}" if full else text
+
+
+def new_directory(reports: Path) -> Path:
+    """Make a folder of its own for a run, named by the time; two runs at once get two. Raises EnvironmentFailure."""
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(reports, error) from error
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    for number in range(1, 1000):
+        directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise cannot_write(reports, error) from error
+        return directory
+    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
+
+
+def cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
+    """Return the failure to tell where a run cannot be written down."""
+    return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import psutil
 
-from harness.interfaces import PreparesForCells
+from harness.interfaces import LimitsDeployments, PreparesForCells
 from harness.judge.verdict import Kind
 from harness.knowledge import knowledge
 from harness.latest import point_latest
-from harness.matrix.room import behind, full_disk
+from harness.matrix.room import behind, cannot_write, full_disk, new_directory
 from harness.model import events as kinds
 from harness.model.failures import CellFailure, EnvironmentFailure
 from harness.model.history import HISTORY, SUFFIX, HistoryError, HistoryWriter
@@ -51,7 +51,7 @@ WATCH_S = 0.2
 ASIDE_NICE = 10
 """How much the preparation of a system stands back behind the cells of the one before it."""
 OWN_LANES = 2
-"""How many brokers are up for cells that kill theirs; two cores have no use for more."""
+"""How many brokers are up for cells that kill theirs; two cores have no use for more. A launcher may say less."""
 
 
 class RunBrokenError(EnvironmentFailure):
@@ -99,6 +99,8 @@ class RunPlan:
     """Stages that none of these cells kills, a sentence each."""
     again: Callable[[], Collection[str]] = tuple
     """Asked when all cells have run: the ids of those that are to run once more, with what is known by then."""
+    enough: Callable[[], bool] = bool
+    """Asked before a cell is begun: whether none is to be begun any more. The run then ends as it stands, not complete."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -118,7 +120,7 @@ def run(plan: RunPlan, progress: Progress) -> SavedRun:
 class _Run:
     def __init__(self, plan: RunPlan, progress: Progress) -> None:
         self.plan = plan
-        self.directory = _new_directory(plan.reports)
+        self.directory = new_directory(plan.reports)
         self._progress = _OneAtATime(progress)
         self._stop = threading.Event()
         self._failure: BaseException | None = None
@@ -171,7 +173,7 @@ class _Run:
 
     def _run_system(self, system: Launcher, following: Launcher | None) -> None:
         """Run the cells of a system, and meanwhile prepare the one that comes next: most of that is waiting for a network."""
-        if self._stop.is_set():
+        if self._is_over():
             return
         if following is None:
             self._run_lanes(system, self.plan.cells)
@@ -179,7 +181,7 @@ class _Run:
         ahead = _Thread(target=self._prepare_ahead, args=(following,), name=f"prepare-{following.name}")
         ahead.start()
         self._run_lanes(system, self.plan.cells)
-        if not self._stop.is_set():
+        if not self._is_over():
             _join([ahead])
             self._note_versions(following)
 
@@ -210,11 +212,11 @@ class _Run:
         try:
             self._info.save(self.directory)
         except OSError as error:
-            raise _cannot_write(self.directory, error) from error
+            raise cannot_write(self.directory, error) from error
 
     def _run_again(self) -> None:
         """Run cells once more, where what was seen of them is not enough by what is known now; it is put aside."""
-        wanted = self.plan.again() if not self._stop.is_set() else ()
+        wanted = self.plan.again() if not self._is_over() else ()
         cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
         if not cells:
             return
@@ -228,8 +230,9 @@ class _Run:
 
     def _run_lanes(self, system: Launcher, cells: Sequence[Cell], turn: str = "") -> None:
         """One lane is one deployment: cells that share a broker overlap on it, those that kill theirs take turns on a few."""
+        own = system.own_at_once if isinstance(system, LimitsDeployments) else OWN_LANES
         lanes = (
-            ((Deployment.SHARED,), 1, self.plan.jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(OWN_LANES, self.plan.jobs), 1),
+            ((Deployment.SHARED,), 1, self.plan.jobs), (SECURED, 1, 1), ((Deployment.OWN,), min(own, self.plan.jobs), 1),
             # one after the other: three or four brokers are enough at once
             ((Deployment.CLUSTER, Deployment.APART, Deployment.SMALL), 1, 1),
         )  # fmt: skip
@@ -275,6 +278,10 @@ class _Run:
         self._failure = self._failure or error
         self._stop.set()
 
+    def _is_over(self) -> bool:
+        """Whether no cell is to be begun any more."""
+        return self._stop.is_set() or self.plan.enough()
+
     def _belongs(self, cell: Cell, system: Launcher) -> bool:
         return len(self.plan.systems) == 1 or cell.system == system.name
 
@@ -287,7 +294,7 @@ class _Run:
             for need, name, waiting in turns:
                 for number in itertools.count(1):
                     self._deployment(system, need, name if number == 1 else f"{name}-again-{number}", waiting, workers)
-                    if self._stop.is_set():
+                    if self._is_over():
                         return
                     if need.shared or waiting.empty():
                         break
@@ -325,7 +332,7 @@ class _Run:
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
         """Run cells until there are none. Unless the deployment is lasting, one that proved nothing is the last on it."""
-        while not self._stop.is_set():
+        while not self._is_over():
             try:
                 group = waiting.get_nowait()
             except queue.Empty:
@@ -361,7 +368,7 @@ class _Run:
             try:
                 write_whole(directory / PLAN_FILE, plan.to_json())
             except OSError as error:
-                raise _cannot_write(directory, error) from error
+                raise cannot_write(directory, error) from error
             history.write(kinds.CELL, phase="begun", seal=plan.seal)
             self._play(deployed, cell, directory, history)
             history.write(kinds.CELL, phase="ended")
@@ -470,29 +477,6 @@ def _join(threads: Sequence[_Thread]) -> None:
     for thread in threads:
         while not thread.over.wait(WATCH_S):
             continue
-
-
-def _new_directory(reports: Path) -> Path:
-    """Make a folder of its own for this run, named by the time; two runs at once get two."""
-    try:
-        reports.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_write(reports, error) from error
-    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    for number in range(1, 1000):
-        directory = reports / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            directory.mkdir()
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise _cannot_write(reports, error) from error
-        return directory
-    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
-
-
-def _cannot_write(where: Path, error: OSError) -> EnvironmentFailure:
-    return EnvironmentFailure(f"cannot write reports to {where}: {error.strerror}; choose another folder with --reports")
 
 
 def _machine() -> dict[str, str]:

@@ -101,7 +101,7 @@ def choose(
     ]  # fmt: skip
     chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
     if not everything:
-        raise SelectionError(f"no cell is meant: {_nothing(registry.systems(runtime, system), clients)}")
+        raise SelectionError(f"no cell is meant: {_nothing(scenarios, registry.systems(runtime, system), clients, most)}")
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):
             near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
@@ -111,10 +111,15 @@ def choose(
     return chosen
 
 
-def _nothing(systems: Sequence[str], clients: Sequence[str]) -> str:
+def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Sequence[str], most: Suite) -> str:
     """Say why a product of scenarios is empty."""
     if not any(registry.clients_of(system, clients) for system in systems):
         return f"{' or '.join(systems)} does not talk through {' or '.join(clients)}"
+    theirs = [one for one in scenarios for system in systems if registry.runs(system, one)]
+    if theirs and not any(most.has(one) for one in theirs):
+        suites = list(Suite)
+        least = min((one.suite for one in theirs), key=suites.index)
+        return f"{' and '.join(systems)} has {len(theirs)} scenarios, none of them in the suite {most}: --suite {least}"
     return "no scenario has these semantics"
 
 

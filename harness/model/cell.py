@@ -78,6 +78,11 @@ class Cell:
         """The settings that make up the semantic here."""
         return self.scenario.settings(self.semantic, self.client, self.system)
 
+    @property
+    def still_s(self) -> float | None:
+        """For how long nothing may move in its drain before it counts as stuck; null: the drain has all its time."""
+        return None
+
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
         load = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.unit)

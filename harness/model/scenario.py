@@ -124,7 +124,7 @@ class Predicted:
     stops: str | None = None
     """The control is convicted of being stuck: its program must end by itself, and name this error, rather than go on."""
     left: Prediction = field(default_factory=Zero)
-    """The control is convicted of being stuck: it stands still for ever, and these records are left in the topic."""
+    """The control is convicted of being stuck: it stands still, and these records are left, or no reader sees them."""
     also: tuple[Anomaly, ...] = ()
     """What a control must show besides: phantom, resurrected or torn."""
     settings: Settings | None = None

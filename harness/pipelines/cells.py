@@ -17,10 +17,10 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.dialects import Dialect, Moment
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
-from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction, How, StepName
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class DeclaredCell(Cell):
 
     def logs(self) -> dict[str, int]:
         """Return how many partitions each log has that is read at the end: all topics are created alike."""
+        if not self.declared.dialect.logs:
+            return {}
         hops = (Hop.TOPIC, Hop.SINK) if self.declared.output.kind is OutputKind.TOPIC else (Hop.TOPIC,)
         return {str(hop): self.declared.partitions for hop in hops}
 
@@ -129,103 +131,118 @@ class DeclaredCell(Cell):
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A failure point as it looks on the wire. ``{role}`` in ``because`` is the stage's."""
+    """A failure point: what is done at which moment. ``{role}`` in ``because`` is the stage's."""
 
     id: str
     roles: tuple[Role, ...]
-    api: StepName | None
-    direction: Direction
-    act: Callable[[OnWire], Fault]
+    moment: Moment
+    act: Callable[[OnWire, Dialect], Fault]
     because: str
 
-    def fault(self, role: Role) -> Fault:
+    def fault(self, role: Role, dialect: Dialect) -> Fault:
         """Return what is done there to this stage."""
-        if self.api is None:
-            raise ValueError(self.id)
-        return self.act(OnWire(role, self.api, self.direction))
+        return self.act(OnWire(role, *dialect.steps[self.moment]), dialect)
 
 
-def _kill(at: OnWire) -> Fault:
+def _kill(at: OnWire, _: Dialect) -> Fault:
     return Kill(at, (at.role,), held=How.DISCARD)
 
 
-def _kill_at_the_next(at: OnWire) -> Fault:
+def _kill_at_the_next(at: OnWire, _: Dialect) -> Fault:
     """Kill it at its next such request, counted from when an answer to one held the record."""
     return Kill(replace(at, since=replace(at, direction=RESPONSE)), (at.role,), held=How.DISCARD)
 
 
-def _kill_broker(at: OnWire) -> Fault:
+def _kill_broker(at: OnWire, _: Dialect) -> Fault:
     return Kill(at, (Role.BROKER,), held=How.DISCARD)
 
 
-def _lose_when_reading(at: OnWire) -> Fault:
+def _drop(at: OnWire, _: Dialect) -> Fault:
+    return Drop(at)
+
+
+def _terminate(at: OnWire, _: Dialect) -> Fault:
+    return Terminate(at)
+
+
+def _end_input(at: OnWire, _: Dialect) -> Fault:
+    return EndInput(at)
+
+
+def _lose_when_reading(at: OnWire, dialect: Dialect) -> Fault:
     """Kill it before it is given the record; when it starts again, lose this answer."""
-    return Unanswered(OnWire(at.role, Api.FETCH, RESPONSE), at.api)
+    return Unanswered(OnWire(at.role, *dialect.steps[Moment.DELIVERY]), at.api)
 
 
-def _lose_when_sending(at: OnWire) -> Fault:
+def _lose_when_sending(at: OnWire, dialect: Dialect) -> Fault:
     """Kill it with the record in hand; when it starts again, lose this answer."""
-    return Unanswered(OnWire(at.role, Api.PRODUCE, REQUEST), at.api)
+    return Unanswered(OnWire(at.role, *dialect.steps[Moment.SEND]), at.api)
 
 
-def _pause(at: OnWire) -> Fault:
+def _pause(at: OnWire, _: Dialect) -> Fault:
     return Pause(at, told=True)
 
 
 INPUT_ENDS = "input-ends-while-sending"
 _WRITING = (Role.PRODUCER, Role.PROCESSOR)
 _POINTS = (
-    _Point("producer-crash-before-send", _WRITING, Api.PRODUCE, REQUEST, _kill,
+    _Point("producer-crash-before-send", _WRITING, Moment.SEND, _kill,
            "The {role} has the record in hand; its request has not left when it is killed."),
-    _Point("producer-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, _kill,
+    _Point("producer-crash-before-ack", _WRITING, Moment.SEND_ANSWER, _kill,
            "The broker has stored the record; the {role} is killed before it reads the acknowledgement."),
-    _Point("request-lost", _WRITING, Api.PRODUCE, REQUEST, Drop,
+    _Point("request-lost", _WRITING, Moment.SEND, _drop,
            "The {role}'s request never reaches the broker, and the connection is cut."),
-    _Point("ack-lost", _WRITING, Api.PRODUCE, RESPONSE, Drop,
+    _Point("ack-lost", _WRITING, Moment.SEND_ANSWER, _drop,
            "The broker has stored the record; its acknowledgement never reaches the {role}, and the connection is cut."),
-    _Point("broker-crash-before-append", _WRITING, Api.PRODUCE, REQUEST, _kill_broker,
+    _Point("broker-crash-before-append", _WRITING, Moment.SEND, _kill_broker,
            "The broker is killed with the {role}'s request not yet seen, and comes back."),
-    _Point("broker-crash-before-ack", _WRITING, Api.PRODUCE, RESPONSE, _kill_broker,
+    _Point("broker-crash-before-ack", _WRITING, Moment.SEND_ANSWER, _kill_broker,
            "The broker has stored the record and is killed before it answers the {role}; it comes back."),
-    _Point("delivery-lost", CONSUMING, Api.FETCH, RESPONSE, Drop,
+    _Point("delivery-lost", CONSUMING, Moment.DELIVERY, _drop,
            "The record is on its way to the {role} and never arrives: the connection is cut."),
-    _Point("consumer-crash-before-delivery", CONSUMING, Api.FETCH, RESPONSE, _kill,
+    _Point("consumer-crash-before-delivery", CONSUMING, Moment.DELIVERY, _kill,
            "The record is on its way to the {role}, which is killed with whatever else it has in hand."),
-    _Point("consumer-crash-at-next-fetch", CONSUMING, Api.FETCH, REQUEST, _kill_at_the_next,
+    _Point("consumer-crash-at-next-fetch", CONSUMING, Moment.NEXT_FETCH, _kill_at_the_next,
            "The {role} has been given the record, and is killed when it asks for more. (Some clients ask before the record is "
            "worked on, some behind it.)"),
-    _Point("position-answer-lost", CONSUMING, Api.OFFSET_FETCH, RESPONSE, _lose_when_reading,
+    _Point("position-answer-lost", CONSUMING, Moment.SAVED_POSITIONS, _lose_when_reading,
            "The {role} is killed before it is given the record, and starts again; it asks for its saved positions, and the "
            "answer is lost with its connection."),
-    _Point("join-answer-lost", CONSUMING, Api.JOIN_GROUP, RESPONSE, _lose_when_reading,
+    _Point("join-answer-lost", CONSUMING, Moment.JOINED, _lose_when_reading,
            "The {role} is killed before it is given the record, and starts again; it joins its group, and the answer is lost "
            "with its connection."),
-    _Point("producer-id-answer-lost", _WRITING, Api.INIT_PRODUCER_ID, RESPONSE, _lose_when_sending,
+    _Point("producer-id-answer-lost", _WRITING, Moment.PRODUCER_ID, _lose_when_sending,
            "The {role} is killed with the record in hand, and starts again; it asks for its producer id, and the answer is lost "
            "with its connection."),
-    _Point("commit-lost", CONSUMING, Api.OFFSET_COMMIT, REQUEST, _kill,
+    _Point("commit-lost", CONSUMING, Moment.POSITION, _kill,
            "The {role} has asked to save its position behind the record and is killed; the request never arrives."),
-    _Point("commit-ack-lost", CONSUMING, Api.OFFSET_COMMIT, RESPONSE, _kill,
+    _Point("commit-ack-lost", CONSUMING, Moment.POSITION_ANSWER, _kill,
            "The position behind the record is saved, and the {role} is killed before it learns so."),
-    _Point("broker-crash-before-position", CONSUMING, Api.OFFSET_COMMIT, REQUEST, _kill_broker,
+    _Point("broker-crash-before-position", CONSUMING, Moment.POSITION, _kill_broker,
            "The broker is killed before it has stored the {role}'s position, and comes back."),
-    _Point("told-to-end-while-sending", _WRITING, Api.PRODUCE, REQUEST, Terminate,
+    _Point("acknowledgement-lost", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill,
+           "The {role} has acknowledged the record and is killed; the acknowledgement never arrives."),
+    _Point("acknowledgement-answer-lost", CONSUMING, Moment.ACKNOWLEDGEMENT_ANSWER, _kill,
+           "The record is acknowledged, and the {role} is killed before it learns so."),
+    _Point("broker-crash-before-acknowledgement", CONSUMING, Moment.ACKNOWLEDGEMENT, _kill_broker,
+           "The broker is killed before it has seen the {role}'s acknowledgement, and comes back."),
+    _Point("told-to-end-while-sending", _WRITING, Moment.SEND, _terminate,
            "The {role} is told to end (SIGTERM) with the record on its way, as by a rolling deploy; nothing else is "
            "done to it. It ends in its own order, and is started again."),
-    _Point("told-to-end-while-reading", CONSUMING, Api.FETCH, RESPONSE, Terminate,
+    _Point("told-to-end-while-reading", CONSUMING, Moment.DELIVERY, _terminate,
            "The {role} is told to end (SIGTERM) as the record reaches it, as by a rolling deploy; it ends in its own order, and "
            "is started again."),
-    _Point(INPUT_ENDS, (Role.PRODUCER,), Api.PRODUCE, REQUEST, EndInput,
+    _Point(INPUT_ENDS, (Role.PRODUCER,), Moment.SEND, _end_input,
            "The {role}'s request is lost and the connection cut, as all other records, and the end behind them, reach its "
            "standard input: it has something in hand when it ends."),
-    _Point("transaction-crash-before-commit", _WRITING, Api.END_TXN, REQUEST, _kill,
+    _Point("transaction-crash-before-commit", _WRITING, Moment.COMMIT, _kill,
            "The {role} has asked to end the record's transaction and is killed; the request never arrives."),
-    _Point("transaction-crash-before-commit-ack", _WRITING, Api.END_TXN, RESPONSE, _kill,
+    _Point("transaction-crash-before-commit-ack", _WRITING, Moment.COMMIT_ANSWER, _kill,
            "The record's transaction is ended, and the {role} is killed before it learns so."),
-    _Point("zombie-processor", (Role.PROCESSOR,), Api.PRODUCE, RESPONSE, _pause,
+    _Point("zombie-processor", (Role.PROCESSOR,), Moment.SEND_ANSWER, _pause,
            "A process of the {role} is stopped with the record's result sent; the group puts it out, another one takes over; "
            "then it wakes up, learns so, and goes on."),
-    _Point("zombie-consumer", (Role.CONSUMER,), Api.OFFSET_COMMIT, REQUEST, _pause,
+    _Point("zombie-consumer", (Role.CONSUMER,), Moment.POSITION, _pause,
            "A process of the {role} is stopped when it has asked to save its position behind the record; the group puts it "
            "out, another one takes over; then it wakes up, learns so, and goes on."),
 )  # fmt: skip
@@ -244,14 +261,15 @@ def failure_points(
 ) -> tuple[Scenario, ...]:
     """Return every failure point as a scenario of this pipeline; what does not apply says why.
 
-    ``requests``: which APIs each role was seen to use (by the dry run), ``processes``: how many of its processes were seen to
-    fetch, ``writes``: what each wrote durably; without them only roles decide. ``attached``: the broker is somebody else's.
+    ``requests``: which steps were seen on the connections of each role (by the dry run), ``processes``: how many of its
+    processes were seen to fetch, ``writes``: what each wrote durably; without them only roles decide. ``attached``: the
+    broker is somebody else's.
     """
-    found = [_without_fault(pipeline)]
-    for point in _POINTS:
+    found, dialect = [_without_fault(pipeline)], pipeline.dialect
+    for point in (each for each in _POINTS if each.moment in dialect.steps):
         present = [role for role in point.roles if pipeline.stage(role)]
         for role in present or point.roles[:1]:
-            fault = point.fault(role)
+            fault = point.fault(role, dialect)
             reason = _reason(point, role, pipeline, requests) or _alone(fault, role, pipeline, processes)
             if attached and Role.BROKER in fault.evidence().killed:
                 reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
@@ -300,7 +318,7 @@ def _refusal(
 
 def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:
     """Yield a stage's scenarios at its durable writes."""
-    for point in write_points(role, None if writes is None else writes.get(role, UNWATCHED)):
+    for point in write_points(role, None if writes is None else writes.get(role, UNWATCHED), pipeline.dialect):
         yield replace(_scenario(pipeline, point.name, point.fault, point.because, point.reason), failure_point=AT_WRITE)
 
 
@@ -309,12 +327,20 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
         return f"the pipeline has no {' or '.join(point.roles)}"
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"
-    return None if point.api is None else _unseen(point.api, role, requests)
+    steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
+    what = "request" if pipeline.dialect.logs else "frame"
+    return next((why for each in moments if (why := _unseen(steps[each][0], role, requests, what)) is not None), None)
 
 
-def _unseen(api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None) -> str | None:
+_ASKED = {Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT, Moment.COMMIT_ANSWER: Moment.COMMIT}
+"""What is answered then, where answers to anything may be called the same."""
+
+
+def _unseen(
+    api: StepName, role: Role, requests: Mapping[str, Collection[str]] | None, what: str = "request"
+) -> str | None:  # fmt: skip
     if requests is not None and api.label not in requests.get(role, ()):
-        return f"the dry run saw no {api.label} request of the {role}"
+        return f"the dry run saw no {api.label} {what} of the {role}"
     return None
 
 
@@ -362,5 +388,5 @@ def _scenario(pipeline: Pipeline, name: str, fault: Fault, because: str, reason:
         id=name, failure_point=name, fault=fault, because=because, group=pipeline.name,
         pipeline=core.Pipeline(pipeline.name, SYSTEM, {pipeline.claims: Theirs()}),
         expect={pipeline.claims: NotApplicable(reason) if reason else anything},
-        deployment=Deployment.OWN if broker else Deployment.SHARED,
+        deployment=Deployment.OWN if broker or not pipeline.dialect.logs else Deployment.SHARED,
     )  # fmt: skip

@@ -14,12 +14,14 @@ from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.pipelines.dialects import Dialect
     from harness.pipelines.security import DeclaredSecurity
 
 DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
@@ -47,6 +49,8 @@ _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
+PYTHON = re.compile(r"\{python:([A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*)\}")
+"""Likewise, the interpreter of an environment with a package at a version, which is made where it is not there yet."""
 URL = re.compile(r"http://(127\.0\.0\.1|localhost|\[::1\]):(\{port\}|[0-9]{1,5})([/?].*)?")
 """Of an input: on this machine, and with a port."""
 
@@ -231,6 +235,8 @@ class Pipeline:
     stages: tuple[Stage, ...]
     topics: tuple[str, ...]
     output: Output
+    system: str = "kafka"
+    """What it runs on: a name of :data:`harness.pipelines.dialects.DIALECTS`. Its topics are queues where that has no others."""
     input: Input = field(default_factory=Input)
     security: DeclaredSecurity | None = None
     id: Identity | None = None
@@ -246,12 +252,7 @@ class Pipeline:
     """The TOML file it was read from, if any."""
 
     def __post_init__(self) -> None:
-        if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
-            raise DeclarationError(f"name: {self.name!r} is part of every cell's id: letters, digits, - and _ only")
-        if not self.topics:
-            raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
-        if wrong := next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None):
-            raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
+        self._check_names()
         if self.partitions < 1:
             raise DeclarationError(f"partitions: {self.partitions}; a topic has at least one")
         if not LEAST_RECORDS <= self.records <= MOST_RECORDS:
@@ -260,9 +261,39 @@ class Pipeline:
             if forbids(self.claims, Anomaly(choice("expects", name, EXPECTABLE))):
                 raise DeclarationError(f"expects: {self.claims} forbids {name}, with or without a fault")
         self._check_stages()
+        self._check_queue()
         for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
             if topic and topic not in self.topics:
                 raise DeclarationError(f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}")
+
+    def _check_names(self) -> None:
+        if not self.name or any(not (char.isalnum() or char in "-_") for char in self.name):
+            raise DeclarationError(f"name: {self.name!r} is part of every cell's id: letters, digits, - and _ only")
+        if not self.topics:
+            raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
+        if wrong := next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None):
+            raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its programs speak to what it runs on."""
+        return DIALECTS[self.system]
+
+    def _check_queue(self) -> None:
+        """Raise :class:`DeclarationError` where something is asked of a queue that only a log has."""
+        choice("system", self.system, DIALECTS)
+        if self.dialect.logs:
+            return
+        if self.input.kind is InputKind.TOPIC or self.output.kind is OutputKind.TOPIC or self.stage(Role.PROCESSOR):
+            raise DeclarationError(f"system: on {self.system} a pipeline is a producer, a queue, a consumer, and an output of it")
+        if len(self.topics) > 1:
+            raise DeclarationError(f"topics: on {self.system} one, the queue between the stages: {self.topics[0]}")
+        if self.security is not None:
+            raise DeclarationError(f"security: programs come to {self.system} in the clear, and are not asked who they are")
+        for stage in self.stages:
+            if stage.position != "group" or stage.refusals:
+                what = "refusals" if stage.refusals else "position"
+                raise DeclarationError(f"{what}: the {stage.role}'s means nothing on {self.system}")
 
     def _check_stages(self) -> None:
         roles = [stage.role for stage in self.stages]
@@ -340,6 +371,12 @@ class Pipeline:
         """The sets of jars that its commands name."""
         words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
         return tuple(dict.fromkeys(name for word in words for name in JARS.findall(word)))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that its commands name an interpreter by."""
+        words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
+        return tuple(dict.fromkeys(name for word in words for name in PYTHON.findall(word)))
 
     @property
     def images(self) -> tuple[str, ...]:

@@ -33,6 +33,14 @@ _PRODUCER_DUPLICATES = (
 )
 _SEND_ONCE = "send once: retries=0 and no resending of what may have been stored"
 _CONSUMER_LOSES = "enable.auto.commit=false, and commit the position only when the result is recorded"
+_QUEUE_PRODUCER_LOSES = (
+    "send durable messages, wait for the broker's answer to each (a receipt) before the source's cursor passes it, and send "
+    "again what was not answered"
+)
+_QUEUE_PRODUCER_DUPLICATES = "give each record an id by which the broker, or whoever records it, knows a second message of it"
+_QUEUE_SEND_ONCE = "send once: no resending of what may have been stored"
+_QUEUE_CONSUMER_LOSES = "acknowledge a message when its result is recorded: not when it is dispatched, and not automatically"
+_QUEUE_ACKNOWLEDGE_FIRST = "acknowledge a message, and see that confirmed, before the work"
 _KEY = "a unique key on the id in the output's own table, and an insert that leaves what is there (or an upsert)"
 _IN_DATABASE = f"record each id once: {_KEY}, or result and position in one database transaction"
 _IN_TOPIC = (
@@ -66,7 +74,7 @@ _DELETED = (
 )
 _READ = "let somebody read the dead letters before they are purged, and send again what can succeed"
 _BETWEEN = {
-    LastHop.GIVEN_UP: "acknowledge a message when its result is recorded: not when it is dispatched, and not automatically",
+    LastHop.GIVEN_UP: _QUEUE_CONSUMER_LOSES,
     LastHop.EXPIRED: f"let messages live for longer than their reader may be away, or expire into the dead letters: {_READ}",
     LastHop.LIMIT: "let a message be delivered more often, with a pause before each time, and let a full queue hold back who "
     f"sends instead of dropping; what is given up all the same goes to the dead letters: {_READ}",
@@ -80,6 +88,11 @@ _BETWEEN = {
     LastHop.DUPLICATE: "give each record an id of its own, that is never used again, where the broker looks for duplicates",
 }
 """What would have kept a record that was lost between producer and consumer, by where it was last seen."""
+_AT_A_QUEUE = {
+    _PRODUCER_LOSES: _QUEUE_PRODUCER_LOSES, _PRODUCER_DUPLICATES: _QUEUE_PRODUCER_DUPLICATES, _SEND_ONCE: _QUEUE_SEND_ONCE,
+    _CONSUMER_LOSES: _QUEUE_CONSUMER_LOSES, _SAVE_FIRST: _QUEUE_ACKNOWLEDGE_FIRST,
+}  # fmt: skip
+"""What is said in place of what only Kafka has, where a broker of queues is between the stages."""
 _WITH_THE_CONSUMER = (LastHop.SKIPPED, LastHop.DELIVERED)
 """Where a record was last seen that was stored, and that the reading side has lost."""
 
@@ -118,7 +131,8 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
             parts += [_SEND_ONCE if at_most else _PRODUCER_DUPLICATES] if account.records["stored_twice"].any() else []
     if not parts:
         return None
-    told = "; and ".join(dict.fromkeys(parts))
+    on_kafka = plan.settings.get("system", "kafka") == "kafka"
+    told = "; and ".join(dict.fromkeys(part if on_kafka else _AT_A_QUEUE.get(part, part) for part in parts))
     if (
         account.duplicated
         and forbids(plan.semantic, Anomaly.DUPLICATED)
@@ -129,6 +143,6 @@ def fix_of(judgement: Judgement, scenarios: Iterable[Scenario]) -> str | None:
     row = _ROWS.get(plan.failure_point, plan.failure_point)
     # where the fault had no part in it, the failure point has none either
     ours = judgement.verdict.by_fault and row != NO_FAULT and not {*_BETWEEN.values(), _READ}.intersection(parts)
-    shown = _shown(row, plan.semantic, roles, scenarios) if ours else None
+    shown = _shown(row, plan.semantic, roles, scenarios) if ours and on_kafka else None
     whose = f". That it works is shown by lostack's own programs at this point, not by yours: lostack run --only {shown}"
     return f"{told}{whose if shown else ''}"

@@ -45,6 +45,7 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
         data["topics"] = [data.pop("topic")]
     read: dict[str, Callable[[Any], Any]] = {
         "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
+        "system": _text("system"),
         "stage": _stages, "input": _input, "output": _output, "security": _security, "id": _identity,
         "records": _whole("records"), "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
         "patience_s": _number("patience_s"), "expects": _texts("expects"),

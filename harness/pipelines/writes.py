@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from harness.faults import CrashAtWrite
 from harness.model.writes import MOST, WRITES, Side, chosen
+from harness.pipelines.dialects import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from harness.model.scenario import Role
     from harness.model.writes import Point
+    from harness.pipelines.dialects import Dialect
 
 AT_WRITE = "crash-at-write"
 """The failure point that all of them are."""
@@ -54,17 +56,20 @@ class WritePoint:
     reason: str | None = None
 
 
-def write_points(role: Role, written: Written | None) -> Iterator[WritePoint]:
+def write_points(role: Role, written: Written | None, dialect: Dialect) -> Iterator[WritePoint]:
     """Yield the failure points of a stage. ``written`` is ``None`` before the dry run: then every name may be one."""
+    given = dialect.steps[Moment.DELIVERY]
     points = chosen(written.made, written.records) if written else ()
     found = [replace(point, files=written.files) if written and point.call in WRITES else point for point in points]
     for number in range(1, MOST + 1):
         name = f"{role}-{AT_WRITE}-{number}"
         if number <= len(found):
-            yield WritePoint(name, CrashAtWrite(role, found[number - 1]), _told(role, found[number - 1]))
+            yield WritePoint(name, CrashAtWrite(role, found[number - 1], given), _told(role, found[number - 1]))
         else:
             told = f"The {role} is killed at a durable write of its own behind the record."
-            yield WritePoint(name, CrashAtWrite(role), told, None if written is None else _why_not(role, written, len(found)))
+            yield WritePoint(
+                name, CrashAtWrite(role, given=given), told, None if written is None else _why_not(role, written, len(found))
+            )
 
 
 def _why_not(role: Role, written: Written, found: int) -> str:

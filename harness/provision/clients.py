@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +13,14 @@ from packaging.version import Version
 from harness.model.cell import client_name
 from harness.model.failures import EnvironmentFailure
 from harness.provision.cache import cache_root
+from harness.provision.compiled import compiled
 from harness.provision.environments import ensure_client
 from harness.provision.janino import SOURCES, ensure_compiled, janino_path
 from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.kafka import VERSION, ensure_kafka
-from harness.stages.clients import JAVA
-from harness.stages.clients.java import COMMAND
+from harness.stages.clients import AMQP, CORE, JAVA, OPENWIRE
+from harness.stages.clients.bridge import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +33,11 @@ SHARES_SINCE: Final = Version("4.2")
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """As the brokers run, so that their class-data archive fits."""
 JAR_SET: Final = "kafka-clients-"
+JMS_BRIDGE: Final = SOURCES / "JmsBridge.java"
+CALLS: Final = SOURCES / "Calls.java"
+"""What the bridges to clients of queues have in common."""
+JMS: Final = {OPENWIRE: "5.18.6", AMQP: "1.11.0", CORE: "2.44.0"}
+"""The clients of JMS, and the version that is taken where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,8 @@ def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
     name, version = client_name(client), client.partition("==")[2]
     if name == JAVA:
         return _java(version or VERSION, say)
+    if name in JMS:
+        return _jms(name, version or JMS[name], say)
     return ClientSetup(version, ensure_client(client, say)) if version else ClientSetup(importlib.metadata.version(name))
 
 
@@ -71,6 +80,18 @@ def _java(version: str, say: Callable[[str], None]) -> ClientSetup:
                               janino=janino_path())  # fmt: skip
         classpath, known = f"{classpath}:{jar}", f"{known} {jar.stem}"
     command = (str(java), *flags, *JVM, "-cp", classpath, f"lostack.{main.stem}")
+    return ClientSetup(version, variables={COMMAND: json.dumps(command)})
+
+
+def _jms(name: str, version: str, say: Callable[[str], None]) -> ClientSetup:
+    """Return the command of a JVM with the library that speaks a protocol. The bridge is compiled against the API alone."""
+    cache = cache_root()
+    java = find_java(cache, say)
+    jar_set = read_jar_set(f"{name}-{version}")
+    folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
+    jars = [folder / jar for jar in sorted(jar_set.sums)]
+    bridge = compiled("jms-bridge", [CALLS, JMS_BRIDGE], [jar for jar in jars if jar.name.startswith("jakarta.jms-api-")], say)
+    command = (str(java.path), *JVM, "-cp", os.pathsep.join(map(str, (bridge, *jars))), f"lostack.{JMS_BRIDGE.stem}")
     return ClientSetup(version, variables={COMMAND: json.dumps(command)})
 
 

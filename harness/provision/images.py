@@ -81,6 +81,9 @@ KAFKA_TOOLS: Final = ("storage", "run-class")
 NO_POSTGRES: Final = ("bitcode", "llvmjit*", "pgxs", "man", "locale", "*.a")
 UTC: Final = Path("/usr/share/zoneinfo/Etc/UTC")
 """The one time zone of a database cluster in a container."""
+LIBC: Final = "libc.so.6"
+PARTS_OF_LIBC: Final = ("libpthread.so.0", "librt.so.1", "libdl.so.2")
+"""What libraries inside jars are linked to beside it, such as RocksDB's: parts of it once, and still there by name."""
 NO_JAVA: Final = ("jmods", "src.zip", "man", "demo", "include", "*.diz", "ct.sym", "legal", "docs", "sample")
 
 
@@ -254,6 +257,10 @@ def _listens(container: Any) -> bool:
 def _java(rootfs: Rootfs, cache: Path, say: Callable[[str], None]) -> None:
     home = find_java(cache, say).path.resolve().parents[1]
     rootfs.tree("/opt/java", home, NO_JAVA)
+    for libc in [Path(each) for each in rootfs.entries if Path(each).name == LIBC]:
+        for part in (libc.with_name(name) for name in PARTS_OF_LIBC):
+            if part.exists():
+                rootfs.file(str(part), part)
 
 
 def _kafka(cache: Path, say: Callable[[str], None]) -> tuple[Rootfs, list[str]]:

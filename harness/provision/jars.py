@@ -4,6 +4,8 @@ A set is a file ``<name>.sha256`` beside this module, in the format of ``sha256s
 
     # <organisation> <module> <revision>
 
+and a fourth word where its file is called otherwise than ``.jar``: a ``nar`` is one, and is called so here.
+
 A list names the module of each of its jars, and these come alone, without what they depend on: what belongs together was
 resolved once, when the list was made. Nothing but the jars is fetched: to read the pom of each module and those above it, one
 after the other, was four fifths of the time. A set without a list is resolved: its one module comes with all it depends on.
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 LISTS: Final = Path(__file__).parent
 STAMP: Final = ".verified.json"
+WORDS: Final = 3
+"""Of a module's line, at least."""
 MODULES: Final = "modules.xml"
 SETTINGS: Final = "settings.xml"
 FETCH_WITHIN_S: Final = 900.0
@@ -63,6 +67,8 @@ class Module(NamedTuple):
     organisation: str
     name: str
     revision: str
+    kind: str = "jar"
+    """What its file is called in the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
     lines = path.read_text().splitlines()
     modules = [line.removeprefix("#").split() for line in lines if line.startswith("#")]
     sums = {jar: digest for digest, _, jar in (line.partition("  ") for line in lines if not line.startswith("#"))}
-    if not modules or not sums or "" in sums or any(len(words) != len(Module._fields) for words in modules):
+    if not modules or not sums or "" in sums or any(len(words) not in (WORDS, WORDS + 1) for words in modules):
         raise EnvironmentFailure(f"{path} is no list of jars: '# organisation module revision', then lines of sha256sum")
     return JarSet(name, tuple(Module(*words) for words in modules), sums)
 
@@ -213,12 +219,17 @@ def ivy_jar() -> Path:
 def ivy_module(jar_set: JarSet) -> str:
     """Return the XML that asks Ivy for the modules of a set: each alone, or, where they are not all listed, with all it needs."""
     kind = 'conf="default->master(default)" transitive="false"' if jar_set.listed else 'conf="default->default"'
-    quoted = [tuple(quoteattr(word) for word in module) for module in jar_set.modules]
-    wanted = "".join(f"<dependency org={org} name={name} rev={revision} {kind}/>" for org, name, revision in quoted)
+    wanted = "".join(_wanted(module, kind) for module in jar_set.modules)
     return (
         '<ivy-module version="2.0"><info organisation="lostack" module="jars"/>'
         f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
     )
+
+
+def _wanted(module: Module, kind: str) -> str:
+    organisation, name, revision, suffix = map(quoteattr, module)
+    other = "" if module.kind == "jar" else f"<artifact name={name} type={suffix} ext={suffix}/>"
+    return f"<dependency org={organisation} name={name} rev={revision} {kind}>{other}</dependency>"
 
 
 def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> list[str]:
@@ -262,6 +273,9 @@ def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Call
         process.wait()
     if status != 0 or unresolved:
         raise EnvironmentFailure(_no_jars(jar_set, unresolved, status))
+    for other in {module.kind for module in jar_set.modules} - {"jar"}:
+        for file in target.glob(f"*.{other}"):
+            file.rename(file.with_suffix(".jar"))
 
 
 def _follow(lines: Iterable[str], jar_set: JarSet, say: Callable[[str], None]) -> list[str]:

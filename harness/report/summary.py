@@ -18,6 +18,8 @@ DEFAULT_SYSTEMS = ("kafka", "spark")
 DEFAULT_CLIENTS = ("kafka-python", "spark-sql-kafka", "none")
 DECLARED = "declared"
 """The system that runs the pipelines that users bring."""
+SWEEP = "sweep"
+"""The group of the cells that a sweep makes."""
 SIMULATED = frozenset({"memory"})
 """Systems that are none: what they show says something about the harness only."""
 
@@ -155,7 +157,9 @@ def summarise(run: SavedRun) -> Summary:
 
 
 def rerun_line(plan: Plan) -> str:
-    """Return the one line that runs exactly this cell again."""
+    """Return the one line that runs exactly this cell again; of a sweep's, as far as the cell knows: its finding's file does."""
+    if plan.group == SWEEP:
+        return "lostack run --scenario FILE, one of those in the folder found of its sweep"
     if plan.system == DECLARED:
         return f"lostack check {shlex.quote(plan.settings.get('file') or 'FILE')} --only {plan.scenario} --seed {plan.seed}"
     system = "" if plan.system in DEFAULT_SYSTEMS else f" --system {shlex.quote(plan.system)}"

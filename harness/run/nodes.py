@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 READY_S = 30.0
 EXIT_S = 15.0
+GRACE_S = 30.0
+"""How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
 
 
 class Told(Protocol):
@@ -74,6 +76,9 @@ class StageNode:
     supervised: bool = False
     """What has ended by itself is started again, as a supervisor does."""
     _told: bool = False
+    """Whether it was written down how this incarnation has ended."""
+    _asked: bool = False
+    """Whether this incarnation was told to end."""
 
     @property
     def name(self) -> str:
@@ -99,7 +104,7 @@ class StageNode:
             preload=() if self.client and self.client.python else PRELOADS.get(self.stage.client, ()),
         )
         self.node = self.runtime.start(spec)
-        self._told = False
+        self._told = self._asked = False
         self._say("started", pid=self.node.pid, supervised=self.supervised)
 
     def await_ready(self) -> None:
@@ -122,7 +127,8 @@ class StageNode:
         end = self._alive().exit
         if end is not None and not self._told:
             self._told = True
-            self._say("exited", pid=end.pid, status=end.status, signal=end.signal)
+            asked = {"asked": True} if self._asked else {}
+            self._say("exited", pid=end.pid, status=end.status, signal=end.signal, **asked)
         return end
 
     @property
@@ -147,9 +153,16 @@ class StageNode:
             self._alive().kill()
             self.ended()
 
-    def await_end(self, within_s: float) -> Exit | None:
-        """Wait for its end."""
-        self._alive().wait(within_s)
+    def tell_to_end(self) -> None:
+        """SIGTERM; does not wait."""
+        self._asked = self._alive().tell_to_end()
+        if self._asked:
+            self._say("told", pid=self._alive().pid)
+
+    def await_end(self, within_s: float = GRACE_S) -> Exit | None:
+        """Wait for its end; one that was told to, and has not ended by then, is killed."""
+        if self._alive().wait(within_s) is None and self._asked:
+            self.kill()
         return self.ended()
 
     def pause(self) -> None:

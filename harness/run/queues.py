@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model import events as kinds
 from harness.model.cell import client_name
@@ -21,24 +21,29 @@ from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
 from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts
 from harness.run.scene import CellScene
-from harness.run.sinks import Database
+from harness.run.sinks import Database, SinkPart
 from harness.run.stages import Producing, Reading
 from harness.run.who import CellNodes
 from harness.stages.settings import ours
 from harness.stages.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.model.history import Event, HistoryWriter
+    from harness.protocols.acts import Act
     from harness.provision.clients import ClientSetup
     from harness.run.parts import Drain
     from harness.runtimes.interface import Exit, Node, Runtime
     from harness.wire.control import WireControl
+    from harness.wire.rules import StepName
 
-MODULES = {Role.PRODUCER: "harness.stages.producer", Role.CONSUMER: "harness.stages.queue_consumer"}
+MODULES = {
+    Role.PRODUCER: "harness.stages.producer", Role.CONSUMER: "harness.stages.queue_consumer",
+    Role.PROCESSOR: "harness.stages.queue_processor",
+}  # fmt: skip
 UNANSWERED = (OSError,)
 """What is raised where a broker cannot be asked."""
 BROKER = "broker-1"
@@ -60,6 +65,8 @@ class Message:
     """Why it was taken away."""
     moved: str | None = None
     """The place that it was moved to."""
+    origin: str | None = None
+    """The place of the copy that it was made of, where it says one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,21 @@ class Count:
     ready: int = 0
     in_flight: int = 0
     scheduled: int = 0
+
+
+class Results(SinkPart, Protocol):
+    """Where the results of a cell go."""
+
+    @property
+    def name(self) -> str:
+        """The queue that they are sent to; empty: they go to a database."""
+
+    @property
+    def there(self) -> str:
+        """Where the programs find that; empty where there is none."""
+
+    def trouble(self) -> str | None:
+        """What may yet change them, or ``None``."""
 
 
 class QueueBroker(Protocol):
@@ -85,14 +107,17 @@ class QueueBroker(Protocol):
     def address(self, role: Role) -> str:
         """Return where programs of a role find it: the wire."""
 
-    def queue(self, key: str) -> str:
-        """Return the queue of a cell, as its clients name it."""
+    def queue(self, name: str) -> str:
+        """Return a queue as its clients call it."""
 
     def dead_letters(self, queue: str) -> str:
         """Return where that queue's dead letters are put, likewise."""
 
     def messages(self, queue: str) -> Sequence[Message]:
         """Return every copy that a queue has had, as the journal at rest says."""
+
+    def called(self, name: str) -> str:
+        """Return what the journal calls a copy, by what a client was told that it is called."""
 
     def count(self, queue: str) -> Count:
         """Return how many messages wait in a queue, as the broker itself says."""
@@ -119,7 +144,7 @@ class Queue:
     @property
     def name(self) -> str:
         """What its clients call it."""
-        return self.broker.queue(self.scene.cell.key)
+        return self.broker.queue(f"{self.scene.cell.key}.in")
 
     def open(self) -> None:
         """Let the wire record what is the cell's."""
@@ -134,16 +159,14 @@ class Queue:
 
     def trouble(self) -> str | None:
         """What waits in it, by the broker's own count or by its journal, or ``None``."""
-        count = self.broker.count(self.name)
-        if count != Count():
-            return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
-        waits = [message for message in self.broker.messages(self.name) if message.waiting is not None]
-        return f"by the journal {len(waits)} messages wait, {waits[0].place} {waits[0].waiting}" if waits else None
+        return what_waits(self.broker, self.name)
 
     def place_of(self, name: str) -> str:
-        """Return the place of what the broker calls so; where its journal knows none, that."""
+        """Return the place of what a client was told is called so; where the journal knows none, that."""
+        name = self.broker.called(name)
         if name not in self._places:
-            self._places = {message.name: message.place for message in self.broker.messages(self.name)}
+            known = self.broker.messages(self.name)
+            self._places = {each.name: each.place for each in known if each.removed is not Removal.DUPLICATE}
         return self._places.get(name, name)
 
     def observe(self) -> None:
@@ -154,9 +177,7 @@ class Queue:
             has = Counter(e["record"] for e in on_open_connections(self.scene)) if hop is Hop.TOPIC else Counter()
             for message in self.broker.messages(queue):
                 self._tell(hop, queue, message, has)
-            self.scene.history.write(
-                kinds.COUNTED, hop=hop, queue=queue, ready=count.ready, in_flight=count.in_flight, scheduled=count.scheduled
-            )
+            tell_count(self.scene.history, hop, queue, count)
 
     def _tell(self, hop: Hop, queue: str, message: Message, has: Counter[str]) -> None:
         payload = decode(message.value)
@@ -165,15 +186,38 @@ class Queue:
         if waiting is Waiting.READY and record is not None and has[record]:
             has[record] -= 1
             waiting = Waiting.IN_FLIGHT
-        history, place = self.scene.history, message.place
-        history.write(
-            kinds.STORED, hop=hop, queue=queue, place=place, waiting=waiting, record=record, key=None,
-            intact=bool(payload and ours_ and payload.intact), visible=message.visible, attempt=message.attempt,
+        tell_message(
+            self.scene.history, hop, queue, message, record=record, key=None, waiting=waiting,
+            intact=bool(payload and ours_ and payload.intact),
         )  # fmt: skip
-        if message.removed is not None:
-            history.write(kinds.REMOVED, place=place, record=record, why=message.removed)
-        if message.moved is not None:
-            history.write(kinds.MOVED, place=place, to=message.moved, record=record)
+
+
+def what_waits(broker: QueueBroker, queue: str) -> str | None:
+    """Return what waits in a queue, by the broker's own count or by its journal, or ``None``. Raises OSError."""
+    count = broker.count(queue)
+    if count != Count():
+        return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
+    waits = [message for message in broker.messages(queue) if message.waiting is not None]
+    return f"by the journal {len(waits)} messages wait, {waits[0].place} {waits[0].waiting}" if waits else None
+
+
+def tell_message(
+    history: HistoryWriter, hop: Hop, queue: str, message: Message, *, record: str | None, waiting: Waiting | None, **more: Any
+) -> None:  # fmt: skip
+    """Write that a queue has had a copy, of which record, what it waits for, and what became of it."""
+    history.write(
+        kinds.STORED, hop=hop, queue=queue, place=message.place, waiting=waiting, record=record, visible=message.visible,
+        attempt=message.attempt, **more,
+    )  # fmt: skip
+    if message.removed is not None:
+        history.write(kinds.REMOVED, place=message.place, record=record, why=message.removed)
+    if message.moved is not None:
+        history.write(kinds.MOVED, place=message.place, to=message.moved, record=record)
+
+
+def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> None:
+    """Write how many messages a broker counts in a queue."""
+    history.write(kinds.COUNTED, hop=hop, queue=queue, ready=count.ready, in_flight=count.in_flight, scheduled=count.scheduled)
 
 
 @dataclass
@@ -198,17 +242,23 @@ def on_open_connections(scene: CellScene) -> Iterable[Event]:
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, broker: QueueBroker, setup: ClientSetup | None = None
-) -> Parts:
-    """Return what one cell is made of."""
+    cell: Cell, directory: Path, history: HistoryWriter, *, broker: QueueBroker, setup: ClientSetup | None = None,
+    to_queue: Callable[[CellScene], Results] | None = None, words: Mapping[Act, StepName] | None = None,
+) -> Parts:  # fmt: skip
+    """Return what one cell is made of.
+
+    ``to_queue``: its results go to a queue, which is this, and a processor makes them. ``words``: which step of the client's
+    protocol each act is, where its scenarios name acts.
+    """
     scene, settings = CellScene(cell, directory, history), ours(cell.settings)
     queue = Queue(scene, broker)
-    database = Database(scene, placed=queue.place_of)
+    results: Results = Database(scene, placed=queue.place_of) if to_queue is None else to_queue(scene)
+    reader = Role.CONSUMER if to_queue is None else Role.PROCESSOR
 
     def make(role: Role, name: str) -> StageNode:
         stage = Stage(
             cell=cell.id, key=cell.key, name=name, incarnation=0, bootstrap=broker.address(role), topic_in=queue.name,
-            topic_out="", topic_cursor="", group="", outbox=str(scene.outbox), sink=database.there,
+            topic_out=results.name, topic_cursor="", group="", outbox=str(scene.outbox), sink=results.there,
             history=str(scene.history_folder), settings=settings, pipeline=cell.pipeline, jitter_ms=scene.load.jitter_ms,
             seed=cell.seed, client=client_name(cell.client),
         )  # fmt: skip
@@ -216,29 +266,32 @@ def parts_of(
                          client=setup)  # fmt: skip
 
     producing = Producing(history, make(Role.PRODUCER, "producer"))
-    reading = Reading(make, Role.CONSUMER, settings.consumer.count)
+    reading = Reading(make, reader, settings.consumer.count)
     server = ServerNode(history, broker.process, broker.kill, broker.restart, name=BROKER)
     nodes = CellNodes(
-        scene, lambda: (producing.node, *reading.nodes), {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {}
+        scene,
+        lambda: (producing.node, *reading.nodes),
+        {Role.BROKER: lambda: server} if cell.scenario.deployment.alone else {},
+        words=words or {},
     )
     watching = Watching(scene.progress, lambda: queue.trouble() is None, producing.has_ended, UNANSWERED)
 
     def drain() -> Drain:
         checks = [
-            Check("source", producing.trouble), Check("consumer", Readers(scene, reading).trouble),
-            Check("queue", queue.trouble, costly=True), Check("database", database.trouble, costly=True),
+            Check("source", producing.trouble), Check(str(reader), Readers(scene, reading).trouble),
+            Check("queue", queue.trouble, costly=True), Check("results", results.trouble, costly=True),
         ]  # fmt: skip
         stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
         still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
-        return QuietSink(Checks(checks, UNANSWERED), database.size, still)
+        return QuietSink(Checks(checks, UNANSWERED), results.size, still)
 
     return Parts(
-        ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), database, reading, producing),
+        ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), results, reading, producing),
         feed=producing,
         stages=reading,
         controls=WireControls(cell, scene.load, broker.wire, directory, history, scene.so_far, nodes, watching, {}),
         drain=drain,
-        authorities=(scene.observe_offered, scene.observe_cursor, database.observe, queue.observe),
+        authorities=(scene.observe_offered, scene.observe_cursor, results.observe, queue.observe),
     )
 
 

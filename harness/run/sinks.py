@@ -86,6 +86,11 @@ class Database:
         self._open: Sink | None = None
 
     @property
+    def name(self) -> str:
+        """No topic or queue."""
+        return ""
+
+    @property
     def here(self) -> str:
         """Where the harness finds it."""
         return str(self._scene.directory / "sink.sqlite") if self.server is None else self.server.direct(self._scene.cell.key)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import Fired, InProgram
 from harness.model import events as kinds
 from harness.model.scenario import Role
+from harness.protocols.acts import Act
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.run.nodes import StageNode
     from harness.run.scene import CellScene
-    from harness.wire.rules import Rule
+    from harness.wire.rules import Rule, StepName
 
 SERVERS = (Role.BROKER, Role.DATABASE)
 
@@ -37,6 +38,8 @@ class CellNodes:
     stages: Callable[[], Sequence[StageNode]]
     others: Mapping[Role, Callable[[], Target]]
     meant: Callable[[Event], str] = by_client
+    words: Mapping[Act, StepName] = field(default_factory=dict)
+    """Which step of the protocol each act is."""
     last_hit: Event | None = field(default=None, init=False)
     """What the wire has written of the frame at which a trigger fired last."""
 
@@ -56,9 +59,9 @@ class CellNodes:
         return fitting[0]
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
-        """Return it as it is."""
+        """Return it in the words of the protocol."""
         del trigger
-        return rule
+        return replace(rule, api=self.words[rule.api]) if isinstance(rule.api, Act) else rule
 
     def selector(self, fired: Fired) -> str | None:
         """Return the beginning of the client ids of its process."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.failpoint import failpoint
 from harness.model import events as kinds
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.record import Record
     from harness.stages.clients.interface import Producer
+    from harness.stages.clients.queues import TwoPhases
 
 CLOSE_S = 20.0
 """How long a client may take to end."""
@@ -97,11 +99,20 @@ class Producing:
         if settings.aborts_first and not self._sender.rehearse(messages):
             return False
         act = self._sender.commit if settings.transactional else self._sender.send
+        if settings.cursor is SaveCursor.BETWEEN_PHASES:
+            act = partial(self._sender.commit, before_commit=lambda: self._decide(unit))
         while not act(messages) and settings.resend:
             if settings.idempotence:
                 return False
             _taken(self._ledger, unit)
         return True
+
+    def _decide(self, unit: list[Record]) -> None:
+        """Let the broker prepare the transaction, and save that it is to be committed."""
+        cast("TwoPhases", self._sender.producer).prepare()
+        self._outbox.save_cursor(unit[-1].position + 1)
+        for record in unit:
+            failpoint("between-phases", record.id)
 
 
 def produce(stage: Stage, ledger: HistoryWriter) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.failpoint import failpoint
 from harness.model import events as kinds
@@ -17,34 +17,68 @@ from harness.stages.stage import Stage, run_stage
 
 if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
-    from harness.stages.clients.queues import Given, QueueConsumer
+    from harness.stages.clients.queues import Given, QueueConsumer, Refuses
 
 RECEIVE_S = 1.0
 
 
+class Work:
+    """What is done with a message, and said of it, as the semantic wants."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: QueueConsumer) -> None:
+        self._settings = stage.settings.consumer
+        self._ledger = ledger
+        self._consumer = consumer
+        self._sink = open_sink(stage.sink, name=stage.client_id, durable=self._settings.durable)
+        self._poisoned: set[str | None] = set()
+
+    def on(self, given: Given) -> None:
+        """Work on a message."""
+        position = self._settings.position
+        if position is SavePosition.BEFORE_WORK and not acknowledged(self._ledger, self._consumer, given):
+            return  # what is not known to be taken off the queue is not worked on: it may come again
+        if not self._done(given):
+            if position is SavePosition.AFTER_RECORDING:
+                self._refuse(given)
+            return
+        if position is SavePosition.AFTER_RECORDING:
+            acknowledged(self._ledger, self._consumer, given)
+        failpoint("after-commit", decode_id(given.value))
+
+    def _done(self, given: Given) -> bool:
+        record = decode_id(given.value)
+        if record not in self._poisoned and work(
+            self._sink, given.value, None, Copy(name=given.name), idempotent=self._settings.idempotent
+        ):
+            return True
+        if self._settings.share.poisoned:
+            self._poisoned.add(record)
+        return False
+
+    def _refuse(self, given: Given) -> None:
+        how, problem = "reject" if self._settings.share.rejects else "release", None
+        try:
+            cast("Refuses", self._consumer).refuse(given, for_good=self._settings.share.rejects)
+        except ClientError as raised:
+            problem = str(raised)
+        self._ledger.write(kinds.SAVED, record=decode_id(given.value), error=problem, how=how)
+
+
 def consume(stage: Stage, ledger: HistoryWriter) -> None:
     """Record everything that arrives, until stopped."""
-    settings = stage.settings.consumer
-    sink = open_sink(stage.sink, name=stage.client_id, durable=settings.durable)
     consumer = queue_client_of(stage).make_consumer(stage)
+    work_ = Work(stage, ledger, consumer)
     consumer.subscribe(stage.topic_in)
     ledger.write(kinds.READY, role="consumer")
     while True:
         given = consumer.receive(RECEIVE_S)
-        if given is None:
-            continue
-        record = decode_id(given.value)
-        ledger.write(kinds.DELIVERED, record=record, redelivered=given.redelivered)
-        if settings.position is SavePosition.BEFORE_WORK and not _acknowledged(ledger, consumer, given):
-            continue  # what is not known to be taken off the queue is not worked on: it may come again
-        work(sink, given.value, None, Copy(name=given.name), idempotent=settings.idempotent)
-        if settings.position is SavePosition.AFTER_RECORDING:
-            _acknowledged(ledger, consumer, given)
-        failpoint("after-commit", record)
+        if given is not None:
+            ledger.write(kinds.DELIVERED, record=decode_id(given.value), redelivered=given.redelivered)
+            work_.on(given)
 
 
-def _acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -> bool:
-    """Acknowledge a message; whether the broker has said that it took note."""
+def acknowledged(ledger: HistoryWriter, consumer: QueueConsumer, given: Given) -> bool:
+    """Acknowledge a message, and write that down; return whether the broker has said that it took note."""
     problem = None
     try:
         consumer.acknowledge(given)

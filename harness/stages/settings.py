@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
 from harness.model.states import Hop
+from harness.stages.pushing import BY_LIBRARY, Acknowledge, PushSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,9 @@ class SaveCursor(StrEnum):
     """Written to a topic in the same Kafka transaction as the records."""
     AFTER_COMMIT = "after-commit"
     """Saved outside, after the Kafka transaction: the control that duplicates."""
+    BETWEEN_PHASES = "between-phases"
+    """Saved outside, when the broker has prepared the transaction and before it commits it: the decision of a two-phase commit,
+    by which a program that starts ends what an earlier one has left prepared."""
 
 
 class SavePosition(StrEnum):
@@ -60,6 +64,8 @@ class GroupProtocol(StrEnum):
     """The broker does (KIP-848): members say by their heartbeats what they have, and are told what they are to have."""
     SHARE = "share"
     """The broker does, record by record (KIP-932): a share group, to which the topic is a queue."""
+    STREAMS = "streams"
+    """The broker does, task by task (KIP-1071): the group of an application of Kafka Streams."""
 
 
 class GroupMetadata(StrEnum):
@@ -77,6 +83,7 @@ class ProducerSettings:
     """0: nobody is told anything. Of a queue, whose broker is one, the others are alike: a receipt is asked for."""
     retries: bool
     idempotence: bool
+    """Of a queue: each message carries its record's id, for a broker that takes no id twice."""
     cursor: SaveCursor
     transactional: bool = False
     resend: bool = False
@@ -91,6 +98,8 @@ class ProducerSettings:
     """Each unit is sent in a transaction that the program aborts, and then in one that it commits."""
     fresh: bool = False
     """Each transaction has a producer of its own, whose beginning raises the epoch."""
+    recovers: bool = True
+    """A program that starts ends what an earlier one has left prepared; else nobody does."""
     own_id: bool = False
     """Each process has a transactional id of its own, which fences no other."""
     metadata_max_age_ms: int | None = None
@@ -102,7 +111,7 @@ class ProducerSettings:
     def __post_init__(self) -> None:
         if self.transactional and not self.idempotence:
             raise SettingsError("a transactional producer is idempotent: idempotence=False cannot be")
-        if self.cursor is SaveCursor.IN_TRANSACTION and not self.transactional:
+        if self.cursor in {SaveCursor.IN_TRANSACTION, SaveCursor.BETWEEN_PHASES} and not self.transactional:
             raise SettingsError("a cursor can be saved in a transaction only by a transactional producer")
         if (self.aborts_first or self.fresh or self.own_id) and not self.transactional:
             raise SettingsError("aborts_first, fresh and own_id are about transactions: the producer must be transactional")
@@ -112,6 +121,11 @@ class ProducerSettings:
             raise SettingsError("unit and in_flight count from 1")
         if not 0 < self.request_timeout_ms < self.delivery_timeout_ms:
             raise SettingsError("a delivery takes at least one request: delivery_timeout_ms must exceed request_timeout_ms")
+
+    @property
+    def names_records(self) -> bool:
+        """Whether a record goes by its number in the source, by which a broker of Pulsar that deduplicates knows it."""
+        return self.idempotence and not self.transactional
 
     @property
     def max_block_ms(self) -> int:
@@ -184,10 +198,22 @@ class ConsumerSettings:
     protocol: GroupProtocol = GroupProtocol.CLASSIC
     """Of a share group, to save a position means to acknowledge records: there is none that it has."""
     share: ShareSettings = field(default_factory=ShareSettings)
+    mode: Acknowledge | None = None
+    """Of a client of JMS. None: what fits ``position``, AUTO or INDIVIDUAL."""
+    blocking: bool = True
+    """A client of JMS waits for the answer to an acknowledgement."""
+    push: PushSettings = field(default_factory=PushSettings)
 
     def __post_init__(self) -> None:
         if self.unit < 1 or self.count < 1:
             raise SettingsError("unit and count count from 1")
+        if self.mode is not None and (self.mode in BY_LIBRARY) != (self.position is SavePosition.AUTO):
+            raise SettingsError(f"the mode {self.mode} does not acknowledge when the position says: {self.position}")
+
+    @property
+    def acknowledges(self) -> Acknowledge:
+        """How a client of JMS acknowledges."""
+        return self.mode or (Acknowledge.AUTO if self.position is SavePosition.AUTO else Acknowledge.INDIVIDUAL)
 
     @property
     def session_ms(self) -> int:
@@ -275,7 +301,7 @@ class Settings:
             raise SettingsError("a share group reads the pipeline that is called shared, and no other group does")
         if shares and self.consumer.position not in {SavePosition.BEFORE_WORK, SavePosition.AFTER_RECORDING}:
             raise SettingsError("what a share group is given is acknowledged before the work, or after the recording")
-        if self.consumer.position is SavePosition.IN_TRANSACTION and pipeline != TOPIC_TO_TOPIC:
+        if self.consumer.position is SavePosition.IN_TRANSACTION and not (pipeline.to_topic and pipeline not in STREAMING):
             raise SettingsError(
                 "offsets can be sent in a transaction only from topic to topic; "
                 "use SavePosition.WITH_RESULT or an idempotent consumer"
@@ -337,6 +363,9 @@ QUEUE_RECIPES = {
     Semantic.AT_MOST_ONCE: QUEUE_AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: QUEUE_AT_LEAST_ONCE,
     Semantic.EXACTLY_ONCE: QUEUE_EXACTLY_ONCE,
 }  # fmt: skip
+QUEUE_EXACTLY_ONCE_BY_ID = replace(QUEUE_EXACTLY_ONCE, producer=replace(QUEUE_EXACTLY_ONCE.producer, idempotence=True))
+"""The broker absorbs what is sent twice, by the record's id; the sink what is delivered twice."""
+QUEUE_RECIPES_BY_ID = QUEUE_RECIPES | {Semantic.EXACTLY_ONCE: QUEUE_EXACTLY_ONCE_BY_ID}
 
 
 _RECIPES = {
@@ -381,12 +410,16 @@ def _of_a_query(*, replaces: bool = False, listed: bool = False, absorbs: bool =
     }
 
 
-def queue_pipeline(system: str) -> Pipeline:
-    """Return the pipeline of a broker of queues: outbox → producer → queue → consumer → database."""
-    return Pipeline(QUEUE, system, QUEUE_RECIPES)
+def queue_pipeline(system: str, *, by_id: bool = False) -> Pipeline:
+    """Return the pipeline of a broker of queues: outbox → producer → queue → consumer → database.
+
+    ``by_id``: of a broker that takes no id twice.
+    """
+    return Pipeline(QUEUE_BY_ID, system, QUEUE_RECIPES_BY_ID) if by_id else Pipeline(QUEUE, system, QUEUE_RECIPES)
 
 
 QUEUE: Final = "queue"
+QUEUE_BY_ID: Final = "queue-by-id"
 STREAM_TO_DATABASE: Final = Pipeline("stream-to-database", "spark", _of_a_query(absorbs=True))
 """outbox → producer → topic → streaming query → database, by foreachBatch."""
 STREAM_TO_POSTGRES: Final = Pipeline("stream-to-postgres", "spark", _of_a_query(absorbs=True), on_server=True)

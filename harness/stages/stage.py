@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.model.history import HistoryWriter
+from harness.stages.pushing import Acknowledge, Cursor, PushSettings, Subscription
 from harness.stages.settings import (
     PLAIN,
     ConsumerSettings,
@@ -95,6 +96,7 @@ class Stage:
         data = json.loads(text)
         settings = data["settings"]
         producer, consumer = settings["producer"], settings["consumer"]
+        push = consumer["push"]
         return Stage(**data | {
             "jitter_ms": tuple(data["jitter_ms"]),
             "settings": Settings(
@@ -105,6 +107,10 @@ class Stage:
                     "group_metadata": GroupMetadata(consumer["group_metadata"]),
                     "protocol": GroupProtocol(consumer["protocol"]),
                     "share": ShareSettings(**consumer["share"]),
+                    "mode": consumer["mode"] and Acknowledge(consumer["mode"]),
+                    "push": PushSettings(**push | {
+                        "subscription": Subscription(push["subscription"]), "cursor": Cursor(push["cursor"]),
+                    }),
                 }),
                 TopicSettings(**settings["topic"]),
                 settings["transaction_timeout_ms"],

@@ -8,10 +8,13 @@ GROUP: Final = "lostack.systems"
 """The group of entry points: a name, and ``module:attribute`` of a :class:`~harness.interfaces.System`."""
 SYSTEMS: Final = {
     "activemq": "harness.systems.activemq.about:SYSTEM",
+    "artemis": "harness.systems.artemis.about:SYSTEM",
     "flink": "harness.systems.flink.about:SYSTEM",
     "kafka": "harness.systems.kafka.about:SYSTEM",
     "memory": "harness.systems.memory.about:SYSTEM",
+    "pulsar": "harness.systems.pulsar.about:SYSTEM",
     "spark": "harness.systems.spark.about:SYSTEM",
+    "storm": "harness.systems.storm.about:SYSTEM",
     "streams": "harness.systems.streams.about:SYSTEM",
 }
 """Ours by name: where each is declared."""

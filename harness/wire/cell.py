@@ -192,9 +192,10 @@ class WireCell:
     def seen(self, carried: Carried) -> None:
         """Write the frame's header line."""
         self.frames += 1
-        error = carried.insight.error
+        error, records = carried.insight.error, carried.insight.subject.records
         extra = {} if error is None else {"error": error}
-        self.write(kinds.FRAME, **carried.fields(), **extra)
+        about = {"records": sorted(records)} if records else {}
+        self.write(kinds.FRAME, **carried.fields(), **about, **extra)
 
     def hit(self, rule: Rule, carried: Carried, held: str | None) -> None:
         """Write that a rule fired. Who controls the wire learns it by this line: what is ``held`` must be so before."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,6 +101,12 @@ class How(StrEnum):
 
 CONTENT = ("record", "topic", "transactional_id")
 """Selectors of a rule that no header has."""
+_TEXT: Final = ("api", "role", "client", *CONTENT, "error", "since")
+_PLAIN: Final[Mapping[str, Any]] = {
+    "id": str, **dict.fromkeys(_TEXT, (str, NoneType)), "occurrence": int, "limit": (int, NoneType), "granted": bool,
+    "delay_s": (int, float), "forward": bool,
+}  # fmt: skip
+"""What the fields of a rule are as they come over the control connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +206,18 @@ class Rule:
             values["direction"] = Direction(values.get("direction", Direction.REQUEST))
             values["after"] = After(values.get("after", After.CUT))
             values["freeze"] = None if values.get("freeze") is None else FreezeScope(values["freeze"])
+            _check_types(values)
             return Rule(**values)
         except RuleError:
             raise
         except (TypeError, ValueError, KeyError) as error:
             raise RuleError(f"not a rule: {error}") from error
+
+
+def _check_types(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if not isinstance(value, _PLAIN.get(name, object)):
+            raise TypeError(f"{name} is no {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from harness.model.scenario import Deployment, Role
-from harness.systems.activemq.system import ActiveMQ
+from harness.systems.activemq.system import launcher
 
 if TYPE_CHECKING:
-    from harness.systems.activemq.broker import ClassicBroker
+    from harness.run.queue_server import QueueServer
 
 RECORDS = 20_000
 RECORD_BYTES = 200
@@ -28,7 +28,7 @@ BLOCK = 1 << 18
 
 def measure(rounds: int) -> dict[str, Any]:
     """Deploy, measure in turn, return figures."""
-    system = ActiveMQ()
+    system = launcher()
     system.prepare(print)
     with tempfile.TemporaryDirectory() as directory:
         deployed = system.deploy(Deployment.OWN, Path(directory))
@@ -38,7 +38,7 @@ def measure(rounds: int) -> dict[str, Any]:
             deployed.close()
 
 
-def _all(broker: ClassicBroker, rounds: int) -> dict[str, Any]:
+def _all(broker: QueueServer, rounds: int) -> dict[str, Any]:
     ways = {"direct": (broker.direct, broker.direct), "wire": (broker.address(Role.PRODUCER), broker.address(Role.CONSUMER))}
     _produce(ways["direct"][0], "warm-up")
     _consume(ways["direct"][1], "warm-up")

@@ -13,6 +13,7 @@ from harness.matrix.selection import choose, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from harness.model.cell import Cell
     from harness.saved import CellResult, SavedRun
@@ -58,6 +59,28 @@ def test_a_cell_comes_out_as_predicted(smoke: SavedRun, name: str) -> None:
     """Every promise kept, by the very predictions of the runtime of processes."""
     result = next(each for each in smoke.results if each.plan.id.endswith(name))
     assert result.verdict.green, result.verdict.reason
+
+
+ENGINES = {
+    "streams": "streams-count/streams-crash-before-commit/exactly-once",
+    "flink": "flink-job/flink-crash-between-checkpoints/exactly-once",
+}
+"""One cell of each engine whose records come through Kafka: its JVM is killed, by the engine's word."""
+
+
+@pytest.mark.parametrize("system", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in ENGINES])
+def test_a_cell_of_an_engine_comes_out_as_predicted(tmp_path: Path, system: str) -> None:
+    """It is a container as its broker is, and the version of what it runs is told."""
+    chosen = select(registry.scenarios(), only=[ENGINES[system]], system=system, runtime="docker")
+    plan = RunPlan(
+        systems=chosen.systems(), cells=chosen.cells, not_applicable=(), reports=tmp_path, jobs=1,
+        command=shlex.join(["pytest", "tests/containers"]), seeds=(1,), records=chosen.records,
+    )  # fmt: skip
+    saved = run(plan, _Silent())
+    [result] = saved.results
+    assert result.verdict.green, result.verdict.reason
+    assert result.verdict.fired == 1
+    assert {"image kafka", "image lostack"} <= set(saved.info.versions)
 
 
 def test_the_report_says_what_stood_in_for_what(smoke: SavedRun) -> None:

@@ -11,10 +11,18 @@ import pytest
 
 from harness.model.record import Record
 from harness.protocols.kafka.steps import Api
+from harness.protocols.pulsar import frames as pulsar
+from harness.protocols.pulsar.steps import NUMBERS, Command
 from harness.protocols.stomp.frames import made
+from harness.protocols.zookeeper.steps import Op
 from harness.wire.protocol import Between, Frame, Need
 from harness.wire.rules import Action, Direction, Rule
 from harness.wire.wire import load
+from tests.protocols import amqp_frames as af
+from tests.protocols import core_frames as core
+from tests.protocols import openwire_frames as ow
+from tests.protocols import test_amqp
+from tests.protocols import zookeeper_frames as zk
 from tests.wire import kafka_frames as kf
 from tests.wire import test_postgres as pg
 from tests.wire.broker import request
@@ -148,18 +156,157 @@ def _stomp_refused(_key: str) -> Iterator[bytes]:
     yield made("COMMIT", {"transaction": "t", "receipt": "1:2"})
 
 
+# --- OpenWire ------------------------------------------------------------------------------------------------------
+
+
+def _openwire_opening(key: str) -> list[Said]:
+    told = [(TO, ow.connection(f"{key}.consumer.1")), (FROM, ow.answer(1)), (TO, ow.subscribe("q", 2)), (FROM, ow.answer(2))]
+    return [(FROM, ow.hello()), (TO, ow.hello()), *told, (FROM, ow.dispatch(9, b"of somebody else"))]
+
+
+def _openwire_question(key: str) -> list[Said]:
+    return [(TO, ow.send(3, value(key)))]
+
+
+def _openwire_large(_key: str, size: int) -> bytes:
+    whole = ow.send(3, b"")
+    at = whole.rindex(ow.blob(b""))
+    return struct.pack(">i", size - 4) + whole[4 : at + 1] + struct.pack(">i", size - len(whole))
+
+
+def _openwire_refused(key: str) -> Iterator[bytes]:
+    yield ow.send(3, value(key))
+    yield ow.acknowledge(4, 9)
+    yield ow.transact(5, 1, 2)
+
+
+# --- AMQP ----------------------------------------------------------------------------------------------------------
+
+
+def _amqp_opening(key: str) -> list[Said]:
+    return test_amqp.opening(f"{key}.consumer.1")
+
+
+def _amqp_question(key: str) -> list[Said]:
+    return [(TO, af.transfer(af.CHANNEL, test_amqp.SENDS, 1, af.message(value(key))))]
+
+
+def _amqp_large(_key: str, size: int) -> bytes:
+    whole = af.transfer(af.CHANNEL, test_amqp.SENDS, 1, af.message(b""))
+    return struct.pack(">I", size) + whole[4:-4] + struct.pack(">I", size - len(whole))
+
+
+# --- Pulsar --------------------------------------------------------------------------------------------------------
+
+TOPIC = "persistent://public/default/q"
+
+
+def _pulsar(command: Command, fields: dict[int, Any], message: bytes = b"") -> bytes:
+    return pulsar.command(NUMBERS[command], fields, message)
+
+
+def _pulsar_opening(key: str) -> list[Said]:
+    name = f"{key}.consumer.1"
+    return [
+        (TO, _pulsar(Command.CONNECT, {1: "Pulsar-CPP-v4.0.0", 4: 20, 5: "basic", 3: f"{name}:x"})),
+        (FROM, _pulsar(Command.CONNECTED, {1: "Pulsar Server", 2: 21})),
+        (TO, _pulsar(Command.PRODUCER, {1: TOPIC, 2: 0, 3: 1, 4: name})),
+        (FROM, _pulsar(Command.PRODUCER_SUCCESS, {1: 1, 2: name})),
+    ]
+
+
+def _pulsar_question(key: str) -> list[Said]:
+    message = pulsar.message({1: f"{key}.consumer.1", 2: 7, 3: 1}, value(key))
+    return [(TO, _pulsar(Command.SEND, {1: 0, 2: 7, 3: 1}, message))]
+
+
+def _pulsar_large(_key: str, size: int) -> bytes:
+    [(_, whole)] = _pulsar_question("k")
+    return struct.pack(">I", size - 4) + whole[4:]
+
+
+def _pulsar_refused(key: str) -> Iterator[bytes]:
+    yield _pulsar_question(key)[0][1]
+    transaction = {2: 3, 3: 1}
+    yield _pulsar(Command.ACK, {1: 0, 2: 0, 3: pulsar.made({1: 4, 2: 0}), 6: 3, 7: 1, 8: 9})
+    yield _pulsar(Command.NEW_TXN, {1: 9, 2: 30, 3: 0})
+    yield _pulsar(Command.ADD_PARTITION_TO_TXN, {1: 9, **transaction, 4: TOPIC})
+    yield _pulsar(Command.ADD_SUBSCRIPTION_TO_TXN, {1: 9, **transaction, 4: pulsar.made({1: TOPIC, 2: "s"})})
+    yield _pulsar(Command.END_TXN, {1: 9, **transaction, 4: 0})
+
+
+# --- Core ----------------------------------------------------------------------------------------------------------
+
+
+def _core_opening(key: str) -> list[Said]:
+    created = [(TO, core.GREETING), (TO, core.create(f"{key}.consumer.1")), (FROM, core.created())]
+    return [*created, (TO, core.subscribe("q")), (FROM, core.answer()), (FROM, core.give(9, b"of somebody else"))]
+
+
+def _core_question(key: str) -> list[Said]:
+    return [(TO, core.send(value(key), number=3))]
+
+
+def _core_large(_key: str, size: int) -> bytes:
+    return struct.pack(">i", size - 4) + core.send(b"")[4:]
+
+
+def _core_refused(key: str) -> Iterator[bytes]:
+    yield core.send(value(key))
+    yield core.acknowledge(9)
+    yield core.commit(5)
+
+
+# --- ZooKeeper -----------------------------------------------------------------------------------------------------
+
+
+def _zookeeper_opening(key: str) -> list[Said]:
+    path = f"/transactional/{key}.consumer.1/coordinator"
+    return [(TO, zk.hello()), (FROM, zk.welcome()), (TO, zk.request(1, Op.EXISTS, path)), (FROM, zk.answer(1, zk.stat()))]
+
+
+def _zookeeper_question(key: str) -> list[Said]:
+    return [(TO, zk.set_data(2, f"/transactional/{key}.consumer.1/coordinator/meta", value(key)))]
+
+
+def _zookeeper_large(_key: str, size: int) -> bytes:
+    whole = zk.set_data(2, "/a", b"")
+    return struct.pack(">i", size - 4) + whole[4:-8] + struct.pack(">i", size - len(whole))
+
+
 PROTOCOLS = {
+    "amqp": Speaker(
+        "amqp", _amqp_opening, _amqp_question, af.disposition(af.BACK, 1), "transfer", "disposition", _amqp_large,
+        beat=af.ALIVE,
+    ),
+    "core": Speaker(
+        "core", _core_opening, _core_question, core.answer(3), "SESS_SEND", "NULL_RESPONSE", _core_large,
+        beat=core.ping(), refused=lambda key: tuple(_core_refused(key)),
+    ),
     "kafka": Speaker(
         "kafka", _kafka_opening, _kafka_question, kf.produce_answer(2), "Produce", "Produce", _kafka_large,
         anonymous=True, refused=lambda key: tuple(_kafka_refused(key)),
+    ),
+    "openwire": Speaker(
+        "openwire", _openwire_opening, _openwire_question, ow.answer(3), "MESSAGE", "RESPONSE", _openwire_large,
+        beat=ow.alive(), refused=lambda key: tuple(_openwire_refused(key)),
     ),
     "postgres": Speaker(
         "postgres", _postgres_opening, _postgres_question, pg.complete("COMMIT"), "DatabaseCommit", "DatabaseCommit",
         _postgres_large,
     ),
+    "pulsar": Speaker(
+        "pulsar", _pulsar_opening, _pulsar_question,
+        _pulsar(Command.SEND_RECEIPT, {1: 0, 2: 7, 3: pulsar.made({1: 4, 2: 0})}), "SEND", "SEND_RECEIPT", _pulsar_large,
+        beat=_pulsar(Command.PING, {}), refused=lambda key: tuple(_pulsar_refused(key)),
+    ),
     "stomp": Speaker(
         "stomp", _stomp_opening, _stomp_question, made("RECEIPT", {"receipt-id": "r-1"}), "SEND", "RECEIPT", _stomp_large,
         beat=b"\n", refused=lambda key: tuple(_stomp_refused(key)),
+    ),
+    "zookeeper": Speaker(
+        "zookeeper", _zookeeper_opening, _zookeeper_question, zk.answer(2, zk.stat()), "setData", "setData", _zookeeper_large,
+        beat=zk.ping(),
     ),
 }  # fmt: skip
 """A new protocol is a line here."""

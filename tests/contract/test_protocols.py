@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.contract.protocols import Said, Speaker
 
 MEGABYTE = 1 << 20
+LINE = {"kind", "event", "line", "t", "w", "cell", "by", "conn", "role", "node", "client", "dir", "api", "records"}
+"""What a frame's line says by itself, and no fact may say otherwise."""
 GARBAGE = 3000
 """How many damaged conversations are fed."""
 
@@ -187,6 +189,7 @@ def test_frames_have_facts_and_known_steps(speaker: Speaker) -> None:
     for way, frame, _ in heard.frames():
         assert (frame.step, way) in steps
         assert {"version", "corr"} <= frame.facts.keys()
+        assert not frame.facts.keys() & LINE, "a line of the history has that already"
     numbers = [(way, frame.facts["corr"]) for way, frame, _ in heard.frames()]
     assert len(numbers) == len(set(numbers))
     for (_, way), step in steps.items():

@@ -82,7 +82,7 @@ def test_without_the_package_it_is_not_there(tmp_path: Path) -> None:
     """Nothing else names it."""
     done = lostack("run", "--system", "toy", folder=tmp_path, packages=None)
     assert done.returncode == 2
-    assert done.stderr.startswith("lostack: no system is called toy; there are: ")
+    assert done.stderr.startswith("lostack: no system is called toy; ")
     named = [file for file in (ROOT / "harness").rglob("*.py") if "lostack_toy" in file.read_text(encoding="utf-8")]
     assert named == []
 
@@ -118,9 +118,11 @@ _SYSTEM = (
     ("MORE = 5\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "lostack_bad:MORE is no tuple"),
     ("MORE = (5,)\n" + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",),
      "of its scenarios one is none: 5"),
+    ("from harness.scenarios.plain import PLAIN_SCENARIOS\nMORE = PLAIN_SCENARIOS[:1] * 2\n"
+     + _SYSTEM.format(name="bad", more="scenarios='lostack_bad:MORE'"), ("list",), "of its scenarios 2 are called plain/none"),
     ("MORE = 5\n" + _SYSTEM.format(name="bad", more="knowledge='lostack_bad:MORE'"),
      ("run", "--system", "memory", "--only", "none", "--semantic", "at-least-once"), "lostack_bad:MORE is no Knowledge"),
-], ids=["it-leaves", "another-type", "another-name", "no-tuple", "no-scenario", "no-knowledge"])  # fmt: skip
+], ids=["it-leaves", "another-type", "another-name", "no-tuple", "no-scenario", "a-name-twice", "no-knowledge"])  # fmt: skip
 def test_a_package_that_brings_something_else_is_told_in_one_line(
     tmp_path: Path, code: str, words: tuple[str, ...], because: str
 ) -> None:

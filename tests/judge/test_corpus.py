@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Kind, Verdict
-from harness.matrix.regressions import cells_of, disagreements, rulings
+from harness.matrix.regressions import apart, cells_of, disagreements, rulings
 from harness.model.scenario import Predicted
 from scenarios.regressions import CORPUS, PublishedBug
 
@@ -52,7 +52,13 @@ def test_every_trial_is_a_cell_that_exists_and_both_sides_are_tried(bug: Publish
     for trial in bug.trials:
         expectation = controls[f"{trial.system}/{trial.client}/{trial.cell}/process/s1"]
         assert isinstance(expectation, Predicted)
-        assert expectation.control is (trial.verdict is Kind.BROKEN)
+        assert expectation.control is (trial.verdict is Kind.BROKEN or expectation.stands)
+
+
+def test_a_bug_of_an_engine_is_tried_where_it_is_named() -> None:
+    """Nobody who tries the corpus fetches an engine that he has not asked for."""
+    assert {trial.system.partition("==")[0] for bug in CORPUS if not apart(bug) for trial in bug.trials} == {"kafka"}
+    assert {bug.id for bug in CORPUS if apart(bug)} == {"FLINK-35749", "FLINK-40626", "KAFKA-14294"}
 
 
 def test_standing_still_for_another_reason_convicts_nobody() -> None:

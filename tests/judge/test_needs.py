@@ -25,6 +25,7 @@ from harness.faults import (
     NoFault,
     Pause,
     Terminate,
+    Twice,
     Unanswered,
     Until,
     WorkFails,
@@ -87,6 +88,8 @@ VARIANTS: list[Any] = [
     Terminate(SENDS),
     Answer(SENDS, "NOT_ENOUGH_REPLICAS"), Answer(SENDS, "REQUEST_TIMED_OUT", forward=True, times=2),
     Hold(ASKS, ANSWER), *(Hold(ASKS, until) for until in (Until.EXPELLED, Until.EXHAUSTED, Until.SETTLED)),
+    Twice(Kill(SENDS, (Role.PRODUCER,)), Drop(OnWire(Role.PRODUCER, Api.INIT_PRODUCER_ID, Direction.RESPONSE, since=SENDS))),
+    Twice(Drop(SENDS), Terminate(ASKS)),
     Unanswered(ASKS, Api.OFFSET_FETCH), WorkFails(STANDS), LockExpired(STANDS), Zombie(SENDS), Zombie(STANDS),
 ]  # fmt: skip
 """Every fault, with everything that can be said of it."""

@@ -25,7 +25,7 @@ from harness.model.semantics import Semantic
 from harness.model.waiting import wait_until
 from harness.saved import RunInfo, load_run
 from scenarios.plain import BROKER_CRASH_BEFORE_ACK
-from tests.matrix.troubled import OF_A_CELL, OF_A_RUN, Watched, named, only_run, plan_for, run_troubled
+from tests.matrix.troubled import OF_A_CELL, OF_A_RUN, TroubledSystem, Watched, named, only_run, plan_for, run_troubled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,6 +218,19 @@ def test_who_runs_one_cell_at_a_time_starts_one_broker_of_their_own_at_a_time(tm
     own = tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN)
     run_troubled(own, tmp_path, note, jobs)
     assert len(deployed) == brokers
+
+
+def test_a_launcher_may_want_fewer_deployments_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its own may be more than one program."""
+    deployed: list[str] = []
+
+    def note(at: str, _: str) -> None:
+        if at == "deploy":
+            deployed.append(at)
+
+    monkeypatch.setattr(TroubledSystem, "own_at_once", 1, raising=False)
+    run_troubled(tuple(cell for cell in broker_cells() if cell.scenario.deployment is Deployment.OWN), tmp_path, note, 8)
+    assert len(deployed) == 1
 
 
 def test_what_was_judged_before_the_ground_broke_can_be_reported(tmp_path: Path) -> None:

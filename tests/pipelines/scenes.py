@@ -15,8 +15,10 @@ from harness.model.scenario import Role
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import cells_of
 from harness.protocols.kafka.steps import Api
+from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
+from harness.systems.declared.log import Log
 from harness.systems.declared.owners import Owners
 from harness.systems.declared.positions import Positions
 from harness.systems.declared.scene import Fetched, Learnt, Scene
@@ -52,6 +54,10 @@ class StillBrokers:
         """Return an address."""
         del role
         return "nowhere:2"
+
+    def destination(self, topic: str) -> str:
+        """Return its name."""
+        return topic
 
     def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return those that there are."""
@@ -119,7 +125,8 @@ def standing_of(scene: Scene, workers: Workers | None = None, **stages: CommandN
     workers = workers or Workers(nodes, lambda _: False)
     owners, found = Owners(scene, nodes, workers), Found(scene)
     feed, positions = DeclaredFeed(scene, nodes, owners, lambda: False), Positions(scene, nodes, owners, found)
-    return Standing(scene, nodes, feed=feed, found=found, owners=owners, positions=positions, workers=workers)
+    between = Log(scene, positions, Authorities(scene, positions, found))
+    return Standing(scene, nodes, feed=feed, found=found, owners=owners, between=between, workers=workers)
 
 
 class Clock:

@@ -15,7 +15,7 @@ from harness.matrix.progress import make_progress
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
 from harness.pipelines import read_pipeline
-from harness.systems.declared.standing import HELD_BACK_S
+from harness.systems.declared.log import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
 
 if TYPE_CHECKING:
@@ -157,12 +157,26 @@ def test_a_mistake_is_convicted(
     assert f"lostack's own programs at this point, not by yours: lostack run --only plain/{point}/{found.plan.semantic}" in said
 
 
+@pytest.mark.rest
+@pytest.mark.flink
+def test_a_job_of_flink_is_judged_alike(system: DeclaredSystem, tmp_path: Path) -> None:
+    """It goes on from its newest checkpoint: what that has pre-committed is committed, and what came behind is done again."""
+    points = ("transaction-crash-before-commit", "producer-crash-before-ack")
+    found = check(system, tmp_path, EXAMPLES / "flink" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    assert all(result.verdict.fired == 1 for result in found.values())
+
+
 MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("plain-sink", "commit-lost", set(), {"target"}),
     ("read-uncommitted", "transaction-crash-before-commit", set(), {"target"}),
     ("auto-commit-with-threads", "commit-ack-lost", {"target", "others"}, set()),
     ("ignored-callback", "request-lost", {"target", "others"}, set()),  # others: those in the same request
     ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
+    ("flink-default", "producer-crash-before-send", {"target", "others"}, set()),
+    ("flink-one-prefix", "transaction-crash-before-commit", {"target", "others"}, set()),
     ("late-group-metadata", "zombie-processor", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
     ("no-flush", "input-ends-while-sending", {"target", "others"}, set()),
@@ -170,7 +184,9 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("case", MISTAKES, ids=[case[0] for case in MISTAKES])
+@pytest.mark.parametrize("case", [
+    pytest.param(case, id=case[0], marks=[pytest.mark.flink] if case[0].startswith("flink") else []) for case in MISTAKES
+])  # fmt: skip
 def test_a_mistake_is_convicted_and_its_twin_is_not(
     system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, set[str], set[str]]
 ) -> None:

@@ -14,6 +14,7 @@ from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines import failure_points, read_pipeline
 from harness.pipelines.cells import DeclaredCell, cells_of
+from harness.run.drain import Check
 from harness.systems.declared import draining, silence
 from harness.systems.declared.draining import Drain
 from harness.systems.declared.outputs import OutputError
@@ -54,8 +55,9 @@ class Pipe:
         self.open = 0
         self.ended = False
         self.broken = False
-        self.stage_trouble = self.source_trouble = self.send_trouble = self.log_trouble = lambda: None
-        self.position_trouble = lambda: self.trouble
+        self.stage_trouble = self.source_trouble = self.send_trouble = lambda: None
+        checks = (Check("position", lambda: self.trouble),)
+        self.between = SimpleNamespace(checks=lambda: checks, unanswered=(), tail=False)
         self.unacknowledged, self.all_ended, self.attribute = lambda: self.open, lambda: self.ended, lambda: None
 
     @property

@@ -31,7 +31,6 @@ class Drains(Pipe):
         super().__init__(monkeypatch, cell)
         monkeypatch.setattr(silence, "_again", lambda _: False)
         monkeypatch.setattr(draining, "wait_until", self.wait_until)
-        self.positions = SimpleNamespace(tail=False)
         self.came = 0
         self.unsent: str | None = None
         self.waited = 0.0
@@ -79,7 +78,7 @@ def test_a_tail_is_told_and_known_from_then_on(monkeypatch: pytest.MonkeyPatch) 
     """Whose last records are behind no position without a fault, leaves them there with one."""
     pipe = Drains(monkeypatch, "none")
     pipe.rows.append("b")
-    pipe.positions.tail = True
+    pipe.between.tail = True
     assert pipe.drained().more["tail"] is True
     assert pipe.silences.leaves_tails(CELLS["ack-lost"])
 

@@ -23,6 +23,7 @@ AMO, ALO, EOS = Semantic.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE, Semantic.EXACTLY_
 def advised(
     semantic: Semantic = ALO, point: str = "none", *, last_hop: LastHop | None = None, stored: int = 0, delivered: int = 0,
     output: OutputKind = OutputKind.SQLITE, role: Role = Role.CONSUMER, by_fault: bool = True, aside: bool = False,
+    system: str = "kafka",
 ) -> str:  # fmt: skip
     """Return what is advised where one record was lost, or is there more than once."""
     records = pd.DataFrame({
@@ -30,7 +31,7 @@ def advised(
         "delivered_twice": [delivered],
     })  # fmt: skip
     lost, duplicated = (frozenset({"a"}) if seen else frozenset() for seen in (last_hop, stored + delivered))
-    settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}]}
+    settings = {"output": {"kind": str(output)}, "stages": [{"role": "producer"}, {"role": str(role)}], "system": system}
     plan = SimpleNamespace(semantic=semantic, failure_point=point, settings=settings, dead_letters=False)
     set_aside = frozenset({"b"}) if aside else frozenset()
     account = SimpleNamespace(lost=lost, set_aside=set_aside, duplicated=duplicated, records=records)
@@ -48,6 +49,19 @@ def test_who_lost_a_record_is_who_is_advised(hop: LastHop, said: set[str]) -> No
     """What retention has deleted is neither the producer's fault nor the consumer's."""
     told = advised(last_hop=hop)
     assert {word for word in ("acks=all", "enable.auto.commit=false", "retention.ms") if word in told} == said
+
+
+@pytest.mark.parametrize("system", ["activemq", "artemis", "pulsar"])
+@pytest.mark.parametrize(("seen", "words"), [
+    ({"last_hop": LastHop.DELIVERED}, "acknowledge a message when its result is recorded"),
+    ({"last_hop": LastHop.ACKED}, "send durable messages"), ({"semantic": EOS, "stored": 1}, "an id by which the broker"),
+    ({"semantic": AMO, "stored": 1}, "send once"), ({"semantic": AMO, "delivered": 1}, "acknowledge a message, and see"),
+])  # fmt: skip
+def test_nobody_is_advised_of_kafka_at_a_queue(system: str, seen: dict[str, Any], words: str) -> None:
+    """It has no positions, no settings of Kafka's client, and no cell of ours that runs on Kafka shows what would help."""
+    told = advised(point="producer-crash-before-ack", system=system, **seen)
+    assert words in told
+    assert not [word for word in ("acks=all", "auto.commit", "position", "Kafka", "retries=0", "lostack run") if word in told]
 
 
 @pytest.mark.parametrize(("hop", "words"), [

@@ -153,7 +153,7 @@ def test_a_stage_is_traced_while_its_record_waits_until_the_fault_is_disarmed(sc
     """What it writes before it is given the record counts for nothing; when the drain begins nobody is traced any more."""
     scene, done = scenes("orders", fault=CrashAtWrite(Role.CONSUMER)), list[str]()
     stage: Any = Traced(done)
-    nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene))
+    nodes = DeclaredNodes(scene, {Role.CONSUMER: stage}, {}, nobody(scene), lambda: 0)
     watching = Watching(progress=lambda: len(done), settled=lambda: True, exhausted=lambda: False)
     wire: Any = NotedWire(scene, done)
     controls = WireControls(scene.cell, scene.load, wire, scene.directory, scene.history, scene.so_far, nodes, watching)

@@ -17,12 +17,14 @@ from harness.pipelines.declaration import Output, OutputKind
 from harness.protocols.kafka.steps import Api
 from harness.run.cell import CellRun
 from harness.run.parts import Parts
-from harness.systems.declared import abilities, positions, standing
+from harness.systems.declared import abilities, log, positions
 from harness.systems.declared import feed as feeding
 from harness.systems.declared.abilities import ForeignMembership
 from harness.systems.declared.authorities import Authorities
+from harness.systems.declared.ends import Ends
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found, Result
+from harness.systems.declared.log import Log
 from harness.systems.declared.nodes import StageError, last_lines
 from harness.systems.declared.outputs import Row
 from harness.systems.declared.parts import StageMaker
@@ -40,7 +42,20 @@ if TYPE_CHECKING:
 
 def authorities_of(scene: Scene) -> Authorities:
     """Return what is asked at the end."""
-    return Authorities(scene, standing_of(scene), Found(scene))
+    found = Found(scene)
+    return Authorities(scene, Positions(scene, {}, nobody(scene), found), found)
+
+
+def results_of(scene: Scene) -> Ends:
+    """Return who writes down what is in the output."""
+    return Ends(scene, Found(scene))
+
+
+def log_of(scene: Scene) -> Log:
+    """Return what stands between the stages of a cell."""
+    between: Any = standing_of(scene).between
+    assert isinstance(between, Log)
+    return between
 
 
 @pytest.mark.parametrize(("example", "ids", "said"), [
@@ -86,18 +101,18 @@ def test_what_was_deleted_from_a_topic_was_seen_there(scenes: Scenes) -> None:
 def test_who_holds_readers_back_for_long_is_written_down(scenes: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
     """From when it was first seen until it is over; a transaction that is under way is nothing to tell."""
     clock = Clock()
-    monkeypatch.setattr(standing, "time", clock)
+    monkeypatch.setattr(log, "time", clock)
     ends = {0: LogEnds(0, 3, 4)}
     scene = scenes("orders", observer=SimpleNamespace(ends=lambda _: ends))
-    stands = standing_of(scene)
+    stands = log_of(scene)
     for lasts_s, lines in ((1, []), (61.5, [("orders/0", 61.5)])):
         clock.now += 60  # nobody was held back
         ends[0] = LogEnds(0, 3, 4)
-        assert stands.log_trouble() == "orders/0: last stable offset 3, high watermark 4"
+        assert stands.trouble() == "orders/0: last stable offset 3, high watermark 4"
         clock.now += lasts_s
-        assert stands.log_trouble() is not None
+        assert stands.trouble() is not None
         ends[0] = LogEnds(0, 4, 4)
-        assert stands.log_trouble() is None
+        assert stands.trouble() is None
         assert told(scene).of("held_back", "log", "seconds") == lines
 
 
@@ -123,7 +138,7 @@ def test_when_it_prints_is_its_own_where_that_is_the_output(scenes: Scenes, kind
     scene = scenes("orders", pipeline={"output": Output(kind=OutputKind.STDOUT)} if kind == "stdout" else {})
     started: list[Any] = []
     runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1))
-    maker = StageMaker(scene, {})
+    maker = StageMaker(scene, {}, lambda _: None)
     for stage in scene.pipeline.stages:
         maker.make(stage, runtime).start()
     assert [spec.env["PYTHONUNBUFFERED"] for spec in started] == ["1", "" if kind == "stdout" else "1"]
@@ -148,7 +163,7 @@ def test_what_was_never_offered_is_written_down_as_it_stands(scenes: Scenes) -> 
     scene = scenes("readings", fault=KILLS)
     asked = authorities_of(scene)
     copies = (copy_of(0, '{"reading": "r-1"}'), copy_of(1, '{"reading": "r-0"}' + " " * 200))
-    asked.observe_results([Result(("r-1",), 1, "r-1 21"), Result(("r-0",), 2, "r-0 " + "7" * 200)], ())
+    results_of(scene).observe_results([Result(("r-1",), 1, "r-1 21"), Result(("r-0",), 2, "r-0 " + "7" * 200)], {}, {})
     asked.observe_log(Hop.TOPIC, "readings", WholeLog({0: LogEnds(0, 2, 2)}, copies))
     texts = {(line["event"], line["record"]): line.get("text") for line in told(scene).lines if "record" in line}
     assert texts == {
@@ -163,7 +178,7 @@ def test_a_header_or_a_footer_is_no_result_and_no_phantom(scenes: Scenes, exampl
     scene = scenes(example, fault=KILLS)
     found, asked, first = Found(scene), authorities_of(scene), scene.load.records[0]
     rows = ["reading value", scene.cell.line(first), "TOTAL 48"]
-    asked.observe_results(found.results_in(rows), ())
+    results_of(scene).observe_results(found.results_in(rows), {}, {})
     asked.observe_log(Hop.SINK, "out", WholeLog({0: LogEnds(0, 3, 3)}, tuple(copy_of(n, row) for n, row in enumerate(rows))))
     assert told(scene).of("recorded", "record") == [(first.id,)]
     assert told(scene).of("stored", "foreign") == [(True,), (False,), (True,)]
@@ -192,7 +207,8 @@ def test_a_declared_cell_is_asked_for_its_log_last(scenes: Scenes) -> None:
     scene = scenes("orders", fault=KILLS, observer=observer, named=("billing",))
     found = Found(scene)
     found.results = SimpleNamespace(rows=lambda: asked.append("output") or [], size=lambda: 0)
-    Authorities(scene, standing_of(scene, consumer=Reader.stage_of(scene)), found).observe()
+    stages = {Role.CONSUMER: Reader.stage_of(scene)}
+    Authorities(scene, Positions(scene, stages, nobody(scene), found), found).observe()
     assert asked == ["positions", "output", "log"]
     assert told(scene).of("position", "partition", "offset", "where") == [(0, 1, "group"), (1, 0, "group"), (2, -1, "group")]
     assert len(told(scene).of("offered")) == len(scene.load.records)
@@ -217,7 +233,7 @@ def test_a_row_that_was_begun_and_not_filled_in_is_no_result(
     name = name_of(scene.pipeline)
     columns.learn(name, [Row.of((f"r-{number}", number)) for number in range(9)])
     assert found.ids() == results
-    authorities_of(scene).observe_results(found.results_in(found.rows()), ())
+    results_of(scene).observe_results(found.results_in(found.rows()), {}, {})
     assert told(scene).of("recorded", "record") == [(each,) for each in results if each]
     assert told(scene).of("unfilled", "count", "columns") == ([(count, [2])] if count else [])
     columns.learn(name, [Row.of(("r-1", None))])
@@ -423,7 +439,7 @@ def test_a_woken_process_is_told_over_its_own_connection(
     opened = [{"event": "conn", "phase": "open", "conn": conn, "peer": peer} for conn, peer in ((3, 40), (4, 41))]
     late = {"event": "frame", "conn": 3, "api": "Heartbeat", "dir": "response", "t": 10**12}
     scene = scenes("orders", *opened, {"event": "conn", "phase": "refused", "conn": 5}, {**late, **answer})
-    nodes = DeclaredNodes(scene, {}, {}, nobody(scene))
+    nodes = DeclaredNodes(scene, {}, {}, nobody(scene), lambda: 0)
     nodes.victim = 7
     woken: Any = SimpleNamespace(name="consumer")
     members = ForeignMembership(scene, nodes)

@@ -124,6 +124,15 @@ def test_listed_modules_come_alone_and_another_with_all_it_needs(tmp_path: Path)
     assert 'transitive="false"' not in ivy_module(JarSet("unknown", (Module("org", "a", "1"),), {}))
 
 
+def test_a_module_may_be_called_otherwise_than_a_jar(tmp_path: Path) -> None:
+    """The fourth word of its line says how; among the others it is called as they are."""
+    (tmp_path / "one.sha256").write_text("# org a 1 nar\n# org b 2\n00  a-1.jar\n11  b-2.jar\n")
+    found = read_jar_set("one", tmp_path)
+    assert [module.kind for module in found.modules] == ["nar", "jar"]
+    assert ivy_module(found).count('<artifact name="a" type="nar" ext="nar"/>') == 1
+    assert ivy_module(found).count("<artifact") == 1
+
+
 @pytest.mark.parametrize("name", sorted(file.stem for file in LISTS.glob("*.sha256")))
 def test_our_lists_have_the_module_of_every_jar(name: str) -> None:
     """Where one is not there, all of a set is resolved again, which takes most of a minute."""

@@ -164,6 +164,6 @@ def test_no_engine_is_one_line_and_the_machine_s_fault(
 def test_a_system_that_does_not_run_in_containers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """One line with those that do; nothing is started."""
     assert cli.main(["run", "--runtime", "docker", "--system", "memory"]) == 2
-    assert "memory does not run in runtime docker; what does: kafka" in capsys.readouterr().err
+    assert "memory does not run in runtime docker; what does: flink, kafka, spark, streams\n" in capsys.readouterr().err
     assert cli.main(["run", "--runtime", "dokcer"]) == 2
     assert "did you mean docker" in capsys.readouterr().err

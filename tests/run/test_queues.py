@@ -36,9 +36,9 @@ class Played:
     counts: dict[str, Count] = field(default_factory=dict)
     asked: int = 0
 
-    def queue(self, key: str) -> str:
+    def queue(self, name: str) -> str:
         """Name the queue."""
-        return f"{key}.in"
+        return name
 
     def dead_letters(self, queue: str) -> str:
         """Name its dead letters."""
@@ -48,6 +48,10 @@ class Played:
         """Return what is told."""
         self.asked += 1
         return self.journal.get(queue, ())
+
+    def called(self, name: str) -> str:
+        """Return it as it is."""
+        return name
 
     def count(self, queue: str) -> Count:
         """Return what is told."""

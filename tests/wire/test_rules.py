@@ -61,7 +61,8 @@ def test_rules_survive_the_control_connection() -> None:
     assert Rule.from_json(rule.to_json()) == rule
     answers = Rule("r", Action.ANSWER, Api.PRODUCE, error="REQUEST_TIMED_OUT", forward=True, since="mark")
     assert Rule.from_json(answers.to_json()) == answers
-    for nonsense in ({}, {"id": "r", "action": "explode"}, {"id": "r", "action": "cut", "colour": 1}):
+    wrong = ({"role": 7}, {"occurrence": "2"}, {"granted": "yes"}, {"api": ["Produce"]}, {"delay_s": None}, {"colour": 1})
+    for nonsense in ({}, {"id": "r", "action": "explode"}, *({"id": "r", "action": "cut"} | each for each in wrong)):
         with pytest.raises(RuleError, match="not a rule"):
             Rule.from_json(nonsense)
 

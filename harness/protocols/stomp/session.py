@@ -6,15 +6,16 @@ from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model import events as kinds
 from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.acts import Act
 from harness.protocols.stomp import frames
 from harness.protocols.stomp.steps import REFUSED, STEPS, Command
+from harness.protocols.telling import About, line
 from harness.wire.protocol import PLAIN, Between, Expect, Frame, Immovable, Insight, Move, Need, Opaque, Say, UnableError
 from harness.wire.rules import Direction, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from harness.model.identity import Identity
     from harness.wire.protocol import Data, Fed, Line
@@ -245,7 +246,7 @@ class StompSession:
             self._went(frame)
         if frame.asked is not None:
             self._asked.pop(str(frame.answers[0]), None)
-        return () if ledger is None else [_line(self._conn, frame, record, reached=reached) for record in _told_of(frame)]
+        return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
 
     def _went(self, frame: StompFrame) -> None:
         for each in frame.taken_off:
@@ -309,35 +310,23 @@ def _milliseconds(beats: str) -> tuple[int, int]:
     return (int(gives), int(wants)) if gives.isdecimal() and wants.isdecimal() else (0, 0)
 
 
-def _told_of(frame: StompFrame) -> list[str]:
-    """Return the records of which a frame has a line."""
-    told = frame.asked.step if frame.asked else frame.step
-    return sorted(frame.subject.records) if told in _LINES else []
-
-
-_LINES: Final = {
-    Command.SEND: kinds.PRODUCE_ANSWER, Command.MESSAGE: kinds.FETCHED, Command.ACK: kinds.ACKNOWLEDGED,
-    Command.NACK: kinds.ACKNOWLEDGED, Command.COMMIT: kinds.ENDING, Command.ABORT: kinds.ENDING,
-}  # fmt: skip
-
-
-def _line(conn: int, frame: StompFrame, record: str, *, reached: bool) -> Line:
-    """Return what a frame, or the answer to one, says of a record."""
+def _lines(conn: int, frame: StompFrame, *, reached: bool) -> Iterator[Line]:
+    """Yield what a frame, or the answer to one, says of each record."""
     of = frame.asked or frame
-    fields: dict[str, Any] = {"record": record, "request": f"{conn}:{of.number}"}
+    act = _ACTS.get(of.step)
+    if act is None:
+        return
     headers = of.headers
     error = frame.headers.get("message", "ERROR") if frame.step == Command.ERROR else 0
-    if of.step == Command.SEND and of is frame:
-        transaction = headers.get("transaction")
-        about = {"topic": headers.get("destination"), "transactional": transaction is not None, "transactional_id": transaction}
-        return (kinds.SENT if reached else kinds.UNSENT), {**fields, **about, "attempt": headers.get(ATTEMPT_HEADER)}
-    if of.step == Command.SEND:
-        return kinds.PRODUCE_ANSWER, {**fields, "error": error, "reached": reached}
-    if of.step == Command.MESSAGE:
-        given = {"topic": headers.get("destination"), "conn": conn, "redelivered": headers.get("redelivered") == "true"}
-        return kinds.FETCHED, {"record": record, **given, "reached": reached}
-    outcome = None if of is frame else "refused" if error else "taken"
-    if of.step in (Command.COMMIT, Command.ABORT):
-        return kinds.ENDING, {**fields, "outcome": outcome, "reached": reached}
-    how = {"how": str(of.step).lower(), "transactional_id": headers.get("transaction")}
-    return kinds.ACKNOWLEDGED, {**fields, **how, "outcome": outcome, "reached": reached}
+    about = About(
+        act, conn, of.number, headers.get("destination"), headers.get("transaction"), headers.get(ATTEMPT_HEADER),
+        headers.get("redelivered") == "true", str(of.step).lower(),
+    )  # fmt: skip
+    for record in sorted(frame.subject.records):
+        yield line(about, record, reached=reached, answered=of is not frame, error=error)
+
+
+_ACTS: Final[dict[str, Act]] = {
+    Command.SEND: Act.SEND, Command.MESSAGE: Act.GIVE, Command.ACK: Act.ACK, Command.NACK: Act.ACK, Command.COMMIT: Act.COMMIT,
+    Command.ABORT: Act.COMMIT,
+}  # fmt: skip

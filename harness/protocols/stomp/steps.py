@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.protocols.acts import Act
 from harness.wire.protocol import Step
 from harness.wire.rules import Direction, StepName
 
@@ -78,3 +79,9 @@ def _step(command: Command) -> Step:
 STEPS: Final = {
     (str(command), Direction.RESPONSE if command in _TO_CLIENT else Direction.REQUEST): _step(command) for command in Command
 }
+
+ACTS: Final = {
+    Act.SEND: Command.SEND, Act.SENT: Command.RECEIPT, Act.GIVE: Command.MESSAGE,
+    Act.ACK: Command.ACK, Act.ACKED: Command.RECEIPT,
+    Act.COMMIT: Command.COMMIT, Act.COMMITTED: Command.RECEIPT,
+}  # fmt: skip

@@ -302,15 +302,16 @@
   const drawRollback = ([moments, torn]) => {
     const keys = [...new Set(moments.flatMap((moment) => moment[3].map(([key]) => key)))].sort();
     const most = Math.max(...moments.flatMap((moment) => moment[3].map(([, held]) => held)), 1);
-    const wide = 300, left = 62, unit = (wide - left - 46) / most, high = 78 + keys.length * 18;
+    const parts = moments.map(([, called]) => called.split("; ")), top = 26 + 16 * Math.max(...parts.map((said) => said.length));
+    const wide = 300, left = 62, unit = (wide - left - 46) / most, high = top + 36 + keys.length * 18;
     const words = moments.map(([what, called, offsets, state]) => `${what}: ${state.reduce((sum, [, held]) => sum + held, 0)} records in the state, ${called}, offsets ${offsets.map(([partition, offset]) => `${partition}: ${offset}`).join(", ")}`);
     const svg = s("svg", { viewBox: `0 0 ${wide * 3} ${high}`, role: "img", "aria-label": words.join("; ") });
     const before = new Map(moments[0][3]);
-    moments.forEach(([what, called, offsets, state], n) => {
+    moments.forEach(([what, , offsets, state], n) => {
       const held = new Map(state), x = n * wide;
-      svg.append(s("text", { x, y: 14 }, what), s("text", { x, y: 30, class: "soft" }, called));
+      svg.append(s("text", { x, y: 14 }, what), ...parts[n].map((said, line) => s("text", { x, y: 30 + 16 * line, class: "soft" }, said)));
       keys.forEach((key, line) => {
-        const y = 42 + line * 18, count = held.get(key) || 0, gone = n === 1 ? (before.get(key) || 0) - count : 0;
+        const y = top + line * 18, count = held.get(key) || 0, gone = n === 1 ? (before.get(key) || 0) - count : 0;
         svg.append(s("text", { x, y: y + 11, class: "soft" }, key.slice(0, 9)), s("rect", { class: "s-recorded", x: x + left, y, width: count * unit, height: 13 }, s("title", {}, `${key}: ${count}`)));
         if (gone > 0) svg.append(s("rect", { class: "gone", x: x + left + count * unit, y, width: gone * unit, height: 13 }, s("title", {}, `${key}: ${gone} rolled back`)));
         svg.append(s("text", { x: x + left + (count + Math.max(gone, 0)) * unit + 5, y: y + 11, class: "soft" }, gone > 0 ? `${count} (−${gone})` : count));

@@ -19,7 +19,15 @@ ADAPTERS = {
 }
 """The registry: ``module`` of every client of a log; a Python one by its name on the package index."""
 STOMP_PY = "stomp.py"
-QUEUE_ADAPTERS = {STOMP_PY: "harness.stages.clients.stomp_py"}
+OPENWIRE = "openwire"
+"""A client of JMS that speaks it, in Java; likewise the others that are called after their protocol."""
+AMQP, CORE = "amqp", "core"
+JMS_CLIENTS = (OPENWIRE, AMQP, CORE)
+PULSAR_CLIENT, PULSAR_JAVA = "pulsar-client", "pulsar-java"
+QUEUE_ADAPTERS = {
+    STOMP_PY: "harness.stages.clients.stomp_py", PULSAR_CLIENT: "harness.stages.clients.pulsar_client",
+    PULSAR_JAVA: "harness.stages.clients.pulsar_java", **dict.fromkeys(JMS_CLIENTS, "harness.stages.clients.jms"),
+}  # fmt: skip
 """Likewise of a queue: see :mod:`.queues`."""
 
 PRELOADS = {

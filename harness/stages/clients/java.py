@@ -1,24 +1,13 @@
-"""The Java client: in a JVM beside the stage program, spoken to by pipes. The one module of the stage programs that knows it.
-
-The stage's logic, its sink, its ledger and its failpoints stay in this process; the JVM (``programs/jvm/ClientBridge.java``)
-does what one call says, and between calls nothing but what the client does by itself. The two live and die as one: they are
-one process group, which is what a harness kills and pauses, and the kernel kills the JVM when this process is gone.
-"""
+"""The Java client of Kafka, in the JVM of ``stages/jvm/ClientBridge.java``: see :mod:`.bridge`."""
 
 from __future__ import annotations
 
-import base64
-import ctypes
-import json
-import os
-import signal
-import subprocess
-import tempfile
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
+from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import Answer, ClientError, Delivered, Meaning, Membership, Position, Stored
 from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
@@ -28,11 +17,8 @@ if TYPE_CHECKING:
 
     from harness.stages.stage import Stage
 
-COMMAND: Final = "LOSTACK_JAVA_CLIENT"
-"""The environment variable with the JVM's command, as a JSON list."""
 METADATA_S: Final = 10.0
 CLOSE_CONSUMER_S: Final = 1.0
-PR_SET_PDEATHSIG: Final = 1
 _MEANING: Final[dict[str, Meaning]] = {
     **dict.fromkeys(("RecordTooLargeException", "InvalidTopicException", "TopicAuthorizationException",
                      "NotEnoughReplicasException", "UnsupportedForMessageFormatException", "InvalidRequiredAcksException"),
@@ -44,52 +30,9 @@ _PATIENCE: Final = {"retry.backoff.ms": 50, "reconnect.backoff.ms": 20, "reconne
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
 
 
-class Bridge:
-    """The JVM of this process. One call at a time."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        libc = ctypes.CDLL(None)
-        java, *words = command
-        scratch = f"-Djava.io.tmpdir={tempfile.gettempdir()}"  # a JVM does not look at TMPDIR
-        self._jvm = subprocess.Popen(
-            [java, scratch, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="ascii", bufsize=1,
-            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - no other thread is here
-        )  # fmt: skip
-        self._assigned: Callable[[list[int]], Mapping[int, int]] | None = None
-
-    def call(self, *words: object) -> list[str]:
-        """Return the words of the answer. Raises :class:`ClientError` where it is an exception."""
-        self._say("\t".join(map(str, words)))
-        while True:
-            kind, *rest = self._heard()
-            if kind == "ok":
-                return rest
-            if kind == "error":
-                name, said = rest
-                raise ClientError(name, (_decoded(said) or b"").decode("utf-8", "replace"), _MEANING.get(name, Meaning.UNKNOWN))
-            begins = self._assigned(_numbers(rest[0])) if self._assigned else {}
-            self._say(_positions(begins))
-
-    def on_assigned(self, assigned: Callable[[list[int]], Mapping[int, int]]) -> None:
-        """Let this be told of partitions, in the midst of a call."""
-        self._assigned = assigned
-
-    def _say(self, line: str) -> None:
-        if self._jvm.stdin is None:
-            raise RuntimeError("the JVM has no standard input")
-        self._jvm.stdin.write(f"{line}\n")
-        self._jvm.stdin.flush()
-
-    def _heard(self) -> list[str]:
-        line = self._jvm.stdout.readline() if self._jvm.stdout else ""
-        if not line:
-            raise RuntimeError(f"the JVM of the client ended with {self._jvm.wait()}")
-        return line.rstrip("\n").split("\t")
-
-
 @cache
 def _bridge() -> Bridge:
-    return Bridge(json.loads(os.environ[COMMAND]))
+    return Bridge.of_this_program(_MEANING)
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
@@ -168,7 +111,7 @@ def last_committed(stage: Stage, topic: str) -> bytes | None:
     """Return the last value of a topic of one partition that a read-committed reader sees."""
     config = {**_consuming(stage), "client.id": f"{stage.client_id}.cursor", "isolation.level": "read_committed",
               "enable.auto.commit": False, "fetch.max.wait.ms": 50}  # fmt: skip
-    return _decoded(_bridge().call("last", topic, *_words(config))[0])
+    return decoded(_bridge().call("last", topic, *_words(config))[0])
 
 
 class Pending:
@@ -180,7 +123,7 @@ class Pending:
 
     def wait(self, within_s: float) -> Stored:
         """Wait for what the client says of it."""
-        partition, offset = _bridge().call("wait", self._producer, self._number, _ms(within_s))
+        partition, offset = _bridge().call("wait", self._producer, self._number, milliseconds(within_s))
         return Stored(int(partition), int(offset))
 
 
@@ -212,12 +155,12 @@ class Producer:
 
     def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Pending:
         """Hand a record to the client."""
-        words = [word for name, data in headers for word in (name, _coded(data))]
-        return Pending(self._number, _bridge().call("send", self._number, topic, _coded(key), _coded(value), *words)[0])
+        words = [word for name, data in headers for word in (name, coded(data))]
+        return Pending(self._number, _bridge().call("send", self._number, topic, coded(key), coded(value), *words)[0])
 
     def close(self, within_s: float) -> None:
         """Give it up."""
-        _bridge().call("close", self._number, _ms(within_s))
+        _bridge().call("close", self._number, milliseconds(within_s))
 
 
 class Consumer:
@@ -231,21 +174,21 @@ class Consumer:
 
         def known() -> bool:
             try:
-                return _bridge().call("known", self._number, topic, _ms(METADATA_S)) != ["0"]
+                return _bridge().call("known", self._number, topic, milliseconds(METADATA_S)) != ["0"]
             except ClientError:
                 return False
 
         wait_until(known, within_s=METADATA_S, because=topic, poll_s=0.05)
-        _bridge().on_assigned(assigned)
+        _bridge().asked = lambda words: _positions(assigned(_numbers(words[0])))
         _bridge().call("subscribe", self._number, topic)
 
     def poll(self, most: int, within_s: float) -> list[Delivered]:  # noqa: ARG002 - max.poll.records bounds it
         """Return what has arrived."""
-        return list(_delivered(_bridge().call("poll", self._number, _ms(within_s))))
+        return list(_delivered(_bridge().call("poll", self._number, milliseconds(within_s))))
 
     def commit(self, topic: str, positions: Position, within_s: float) -> None:
         """Save positions and wait for the answer."""
-        _bridge().call("commit", self._number, topic, _positions(positions), _ms(within_s))
+        _bridge().call("commit", self._number, topic, _positions(positions), milliseconds(within_s))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Go on from there."""
@@ -273,9 +216,9 @@ class Sharer:
 
     def poll(self, within_s: float) -> list[Delivered]:
         """Return what has arrived."""
-        words = _bridge().call("poll", self._number, _ms(within_s))
+        words = _bridge().call("poll", self._number, milliseconds(within_s))
         return [
-            Delivered(topic, int(partition), int(epoch), int(offset), _decoded(key), _decoded(value) or b"", int(deliveries))
+            Delivered(topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b"", int(deliveries))
             for topic, partition, epoch, offset, deliveries, key, value in zip(*[iter(words)] * 7, strict=True)
         ]
 
@@ -285,7 +228,7 @@ class Sharer:
 
     def commit(self, within_s: float) -> None:
         """Say it, and wait for what the brokers say to that."""
-        _bridge().call("commit", self._number, _ms(within_s))
+        _bridge().call("commit", self._number, milliseconds(within_s))
 
 
 def _common(stage: Stage) -> dict[str, Any]:
@@ -308,15 +251,7 @@ def _words(config: Mapping[str, Any]) -> list[str]:
 
 def _delivered(words: Sequence[str]) -> Iterator[Delivered]:
     for topic, partition, epoch, offset, key, value in zip(*[iter(words)] * 6, strict=True):
-        yield Delivered(topic, int(partition), int(epoch), int(offset), _decoded(key), _decoded(value) or b"")
-
-
-def _coded(data: bytes | None) -> str:
-    return "-" if data is None else base64.b64encode(data).decode()
-
-
-def _decoded(word: str) -> bytes | None:
-    return None if word == "-" else base64.b64decode(word)
+        yield Delivered(topic, int(partition), int(epoch), int(offset), decoded(key), decoded(value) or b"")
 
 
 def _positions(positions: Mapping[int, int]) -> str:
@@ -325,7 +260,3 @@ def _positions(positions: Mapping[int, int]) -> str:
 
 def _numbers(text: str) -> list[int]:
     return [int(word) for word in text.split(",") if word]
-
-
-def _ms(seconds: float) -> int:
-    return int(seconds * 1000)

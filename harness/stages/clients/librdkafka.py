@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
@@ -14,7 +15,7 @@ from confluent_kafka import Producer as RdProducer
 
 from harness.model.waiting import wait_until
 from harness.stages.access import Access
-from harness.stages.clients.interface import ClientError, Delivered, Meaning, Membership, Position, Stored
+from harness.stages.clients.interface import Answer, ClientError, Delivered, Meaning, Membership, Position, Stored
 from harness.stages.settings import GroupProtocol, Members, SavePosition
 from harness.stages.stage import SettingsRefusedError
 
@@ -35,6 +36,8 @@ _FENCED = {Code.INVALID_PRODUCER_EPOCH, Code.PRODUCER_FENCED, Code.FENCED_INSTAN
 _PUT_OUT = {Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION, Code.REBALANCE_IN_PROGRESS, Code._NO_OFFSET}  # noqa: SLF001
 _REFUSED_SETTINGS = {Code._INVALID_ARG, Code._CONFLICT}  # noqa: SLF001 - the binding's own spelling of local errors
 
+_ANSWERS = {Answer.ACCEPT: 1, Answer.RELEASE: 2, Answer.REJECT: 3}
+"""The numbers of its AcknowledgeType."""
 _RESET = {"earliest": "earliest", "latest": "latest", "none": "error"}
 """Its own words for where to go on without a position."""
 
@@ -147,6 +150,23 @@ def make_consumer(stage: Stage) -> Consumer:
     if settings.members is Members.STATIC:
         config["group.instance.id"] = f"{stage.key}-{stage.name}"
     return Consumer(RdConsumer(config), incremental=settings.protocol is GroupProtocol.CONSUMER)
+
+
+def make_sharer(stage: Stage) -> Sharer:
+    """Return a reader of the stage's share group, not subscribed yet."""
+    from confluent_kafka import ShareConsumer  # noqa: PLC0415 - versions before 2.16 have none
+
+    settings = stage.settings.consumer
+    return Sharer(ShareConsumer({
+        **_common(stage),
+        "group.id": stage.group,
+        "share.acknowledgement.mode": "implicit" if settings.share.implicit else "explicit",
+        "max.poll.records": settings.unit,
+        "fetch.wait.max.ms": 100,
+        "socket.timeout.ms": settings.patience_ms,
+        "coordinator.query.interval.ms": 1000,
+        "retry.backoff.ms": 50,
+    }))  # fmt: skip
 
 
 def last_committed(stage: Stage, topic: str) -> bytes | None:
@@ -311,6 +331,40 @@ class Consumer:
         token = self._consumer.consumer_group_metadata()
         _, generation = _GROUP_METADATA.unpack_from(bytes(token))
         return Membership(token, generation >= 0)
+
+
+class Sharer:
+    """A share consumer of librdkafka."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def subscribe(self, topic: str) -> None:
+        """Join the group."""
+        with _translated():
+            self._consumer.subscribe([topic])
+
+    def poll(self, within_s: float) -> list[Delivered]:
+        """Return what has arrived."""
+        with _translated():
+            messages = list(self._consumer.poll(within_s))
+        for message in messages:
+            if (error := message.error()) is not None and error.fatal():
+                raise _error(error)
+        return [replace(_delivered(each), deliveries=each.delivery_count()) for each in messages if each.error() is None]
+
+    def answer(self, message: Delivered, answer: Answer) -> None:
+        """Note what is to be said of a record."""
+        with _translated():
+            self._consumer.acknowledge_offset(message.topic, message.partition, message.offset, _ANSWERS[answer])
+
+    def commit(self, within_s: float) -> None:
+        """Say it, and wait for what the brokers say to that."""
+        with _translated():
+            told = self._consumer.commit_sync(within_s)
+        for raised in told.values():
+            if raised is not None:
+                raise _error(raised.args[0])
 
 
 def _repeated(call: Callable[[float], object]) -> None:

@@ -7,11 +7,15 @@ becomes a :class:`~harness.stages.clients.interface.ClientError`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from harness.stages.clients.interface import Producer
     from harness.stages.stage import Stage
+
+
+DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+"""The property with the id that Artemis takes no second time; to Classic it is one like others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Given:
     """Whether the broker says that somebody was given it before."""
     token: Any
     """The client's own: by what, and on which connection, it is acknowledged."""
+    key: bytes | None = None
 
 
 class QueueConsumer(Protocol):
@@ -41,6 +46,23 @@ class QueueConsumer(Protocol):
 
         Raises ClientError where that is not known; then it may come again. Does nothing where the broker needs no word.
         """
+
+
+class Refuses(Protocol):
+    """An ability of a consumer: to refuse a message whose work has failed."""
+
+    def refuse(self, given: Given, *, for_good: bool) -> None:
+        """Say that it is not done: it is to come again, or, ``for_good``, never. Raises ClientError where that is not known."""
+
+
+class TwoPhases(Protocol):
+    """An ability of a producer: to have a transaction prepared, which then stays until somebody ends it.
+
+    Its ``init_transactions`` ends what an earlier program has left: as decided, where the source's cursor is past it.
+    """
+
+    def prepare(self) -> None:
+        """Let the broker prepare the transaction. Raises ClientError."""
 
 
 class QueueClient(Protocol):

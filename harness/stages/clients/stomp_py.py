@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import stomp
 from stomp.exception import StompException
 
+from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.queues import Given
+from harness.stages.clients.queues import DUPLICATE_ID, Given
 from harness.stages.settings import SavePosition
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ class StompProducer:
         settings = stage.settings.producer
         self._connected = Connected(stage)
         self._receipt_s = settings.request_timeout_ms / 1000 if settings.acks != 0 else None
+        self._by_id = settings.idempotence
 
     def init_transactions(self) -> None:
         """A transaction is its connection's: what was left open ended with that."""
@@ -208,6 +210,8 @@ class StompProducer:
         """Send a message that the broker is to keep. Where no receipt is asked for, nobody learns what became of it."""
         del key
         named = {"persistent": "true"} | {name: text.decode() for name, text in headers}
+        if self._by_id:
+            named[DUPLICATE_ID] = decode_id(value) or ""
         self._ask(stomp.Connection12.send, topic, value, headers=named, within_s=self._receipt_s)
         return Sent()
 
@@ -261,9 +265,11 @@ class StompConsumer:
         self._inbox = self._connected.there(self._opened)
 
     def _opened(self, connection: Connection) -> None:
-        mode, prefetch = "auto" if self._auto else "client-individual", str(self._settings.unit)
-        connection.ask(stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=mode,
-                       headers={"activemq.prefetchSize": prefetch}, within_s=ANSWER_S)  # fmt: skip
+        mode = "auto" if self._auto else "client-individual"
+        headers = {"activemq.prefetchSize": str(self._settings.unit)}
+        if self._auto:  # to Artemis the size is one of bytes, and nothing that is acknowledged by itself gives any back
+            headers["consumer-window-size"] = "-1"
+        connection.ask(stomp.Connection12.subscribe, self._queue, SUBSCRIPTION, ack=mode, headers=headers, within_s=ANSWER_S)
 
     def receive(self, within_s: float) -> Given | None:
         """Return the next message. What a lost connection had given is worked on only where it will not come again."""
@@ -282,11 +288,19 @@ class StompConsumer:
 
     def acknowledge(self, given: Given) -> None:
         """Send the acknowledgement, over the connection that brought the message, and wait for its receipt."""
-        if self._auto:
-            return
-        token: Token = given.token
+        if not self._auto:
+            self._say(stomp.Connection12.ack, given.token)
+
+    def refuse(self, given: Given, *, for_good: bool) -> None:
+        """Send that it is not; by this protocol a message cannot be asked for once more but by the end of the connection."""
+        if for_good:
+            self._say(stomp.Connection12.nack, given.token)
+        else:
+            self._connected.close()
+
+    def _say(self, act: Callable[..., None], token: Token) -> None:
         try:
-            token.connection.ask(stomp.Connection12.ack, token.name, within_s=self._receipt_s)
+            token.connection.ask(act, token.name, within_s=self._receipt_s)
         except ClientError:
             self._connected.close()
             raise

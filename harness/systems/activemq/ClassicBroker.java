@@ -1,26 +1,22 @@
 package lostack;
 
-import java.io.BufferedReader;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.PrintWriter;
-import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collection;
-import java.util.LinkedHashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.zip.Adler32;
+import lostack.ControlPort.Line;
 import org.apache.activemq.ActiveMQConnectionMetaData;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.Destination;
@@ -50,7 +46,7 @@ import org.apache.activemq.util.DataByteArrayInputStream;
 /**
  * A broker of ActiveMQ Classic, and what its own files say.
  *
- * <p>{@code broker DATA STOMP_PORT CONTROL_PORT} runs one; {@code journal DATA QUEUE...} prints what the journal in DATA has of
+ * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what the journal in DATA has of
  * queues. A broker answers the same, and how much it counts, on its control port: a request is a line of words ({@code hello},
  * {@code count QUEUE}, {@code journal QUEUE...}), the answer lines of JSON and an empty line.
  */
@@ -61,6 +57,8 @@ public final class ClassicBroker {
     private static final String MAGIC = "WRITE BATCH";
     private static final int BATCH_HEAD = HEAD + MAGIC.length() + 4 + 8;
     private static final long NEVER_MS = 7L * 24 * 3600 * 1000;
+    /** A message that came by AMQP is kept as it came. */
+    private static final String NATIVE = "JMS_AMQP_NATIVE";
     private static final String ATTEMPT = "lostack-attempt";
 
     private final File data;
@@ -78,13 +76,13 @@ public final class ClassicBroker {
             out.flush();
             return;
         }
-        broker.start(Integer.parseInt(words[2]));
-        broker.answer(Integer.parseInt(words[3]));
+        broker.start(Arrays.asList(words).subList(3, words.length));
+        ControlPort.answer(Integer.parseInt(words[2]), broker::reply);
     }
 
     // -- the broker -------------------------------------------------------------------------------------------------------
 
-    private void start(int port) throws Exception {
+    private void start(List<String> connectors) throws Exception {
         KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
         store.setDirectory(data);
         // what was stored is read in the journal: nothing of it may go, and nothing may be dispatched that is not there
@@ -109,39 +107,11 @@ public final class ClassicBroker {
         service.getSystemUsage().getStoreUsage().setLimit(1L << 30);
         service.getSystemUsage().getTempUsage().setLimit(1L << 26);
         service.getSystemUsage().getMemoryUsage().setLimit(1L << 26);
-        // else each MESSAGE behind a RECEIPT waits 40 ms for the client to acknowledge the segment (Nagle)
-        service.addConnector("stomp://127.0.0.1:" + port + "?transport.tcpNoDelay=true");
+        for (String connector : connectors) {
+            service.addConnector(connector);
+        }
         service.start();
         service.waitUntilStarted();
-    }
-
-    private void answer(int port) throws IOException {
-        try (ServerSocket server = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
-            while (true) {
-                Socket client = server.accept();
-                Thread thread = new Thread(() -> converse(client), "control");
-                thread.setDaemon(true);
-                thread.start();
-            }
-        }
-    }
-
-    private void converse(Socket client) {
-        try (client;
-                BufferedReader in = new BufferedReader(new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8));
-                PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                try {
-                    reply(Arrays.asList(line.split(" ")), out);
-                } catch (Exception error) {
-                    out.println(new Line().with("error", String.valueOf(error)));
-                }
-                out.println();
-                out.flush();
-            }
-        } catch (IOException gone) {
-            // who asked has left
-        }
     }
 
     private void reply(List<String> words, PrintWriter out) throws Exception {
@@ -250,7 +220,8 @@ public final class ClassicBroker {
             Object attempt = message.getProperty(ATTEMPT);
             ByteSequence body = message.getContent();
             byte[] content = body == null ? new byte[0] : Arrays.copyOfRange(body.data, body.offset, body.offset + body.length);
-            out.println(line.with("kind", "add").with("queue", add.getDestination().getName()).with("id", add.getMessageId())
+            out.println(line.with("kind", "add").with("queue", add.getDestination().getName()).with("id", add.getMessageId()).with("view", message.getMessageId().getTextView())
+                    .with("native", message.getProperty(NATIVE) == null ? null : "amqp")
                     .with("tx", name(add.hasTransactionInfo() ? add.getTransactionInfo() : null))
                     .with("attempt", attempt == null ? null : attempt.toString())
                     .with("body", Base64.getEncoder().encodeToString(content)));
@@ -279,39 +250,18 @@ public final class ClassicBroker {
         return destination.getType() == KahaDestination.DestinationType.QUEUE && queues.contains(destination.getName());
     }
 
+    private static String hex(Buffer buffer) {
+        return HexFormat.of().formatHex(buffer.getData(), buffer.getOffset(), buffer.getOffset() + buffer.getLength());
+    }
+
     private static String name(KahaTransactionInfo info) {
         if (info == null) {
             return null;
         }
         if (info.hasXaTransactionId()) {
-            return "xa:" + info.getXaTransactionId().getGlobalTransactionId() + ":" + info.getXaTransactionId().getBranchQualifier();
+            return "xa:" + hex(info.getXaTransactionId().getGlobalTransactionId()) + ":"
+                    + hex(info.getXaTransactionId().getBranchQualifier());
         }
         return info.getLocalTransactionId().getConnectionId() + ":" + info.getLocalTransactionId().getTransactionId();
-    }
-
-    /** One object of JSON. */
-    private static final class Line {
-        private final Map<String, Object> fields = new LinkedHashMap<>();
-
-        Line with(String name, Object value) {
-            fields.put(name, value);
-            return this;
-        }
-
-        @Override
-        public String toString() {
-            StringBuilder text = new StringBuilder("{");
-            fields.forEach((name, value) -> text.append(text.length() > 1 ? ", " : "").append(quoted(name)).append(": ")
-                    .append(value == null || value instanceof Number ? String.valueOf(value) : quoted(value.toString())));
-            return text.append("}").toString();
-        }
-
-        private static String quoted(String word) {
-            StringBuilder text = new StringBuilder("\"");
-            for (char each : word.toCharArray()) {
-                text.append(each == '"' || each == '\\' || each < ' ' ? String.format("\\u%04x", (int) each) : String.valueOf(each));
-            }
-            return text.append('"').toString();
-        }
     }
 }

@@ -8,10 +8,12 @@ in a transaction counts when its commit is there.
 from __future__ import annotations
 
 from base64 import b64decode
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.places import Removal, Waiting
+from harness.protocols.amqp import frames as amqp
+from harness.run.queue_journal import StrangeJournalError, Transactions
 from harness.run.queues import Message
 
 if TYPE_CHECKING:
@@ -24,75 +26,43 @@ _WHY: Final = {POISON: Removal.DEAD_LETTER, EXPIRED: Removal.EXPIRY}
 """Why a message was removed, by the type of the acknowledgement (``MessageAck``); every other one is an ordinary one."""
 
 
-class StrangeJournalError(OSError):
-    """A journal that says what cannot be."""
-
-
-@dataclass
-class _Transactions:
-    """What became of each transaction."""
-
-    committed: set[str] = field(default_factory=set)
-    ended: set[str] = field(default_factory=set)
-    prepared: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> _Transactions:
-        """Read their ends."""
-        found = cls()
-        for entry in entries:
-            if entry["kind"] == "commit":
-                found.committed.add(entry["tx"])
-            if entry["kind"] in ("commit", "rollback"):
-                found.ended.add(entry["tx"])
-            if entry["kind"] == "prepare":
-                found.prepared.add(entry["tx"])
-        return found
-
-    def done(self, entry: Entry) -> bool:
-        """Whether what an entry says is so."""
-        return entry["tx"] is None or entry["tx"] in self.committed
-
-    def waits(self, entry: Entry) -> Waiting | None:
-        """Return what an entry waits for whose transaction is not committed."""
-        if entry["tx"] in self.ended:
-            return None
-        return Waiting.PREPARED if entry["tx"] in self.prepared else Waiting.OPEN
-
-
 def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[Message, ...]:
     """Return every copy that a queue has had. ``entries``: those of it and of its dead letters.
 
-    Raises :class:`StrangeJournalError`.
+    A name is a copy's own while it is there. What comes by the name of one that is there still is not taken in; by the name of
+    one that is gone it is another copy: a client that sends again by itself makes both. Raises :class:`StrangeJournalError`.
     """
     entries = list(entries)
-    transactions = _Transactions.of(entries)
-    aside = {entry["id"]: entry["at"] for entry in entries if entry["kind"] == "add" and entry["queue"] == dead_letters}
-    removed = {
-        entry["id"]: entry for entry in entries
-        if entry["kind"] == "remove" and entry["queue"] == queue and transactions.done(entry)
-    }  # fmt: skip
     if any(entry["kind"] == "purge" for entry in entries):
         raise StrangeJournalError(f"the queue {queue} was removed as a whole, and nobody has asked for that")
-    found: dict[str, Message] = {}
-    for entry in entries:
-        if entry["kind"] != "add" or entry["queue"] != queue:
-            continue
-        name = entry["id"]
-        if name in found:
-            raise StrangeJournalError(f"{queue} has two copies that are called {name}")
-        visible, gone = transactions.done(entry), removed.get(name)
-        moved = aside.get(name) if queue != dead_letters and gone is not None else None
-        waiting = transactions.waits(entry) if not visible else Waiting.READY if gone is None else None
-        why = None if gone is None or moved is not None else _WHY.get(gone["ack"], Removal.ACK)
-        found[name] = Message(
-            entry["at"],
-            name,
-            b64decode(entry["body"], validate=True),
-            entry["attempt"],
-            waiting,
-            visible=visible,
-            removed=why,
-            moved=moved,
-        )
-    return tuple(found.values())
+    transactions = Transactions.of(entries)
+    aside = {entry["id"]: entry["at"] for entry in entries if entry["kind"] == "add" and entry["queue"] == dead_letters}
+    found: list[Message] = []
+    there: dict[str, int] = {}
+    for entry in (entry for entry in entries if entry["kind"] in ("add", "remove") and entry["queue"] == queue):
+        name, done = entry["id"], transactions.done(entry)
+        if entry["kind"] == "add":
+            came = Message(entry["at"], entry.get("view") or name, _body(entry), entry["attempt"], visible=done)
+            if not done:
+                came = replace(came, waiting=transactions.waits(entry))
+            elif name in there:
+                came = replace(came, removed=Removal.DUPLICATE)
+            else:
+                there[name], came = len(found), replace(came, waiting=Waiting.READY)
+            found.append(came)
+        elif done and name in there:
+            at, why = there.pop(name), _WHY.get(entry["ack"], Removal.ACK)
+            moved = aside.get(name) if queue != dead_letters and why is not Removal.ACK else None
+            found[at] = replace(found[at], waiting=None, removed=None if moved else why, moved=moved)
+    return tuple(found)
+
+
+def _body(entry: Entry) -> bytes:
+    """Return what a message carries; one that came by AMQP is kept with all its sections. Raises StrangeJournalError."""
+    kept = b64decode(entry["body"], validate=True)
+    if entry.get("native") is None:
+        return kept
+    try:
+        return amqp.message(kept).content
+    except amqp.NotAFrameError as error:
+        raise StrangeJournalError(f"at {entry['at']}: {error}") from error

@@ -175,6 +175,8 @@ class Attachment:
 
         Raises DeclarationError where the pipeline logs in, and does not say who.
         """
+        if not self.pipeline.dialect.logs:
+            raise DeclarationError(f"system: only Kafka can be attached to, not {self.pipeline.system}")
         if self.security is not None and self.security.mechanism and not self.security.username:
             raise DeclarationError(f"security: the users of {self.bootstrap} are its owner's: say username and password_from")
         if self.security is not None:
@@ -265,7 +267,7 @@ class AttachedKafka:
 
 
 class AttachedBrokers:
-    """The wire in front of somebody else's brokers. Implements :class:`harness.systems.declared.brokers.Brokers`."""
+    """The wire in front of somebody else's brokers. Implements :class:`harness.systems.declared.brokers.KafkaBrokers`."""
 
     def __init__(self, attachment: Attachment, directory: Path) -> None:
         self.directory = directory
@@ -299,14 +301,22 @@ class AttachedBrokers:
         self._listeners = self._attachment.listeners()
         self._groups_before = frozenset(self.observer.groups())
         self.access = self._own_papers()
-        routes = self.routes(*dict.fromkeys(each.role for each in self._listeners))
+        routes = self._routes(*dict.fromkeys(each.role for each in self._listeners))
         self._wire = start_wire(self.runtime, self.directory, self._lease.port, routes)
 
     def bootstrap(self, role: Role) -> str:
         """Return the addresses that a stage is given: the wire's."""
         return ",".join(f"127.0.0.1:{each.wire_port}" for each in self._listeners if each.role == role)
 
-    def routes(self, *roles: str) -> tuple[Route, ...]:
+    def routes(self, *roles: str) -> tuple[str, ...]:
+        """Return the names of the wire's routes for these roles."""
+        return tuple(route.name for route in self._routes(*roles))
+
+    def destination(self, topic: str) -> str:
+        """Return its name: it is that everywhere."""
+        return topic
+
+    def _routes(self, *roles: str) -> tuple[Route, ...]:
         """Return the wire's routes: a listener's advertised address to its own."""
         several = len({each.node for each in self._listeners}) > 1
         return tuple(

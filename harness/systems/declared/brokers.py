@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from harness.systems.kafka.observer import Observer
     from harness.systems.kafka.transport import KafkaTransport
     from harness.wire.control import WireControl
-    from harness.wire.messages import Route
 
 CLEAN_S = 20.0
 
@@ -27,21 +26,21 @@ CLEAN_S = 20.0
 class Brokers(Protocol):
     """Running brokers behind their wire, all of whose routes belong to the cell that is running."""
 
-    observer: Observer
-    runtime: Runtime
-    directory: Path
-    access: Access | None
-    """How the stages are let in; null: anybody is."""
-    own_access: Access | None
-    """How lostack itself is, past the wire."""
+    @property
+    def runtime(self) -> Runtime:
+        """Where they live."""
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the deployment."""
+
+    @property
+    def access(self) -> Access | None:
+        """How the stages are let in; null: anybody is."""
 
     @property
     def wire(self) -> WireControl:
         """The wire's control."""
-
-    @property
-    def direct(self) -> str:
-        """Where the brokers are reached past the wire."""
 
     def start(self) -> None:
         """Start what is ours, and the wire."""
@@ -49,17 +48,14 @@ class Brokers(Protocol):
     def bootstrap(self, role: Role) -> str:
         """Return the addresses that a stage is given: the wire's."""
 
-    def routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes for these roles."""
+    def routes(self, *roles: str) -> tuple[str, ...]:
+        """Return the names of the wire's routes for these roles."""
+
+    def destination(self, topic: str) -> str:
+        """Return what clients, and the wire, call a topic, or a queue, of the declaration."""
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the servers that a cell may kill which has them to itself."""
-
-    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return the pipeline's groups. ``seen``: those that it was seen to use."""
-
-    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
-        """Return those of them that may be put out and deleted."""
 
     def create(self, topics: Mapping[str, int]) -> None:
         """Create topics: name → partitions."""
@@ -74,8 +70,26 @@ class Brokers(Protocol):
         """End what is ours. Safe to call twice."""
 
 
+class KafkaBrokers(Brokers, Protocol):
+    """Brokers of Kafka."""
+
+    observer: Observer
+    own_access: Access | None
+    """How lostack itself is let in, past the wire."""
+
+    @property
+    def direct(self) -> str:
+        """Where the brokers are reached past the wire."""
+
+    def groups(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return the pipeline's groups. ``seen``: those that it was seen to use."""
+
+    def ours(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return those of them that may be put out and deleted."""
+
+
 class OwnBrokers:
-    """A broker of ours. Implements :class:`Brokers`."""
+    """A broker of ours. Implements :class:`KafkaBrokers`."""
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport
@@ -105,9 +119,13 @@ class OwnBrokers:
         """Return the wire's address for a role."""
         return self._transport.bootstrap(role)
 
-    def routes(self, *roles: str) -> tuple[Route, ...]:
-        """Return the wire's routes for these roles."""
-        return self._transport.routes(*roles)
+    def routes(self, *roles: str) -> tuple[str, ...]:
+        """Return the names of the wire's routes for these roles."""
+        return tuple(route.name for route in self._transport.routes(*roles))
+
+    def destination(self, topic: str) -> str:
+        """Return its name: it is that everywhere."""
+        return topic
 
     def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
         """Return the broker."""
@@ -141,7 +159,7 @@ class OwnBrokers:
         self._transport.close()
 
 
-def clean(brokers: Brokers, topics: Iterable[str]) -> None:
+def clean(brokers: KafkaBrokers, topics: Iterable[str]) -> None:
     """Put out and delete the groups that are ours, delete the topics that are there, and wait until they are gone."""
     topics, groups, observer = tuple(topics), brokers.ours(()), brokers.observer
     for group in groups:

@@ -7,8 +7,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kafka.errors import KafkaError
-
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.drain import Check, Checks
 from harness.run.parts import Drained
@@ -41,9 +39,8 @@ class Drain:
         self._scene = standing.scene
         self._checks = Checks((
             Check("stage", standing.stage_trouble), Check("source", standing.source_trouble),
-            Check("sends", standing.send_trouble), Check("topic", standing.log_trouble),
-            Check("position", standing.position_trouble),
-        ), (KafkaError,))  # fmt: skip
+            Check("sends", standing.send_trouble), *standing.between.checks(),
+        ), standing.between.unanswered)  # fmt: skip
         self.stage = "source"
         self.because = ""
         self.gap = 0.0
@@ -198,7 +195,7 @@ class PatientDrain:
         # how long the first step takes is told by the run without a fault, in which nothing else is waited for
         first = longest_silence(self._loaded_at, scene.sighted.moments()) if scene.faultless else 0.0
         silences.learn(scene.cell, max(waiting.gap, first), rested=rested, patiently=waiting.why is Why.PATIENCE)
-        tail = self._standing.positions.tail
+        tail = self._standing.between.tail
         if tail:
             silences.learn_tail(scene.cell)
         return Drained(more={"tail": tail, **waiting.told()})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind, fill
+from harness.pipelines.dialects import Moment
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.holding import Holding, is_held_back
 from harness.systems.declared.nodes import StageError
@@ -48,11 +49,12 @@ class DeclaredFeed:
 
     def start(self) -> None:
         """Start the producer and offer it the records, or put them into the topic."""
-        scene, kind = self._scene, self._scene.pipeline.input.kind
+        scene, pipeline = self._scene, self._scene.pipeline
         self._feeder = self._make_feeder()
-        if is_held_back(kind, scene.cell.scenario.fault):
+        if is_held_back(pipeline.input.kind, scene.cell.scenario.fault):
+            step, _ = pipeline.dialect.steps[Moment.SEND]
             self._holding = Holding(scene.brokers.wire, scene.cell.id, scene.load, seen=scene.has_stepped,
-                                    sighted=scene.sighted, so_far=scene.so_far)  # fmt: skip
+                                    sighted=scene.sighted, so_far=scene.so_far, step=step)  # fmt: skip
             self._holding.start()
         if producer := self._stages.get(Role.PRODUCER):
             producer.start()
@@ -124,5 +126,5 @@ class DeclaredFeed:
                 return OwnFeeder()
             case InputKind.TOPIC:
                 keyed = {record.id: (record.key, lines[record.id]) for record in scene.load.records}
-                return TopicFeeder(scene.brokers, given.topic, keyed, rate=pipeline.pace, history=scene.history,
+                return TopicFeeder(scene.kafka, given.topic, keyed, rate=pipeline.pace, history=scene.history,
                                    waves=self._waves)  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.model.history import HistoryWriter
     from harness.model.tail import SoFar
-    from harness.systems.declared.brokers import Brokers
+    from harness.systems.declared.brokers import KafkaBrokers
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.sighted import Sighted
     from harness.systems.declared.waves import Waves
@@ -314,7 +314,7 @@ class TopicFeeder:
     """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
 
     def __init__(
-        self, brokers: Brokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
+        self, brokers: KafkaBrokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
         waves: Waves,
     ) -> None:  # fmt: skip
         self._brokers = brokers

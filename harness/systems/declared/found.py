@@ -80,12 +80,12 @@ class Found:
         """Return a value that changes while results arrive."""
         if self.results is not None:
             return self.results.size()
-        return tuple(self._scene.brokers.observer.ends(self._scene.pipeline.output.topic).items())
+        return tuple(self._scene.kafka.observer.ends(self._scene.pipeline.output.topic).items())
 
     def ids(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now. Raises OutputError."""
         if self.results is None:
-            copies = self._scene.brokers.observer.copies(self._scene.pipeline.output.topic)
+            copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
             return [self.id_of(copy) for copy in copies if copy.visible]
         found = self.results_in(self.rows())
         left = {result.order for result in unfilled(found)}
@@ -108,6 +108,10 @@ class Found:
         """Return what a copy in a log is a result of."""
         ids = self._scene.cell.identity.find_every(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
+
+    def in_message(self, value: bytes) -> Result:
+        """Return what a message of a queue is a result of."""
+        return Result(self._scene.cell.identity.find_every(None, value, ()), 0, value.decode("utf-8", "replace"))
 
     def id_of(self, copy: LogCopy) -> str | None:
         """Return the id that a copy in a log carries."""

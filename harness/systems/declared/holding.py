@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from harness.model.tail import SoFar
     from harness.systems.declared.sighted import Sighted
     from harness.wire.control import WireControl
+    from harness.wire.rules import StepName
 
 HELD_S = 9.0
 """How long a request is held at most: longer than an auto-commit interval, shorter than the 10 s that programs give a send."""
@@ -81,9 +82,14 @@ class Holding:
     """Lets the wire hold what the producer sends. :meth:`release` ends that; nothing is held behind it."""
 
     def __init__(
-        self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted, so_far: SoFar
-    ) -> None:
-        """``seen``: whether the step that the fault is at was seen once. ``so_far``: what the history says."""
+        self, wire: WireControl, cell: str, load: Load, *, seen: Callable[[], bool], sighted: Sighted, so_far: SoFar,
+        step: StepName = Api.PRODUCE,
+    ) -> None:  # fmt: skip
+        """``seen``: whether the step that the fault is at was seen once. ``so_far``: what the history says.
+
+        ``step``: by which the producer sends.
+        """
+        self._step = step
         self._wire = wire
         self._cell = cell
         self._load = load
@@ -139,7 +145,7 @@ class Holding:
         return self._load.records[wave.position - 1].id
 
     def _arm(self, wave: _Wave, record: str | None) -> None:
-        self._wire.arm(self._cell, Rule(wave.rule, Action.HOLD, Api.PRODUCE, role=Role.PRODUCER, record=record))
+        self._wire.arm(self._cell, Rule(wave.rule, Action.HOLD, self._step, role=Role.PRODUCER, record=record))
 
     def _take(self, wave: _Wave) -> None:
         if wave.hit is None and len(hits := wave.hits()) > wave.taken:

@@ -18,6 +18,7 @@ from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import WRITES
 from harness.pipelines.declaration import CONSUMING, fill
+from harness.run.nodes import GRACE_S
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
 from harness.runtimes.process.members import tracer_of
@@ -38,8 +39,6 @@ LIVES = 6
 """How often a stage that ends by itself is started, as a supervisor would, before it counts as crash-looping."""
 GONE_S = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
-GRACE_S = 30.0
-"""How long a process may take to end after SIGTERM: what Kubernetes gives by default."""
 WORK = "{work}"
 """How the work folder is named where a file is that another run will have, too."""
 TAIL = 5

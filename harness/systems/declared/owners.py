@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.pipelines.declaration import CONSUMING
-from harness.protocols.kafka.steps import Api
 from harness.runtimes.process.processes import command_of, is_alive
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ class Owners:
 
         One that is gone already is nobody's, and proves nothing. Where one that has fetched ends by itself, that is told at once.
         """
-        new = self._scene.so_far.events(self._looked_at)
+        new, reads = self._scene.so_far.events(self._looked_at), self._scene.pipeline.dialect.reads[0].label
         self._looked_at += len(new)
         for event in new:
-            if event["event"] == kinds.FRAME and event["api"] == Api.FETCH.label and event["role"] in CONSUMING:
+            if event["event"] == kinds.FRAME and event["api"] == reads and event["role"] in CONSUMING:
                 if owner := self._owners.get(event["conn"]):
                     self._workers.note(event["role"], *owner)
                 continue

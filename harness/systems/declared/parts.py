@@ -9,13 +9,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kafka.errors import KafkaError
-
 from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
 from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.pipelines.dialects import Moment
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
 from harness.run.parts import Opened, Parts
@@ -24,9 +23,11 @@ from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.draining import PatientDrain
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found
+from harness.systems.declared.log import Log
 from harness.systems.declared.nodes import CommandNode
 from harness.systems.declared.owners import Owners
 from harness.systems.declared.positions import Positions
+from harness.systems.declared.queue import Queue
 from harness.systems.declared.scene import Scene
 from harness.systems.declared.standing import Standing
 from harness.systems.declared.watching import Watch
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
     from harness.runtimes.interface import Runtime
+    from harness.systems.declared.between import Between
     from harness.systems.declared.brokers import Brokers
     from harness.systems.declared.scene import Fetched, Learnt
 
@@ -55,20 +57,20 @@ def parts_of(
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
     nodes_by_role: dict[Role, CommandNode] = {}
-    maker = StageMaker(scene, nodes_by_role)
+    maker = StageMaker(scene, nodes_by_role, lambda role: between.expel(role))  # noqa: PLW0108 - it is made below
     for stage in scene.pipeline.stages:
         nodes_by_role[stage.role] = maker.make(stage, runtime_of(stage))
     own = cell.scenario.deployment is Deployment.OWN
     workers = Workers(nodes_by_role, lambda pid: nodes.is_victim(pid))  # noqa: PLW0108 - it is made below
     owners = Owners(scene, nodes_by_role, workers)
-    nodes = DeclaredNodes(scene, nodes_by_role, brokers.servers(history) if own else {}, owners)
     found = Found(scene)
+    between = Queue(scene, found) if not scene.pipeline.dialect.logs else _log(scene, nodes_by_role, owners, found)
+    nodes = DeclaredNodes(scene, nodes_by_role, brokers.servers(history) if own else {}, owners, between.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
-    positions = Positions(scene, nodes_by_role, owners, found)
-    standing = Standing(scene, nodes_by_role, feed=feed, found=found, owners=owners, positions=positions, workers=workers)
+    standing = Standing(scene, nodes_by_role, feed=feed, found=found, owners=owners, between=between, workers=workers)
     watching = Watching(
         progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
-        settled=lambda: positions.trouble_in_topic() is None, exhausted=feed.exhausted, unanswered=(KafkaError,),
+        settled=between.settled, exhausted=feed.exhausted, unanswered=between.unanswered,
         idle_s=learnt.silences.still(cell, IDLE_S), look=owners.attribute,
     )  # fmt: skip
     abilities: dict[type, object] = {
@@ -87,9 +89,14 @@ def parts_of(
         stages=reading,
         controls=controls,
         drain=lambda: PatientDrain(standing, feed.loaded_at),
-        authorities=(Authorities(scene, standing, found).observe, reading.tell_writes),
+        authorities=(between.observe, reading.tell_writes),
         freed=(feed.release,),
     )  # fmt: skip
+
+
+def _log(scene: Scene, stages: Mapping[Role, CommandNode], owners: Owners, found: Found) -> Between:
+    positions = Positions(scene, stages, owners, found)
+    return Log(scene, positions, Authorities(scene, positions, found))
 
 
 class Place:
@@ -102,7 +109,7 @@ class Place:
     def open(self) -> None:
         """Take it."""
         scene, cell = self._scene, self._scene.cell
-        routes = [route.name for route in scene.brokers.routes(*map(str, scene.roles))]
+        routes = scene.brokers.routes(*map(str, scene.roles))
         scene.brokers.wire.open_cell(
             cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=routes, identity=cell.identity
         )
@@ -157,11 +164,12 @@ class Reading:
 
 
 class StageMaker:
-    """Makes the stages of a cell; ``stages``: those that there are."""
+    """Makes the stages of a cell; ``stages``: those that there are, ``expel``: what follows from the death of one."""
 
-    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode]) -> None:
+    def __init__(self, scene: Scene, stages: Mapping[Role, CommandNode], expel: Callable[[Role], None]) -> None:
         self._scene = scene
         self._stages = stages
+        self._expel = expel
 
     def make(self, stage: Stage, runtime: Runtime) -> CommandNode:
         """Return a stage, not started yet."""
@@ -182,7 +190,7 @@ class StageMaker:
         otherwise = f"let it use security.protocol={spoken}, or say in the declaration's [security] what it uses"
         unread = [event for event in so_far.of(kinds.UNDECODABLE) if event["role"] == role]
         if any(event["api"] == "unknown" for event in unread):
-            return f"it does not speak Kafka as the run's listeners do: {otherwise}"
+            return f"it does not speak {self._scene.pipeline.dialect.speaks} as the run's listeners do: {otherwise}"
         if why := [event["because"] for event in unread if event["api"] == Api.SASL_HANDSHAKE.label]:
             return str(why[0])
         if self._scene.sighted.asked(role, Api.SASL_HANDSHAKE.label) and "SASL" not in spoken:
@@ -200,19 +208,7 @@ class StageMaker:
             if self._stages[role].ended() is not None:
                 return f"it had not sent a request to {at} yet"
             return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
-        if not sighted.asked(role, Api.PRODUCE.label) and not sighted.fetched(role):
+        if not sighted.asked(role, scene.pipeline.dialect.label(Moment.SEND)) and not sighted.fetched(role):
             way = "" if role in CONSUMING else f"does it read its input ({scene.pipeline.input.kind}), or "
             return f"it is connected; {way}does it ask for another topic than {' and '.join(scene.pipeline.topics)}?"
         return ""
-
-    def _expel(self, role: Role) -> None:
-        """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
-        if role not in CONSUMING:
-            return
-        scene = self._scene
-        alone = sum(each in CONSUMING for each in self._stages) == 1
-        mine = scene.sighted.groups(role)
-        ours = scene.brokers.ours(mine)
-        for group in ours if alone else sorted(mine & set(ours)):
-            if count := scene.brokers.observer.expel(group):
-                scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)

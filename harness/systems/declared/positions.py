@@ -52,7 +52,7 @@ class Positions:
         found: dict[int, int] = {}
         pipeline = self._scene.pipeline
         for group in self._scene.groups():
-            for partition, offset in self._scene.brokers.observer.positions(group, pipeline.topic).items():
+            for partition, offset in self._scene.kafka.observer.positions(group, pipeline.topic).items():
                 found[partition] = min(offset, found.get(partition, offset))
         return {p: found.get(p, -1) for p in range(pipeline.partitions)}
 
@@ -66,7 +66,7 @@ class Positions:
             return self._elsewhere_trouble()
         topic = self._scene.pipeline.topic
         saved, self.tail = self.saved(), False
-        last = self._scene.brokers.observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
+        last = self._scene.kafka.observer.visible(topic, {p: max(o - 1, 0) for p, o in saved.items()})
         if last and all(offset < 0 for offset in saved.values()):
             never = (
                 f"no consumer group has ever saved a position in {topic}; a program that keeps it "
@@ -88,7 +88,7 @@ class Positions:
         if self.kept_by_group:
             saved, where = self.saved(), "group"
         else:  # nobody can ask: the declaration says that it keeps it elsewhere, and the drain that it is quiet
-            ends = self._scene.brokers.observer.ends(self._scene.pipeline.topic)
+            ends = self._scene.kafka.observer.ends(self._scene.pipeline.topic)
             saved, where = {partition: end.end for partition, end in ends.items()}, "elsewhere"
         for partition, offset in saved.items():
             self._scene.history.write(kinds.POSITION, partition=partition, offset=offset, where=where)
@@ -143,7 +143,7 @@ class Positions:
         reader, sighted, topic = self._stages[self._scene.reader], self._scene.sighted, self._scene.pipeline.topic
         at_work = reader.incarnation == 1 or sighted.given(topic) > reader.since
         reached = sighted.reached(topic)
-        visible = self._scene.brokers.observer.visible(topic, {})
+        visible = self._scene.kafka.observer.visible(topic, {})
         behind = [p for p, last in visible.items() if reached.get(p, -1) < last]
         if not behind and at_work:
             return None
@@ -156,7 +156,7 @@ class Positions:
 
         A group that saves nothing there, or has no member any more, is not waited for.
         """
-        observer = self._scene.brokers.observer
+        observer = self._scene.kafka.observer
         for topic in sorted(self._scene.sighted.read_topics() - {self._scene.pipeline.topic}):
             for group in self._scene.groups():
                 saved = observer.positions(group, topic)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.pipelines.declaration import CONSUMING
-from harness.protocols.kafka.steps import Api
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.outputs import Columns
@@ -24,18 +23,13 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.model.scenario import Role
     from harness.pipelines.cells import DeclaredCell
+    from harness.run.queues import QueueBroker
     from harness.runtimes.docker.engine import Image
-    from harness.systems.declared.brokers import Brokers
+    from harness.systems.declared.brokers import Brokers, KafkaBrokers
+    from harness.systems.declared.queue_brokers import QueueBrokers
 
 IMAGES_PYTHON = "python3"
 """What ``{python}`` is in the command of a container."""
-STEPS: dict[str, str] = {
-    Api.PRODUCE: kinds.PRODUCE_ANSWER,
-    Api.FETCH: kinds.FETCHED,
-    Api.OFFSET_COMMIT: kinds.COMMITTED,
-    Api.END_TXN: kinds.ENDING,
-}
-"""Which line of the wire says that a request of this kind, about a record, has come through."""
 
 
 @dataclass
@@ -48,12 +42,13 @@ class Learnt:
 
 @dataclass
 class Fetched:
-    """What pipelines' stages name and need: folders of jars by the name of their set, images by their own.
+    """What pipelines' stages name and need: folders of jars by the name of their set, interpreters by their package, images.
 
     ``say``: whom to tell what a cell's run shows before its end.
     """
 
     jars: dict[str, Path] = field(default_factory=dict)
+    pythons: dict[str, str] = field(default_factory=dict)
     images: dict[str, Image] = field(default_factory=dict)
     say: Callable[[str], None] = lambda _: None
 
@@ -73,7 +68,7 @@ class Scene(CellScene):
         self.pipeline = cell.declared
         self.known = {record.id: record for record in self.load.records}
         """The records by their ids."""
-        self.sighted = Sighted(self.so_far)
+        self.sighted = Sighted(self.so_far, self.pipeline.dialect)
         self.lease = PortLease(1)
 
     @property
@@ -101,6 +96,20 @@ class Scene(CellScene):
         """The role of the first stage that reads the topic."""
         return next((role for role in self.roles if role in CONSUMING), None)
 
+    @property
+    def kafka(self) -> KafkaBrokers:
+        """The brokers, of a pipeline that runs on Kafka. Raises TypeError of another one."""
+        if not self.pipeline.dialect.logs:
+            raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
+        return cast("KafkaBrokers", self.brokers)
+
+    @property
+    def queues(self) -> QueueBroker:
+        """The broker, of a pipeline with a queue. Raises TypeError of another one."""
+        if self.pipeline.dialect.logs:
+            raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
+        return cast("QueueBrokers", self.brokers).broker
+
     def make_folders(self) -> None:
         """Make the folders that programs write into."""
         for folder in (self.work, self.logs, self.failpoints):
@@ -108,7 +117,7 @@ class Scene(CellScene):
 
     def groups(self) -> Sequence[str]:
         """Return the groups that are the pipeline's."""
-        return self.brokers.groups({group for role in self.roles for group in self.sighted.groups(role)})
+        return self.kafka.groups({group for role in self.roles for group in self.sighted.groups(role)})
 
     def values(self, role: Role) -> Mapping[str, object]:
         """Return what stands for the names in braces in what a declaration says of a stage."""
@@ -119,12 +128,13 @@ class Scene(CellScene):
             "python": IMAGES_PYTHON if stage is not None and stage.image else sys.executable,
             "here": self.pipeline.directory,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
+            **{f"python:{name}": python for name, python in self.fetched.pythons.items()},
             **(self.brokers.access.places() if self.brokers.access else {}),
         }  # fmt: skip
 
     def has_stepped(self) -> bool:
         """Whether the step that the fault is at was seen once."""
         at = place_of(self.cell.scenario.fault)
-        if isinstance(at, OnWire) and at.api in STEPS:
-            return self.sighted.stepped(at.role, STEPS[at.api])
+        if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
+            return any(self.sighted.stepped(at.role, line) for line in lines)
         return self.sighted.stepped(at.role, kinds.FETCHED if at.role in CONSUMING else kinds.PRODUCE_ANSWER)

@@ -10,16 +10,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
+from harness.model.places import of_log
+from harness.pipelines.dialects import KAFKA
 from harness.protocols.kafka.codec import is_unresolved
-from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
     from harness.model.history import Event
     from harness.model.tail import SoFar
+    from harness.pipelines.dialects import Dialect
 
-SENDS = frozenset({Api.PRODUCE.label, Api.END_TXN.label})
-"""Requests whose answer tells what became of a record."""
 INTERNAL = "__"
 """How the names of Kafka's own topics begin."""
 
@@ -27,8 +27,10 @@ INTERNAL = "__"
 class Sighted:
     """What was seen of records, topics, groups and answers so far. Safe to use from several threads."""
 
-    def __init__(self, so_far: SoFar) -> None:
+    def __init__(self, so_far: SoFar, dialect: Dialect = KAFKA) -> None:
         self._so_far = so_far
+        self._sends, self._answers = dialect.sends, dialect.answers
+        self._reads = dialect.reads[0].label, dialect.reads[1]
         self._lock = threading.Lock()
         self._read = 0
         self._moments: list[int] = []
@@ -102,7 +104,7 @@ class Sighted:
             return (role, api) in self._asked
 
     def fetched(self, role: str) -> int:
-        """Return when a fetch of a stage was answered last (monotonic ns), with records or without; 0: never."""
+        """Return when a stage was seen to read last (monotonic ns): a fetch was answered, a subscription made; 0: never."""
         with self._lock:
             self._look()
             return self._fetched.get(role, 0)
@@ -167,6 +169,7 @@ class Sighted:
             kinds.CONN: self._take_connection, kinds.FRAME: self._take_frame, kinds.SENT: self._take_sent,
             kinds.UNSENT: self._take_sent, kinds.PRODUCE_ANSWER: self._take_answer, kinds.ENDING: self._take_ending,
             kinds.FETCHED: self._take_fetched, kinds.COMMITTED: self._take_position,
+            kinds.ACKNOWLEDGED: self._take_acknowledged,
         }.get(event["event"])  # fmt: skip
         if take is not None:
             take(event)
@@ -182,12 +185,13 @@ class Sighted:
         conn = event["conn"]
         self._role_of.setdefault(conn, event["role"])
         self._asked.add((event["role"], event["api"]))
-        if event["api"] == Api.FETCH.label and event["dir"] == Direction.RESPONSE:
+        if (event["api"], event["dir"]) == self._reads:
             self._fetched[event["role"]] = event["t"]
-        if event["api"] not in SENDS:
-            return
         if event["dir"] == Direction.REQUEST:
-            self._waiting[conn][event["corr"]] = None
+            if event["api"] in self._sends:
+                self._waiting[conn][event["corr"]] = None
+            return
+        if event["api"] not in self._answers:
             return
         self._answered.add(event["role"])
         waiting = self._waiting[conn]
@@ -225,11 +229,17 @@ class Sighted:
     def _take_fetched(self, event: Event) -> None:
         self._about(event)
         self._steps.add((self._role_of.get(event["conn"], ""), event["event"]))
-        topic, partition = event["topic"], event["partition"]
+        topic = event["topic"]
         self._given.add(topic)
         if event["reached"]:
             self._arrived[topic] = event["t"]
+        if event["reached"] and of_log(event):
+            partition = event["partition"]
             self._reached[topic][partition] = max(event["offset"], self._reached[topic].get(partition, -1))
+
+    def _take_acknowledged(self, event: Event) -> None:
+        self._about(event)
+        self._steps.add((self._role(event), event["event"]))
 
     def _take_position(self, event: Event) -> None:
         self._groups[self._role(event)].add(event["group"])

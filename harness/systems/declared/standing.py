@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.pipelines.declaration import InputKind
-from harness.protocols.kafka.steps import Api
+from harness.pipelines.dialects import Moment
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.workers import REPLACED_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.systems.declared.between import Between
     from harness.systems.declared.feed import DeclaredFeed
     from harness.systems.declared.found import Found
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.owners import Owners
-    from harness.systems.declared.positions import Positions
     from harness.systems.declared.scene import Scene
     from harness.systems.declared.workers import Workers
-
-TOO_LARGE = (10, 18)
-"""Errors of a broker that will not take a batch: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
-HELD_BACK_S = 3.0
-"""A reader that an open transaction holds back for longer is told of."""
 
 
 class Standing:
@@ -35,17 +27,15 @@ class Standing:
 
     def __init__(
         self, scene: Scene, stages: Mapping[Role, CommandNode], *, feed: DeclaredFeed, found: Found, owners: Owners,
-        positions: Positions, workers: Workers,
+        between: Between, workers: Workers,
     ) -> None:  # fmt: skip
         self.scene = scene
-        self.positions = positions
+        self.between = between
         self._stages = stages
         self._feed = feed
         self._found = found
         self._owners = owners
         self._workers = workers
-        self._held_back: tuple[str | None, float] = None, time.monotonic()
-        """The log whose readers an open transaction holds back, and since when."""
 
     @property
     def offered(self) -> set[str]:
@@ -103,7 +93,7 @@ class Standing:
         Without a fault, nor may one process of a stage end and not be replaced; after one, its siblings may do its work. What is
         too large for the broker will be so in every cell.
         """
-        if self.scene.faultless and (refused := self._too_large()):
+        if self.scene.faultless and (refused := self.between.refused()):
             raise StageError(refused, "topic")
         if self.scene.faultless and (one := self._workers.missed()):
             raise self._stages[one.role].error(
@@ -112,49 +102,8 @@ class Standing:
             )
         return next((trouble for node in self._stages.values() if (trouble := node.supervise()) is not None), None)
 
-    def _too_large(self) -> str | None:
-        """Say which record the broker refuses for its size, if any. Of a batch of several, a client may send each by itself."""
-        refused = self.scene.sighted.refused(*TOO_LARGE)
-        sent = [e for e in self.scene.so_far.of(kinds.SENT) if e["request"] in refused] if refused else []
-        batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
-        for event in sent:
-            if batches[event["request"], event["topic"], event["partition"]] == 1:
-                return (
-                    f"the record {event['record']} is too large for {event['topic']}: the broker refuses it "
-                    f"(MESSAGE_TOO_LARGE); let less than max.message.bytes be sent at once, 1048588 unless the broker says "
-                    "otherwise, compressed or as a reference to where it lies"
-                )
-        return None
-
-    def log_trouble(self) -> str | None:
-        """Which partition has an open transaction, or ``None``; how long one has had it is written down where that is long."""
-        for topic in sorted({*self.scene.pipeline.topics, *self.scene.sighted.topics()}):
-            for partition, ends in self.scene.brokers.observer.ends(topic).items():
-                if ends.stable != ends.end:
-                    self._hold_back(f"{topic}/{partition}")
-                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
-        self.let_go()
-        return None
-
-    def let_go(self) -> None:
-        """Note that no reader is held back."""
-        self._hold_back(None)
-
-    def _hold_back(self, log: str | None) -> None:
-        """Note that readers of a log are held back by an open transaction; or that none are."""
-        name, since = self._held_back
-        if log == name:
-            return
-        if name is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
-            self.scene.history.write(kinds.HELD_BACK, log=name, seconds=round(seconds, 1))
-        self._held_back = log, time.monotonic()
-
-    def position_trouble(self) -> str | None:
-        """Which reader is behind what is visible, or ``None``."""
-        return self.positions.trouble()
-
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError where the producer has not sent one record."""
         producer = self._stages.get(Role.PRODUCER)
-        if producer is not None and not self.scene.sighted.asked(Role.PRODUCER, Api.PRODUCE.label):
+        if producer is not None and not self.scene.sighted.asked(Role.PRODUCER, self.scene.pipeline.dialect.label(Moment.SEND)):
             raise producer.error(f"has sent nothing to {self.scene.pipeline.topic} {when}")

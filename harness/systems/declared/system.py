@@ -1,20 +1,26 @@
-"""Declared pipelines as a system: one cell at a time on a broker, for a user's programs name their topics themselves."""
+"""Declared pipelines as a system, on Kafka or on another.
+
+One cell at a time is on a broker, for a user's programs name their topics themselves.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.scenario import Deployment
 from harness.pipelines.cells import SYSTEM, DeclaredCell
 from harness.provision.cache import cache_root
+from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.run.cell import CellRun
 from harness.systems.declared.brokers import OwnBrokers
 from harness.systems.declared.parts import parts_of
+from harness.systems.declared.queue_brokers import OwnQueues
 from harness.systems.declared.scene import Fetched, Learnt
 from harness.systems.kafka.system import Prepared, started
+from harness.systems.listing import declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.brokers import Brokers
     from harness.systems.declared.silence import Silences
+
+
+KAFKA: Final = "kafka"
 
 
 class Source(Protocol):
@@ -68,13 +77,15 @@ class OwnKafka:
 
 
 class DeclaredSystem:
-    """Kafka for declared pipelines. Implements :class:`harness.interfaces.Launcher`."""
+    """Brokers for declared pipelines. Implements :class:`harness.interfaces.Launcher`."""
 
     name = SYSTEM
 
     def __init__(self, *, keep: bool = False, source: Source | None = None) -> None:
         """``keep``: a broker that cells may share stays up between runs, until :meth:`close`."""
-        self._source = source or OwnKafka()
+        self._source: Source = source or OwnKafka()
+        self._runs_on = KAFKA
+        """The system that the pipeline which comes next runs on."""
         self._keep = keep
         self._kept: DeclaredDeployed | None = None
         self._fetched = Fetched()
@@ -93,18 +104,21 @@ class DeclaredSystem:
         return self._learnt.silences
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what the brokers are started from."""
-        self._source.prepare(say)
+        """Nothing: what is fetched follows from the pipelines."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch the sets of jars that the pipelines' commands name, and the images of their stages."""
+        """Fetch what the brokers are started from, the jars and environments that the pipelines' commands name, their images."""
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
         self._come_by(next((each.security for each in declared), None))
+        self._run_on(next((each.system for each in declared), KAFKA))
+        self._source.prepare(say)
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
             cache = cache_root()
             java = find_java(cache, say)
             self._fetched.jars[name] = ensure_jars(read_jar_set(name), cache=cache, java=java, say=say)
+        for name in {name for each in declared for name in each.packages} - set(self._fetched.pythons):
+            self._fetched.pythons[name] = ensure_client(name, say)
         if missing := {name for each in declared for name in each.images} - set(self._fetched.images):
             from harness.provision.images import users_image  # noqa: PLC0415
             from harness.runtimes.docker.engine import connect  # noqa: PLC0415 - what talks to an engine loads slowly
@@ -121,6 +135,13 @@ class DeclaredSystem:
         if security != self._security:
             self.close()
         self._security = security
+
+    def _run_on(self, system: str) -> None:
+        """Let brokers be of such a system; what was kept of another is ended."""
+        if system != self._runs_on:
+            self.close()
+            self._source = OwnKafka() if system == KAFKA else OwnQueues(declaration(system).launch("process", None))
+        self._runs_on = system
 
     def deploy(self, need: Deployment, directory: Path) -> DeclaredDeployed | Kept:
         """Start a deployment, or take the one that was kept."""

@@ -31,12 +31,15 @@ class DeclaredNodes:
     """The nodes of a cell. Implements :class:`harness.run.controls.Nodes`."""
 
     def __init__(
-        self, scene: Scene, stages: Mapping[Role, CommandNode], servers: Mapping[Role, Callable[[], Target]], owners: Owners
+        self, scene: Scene, stages: Mapping[Role, CommandNode], servers: Mapping[Role, Callable[[], Target]], owners: Owners,
+        members: Callable[[], int],
     ) -> None:  # fmt: skip
+        """``members``: how many members the groups of its readers have now."""
         self._scene = scene
         self._stages = stages
         self._servers = servers
         self._owners = owners
+        self._members = members
         self.victim: int | None = None
         """The one process that is to be crashed, where it is not the whole stage."""
         self.members = 0
@@ -67,7 +70,7 @@ class DeclaredNodes:
 
     def membership(self) -> int:
         """Return how many members the cell's groups have now."""
-        return sum(len(self._scene.brokers.observer.members(group)) for group in self._scene.groups())
+        return self._members()
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
         """Where one process of several is crashed, let the connections of the others alone."""

@@ -8,6 +8,7 @@ from harness.interfaces import System
 from harness.systems.flink.abilities import ABILITIES
 
 if TYPE_CHECKING:
+    from harness.model.cell import Cell
     from harness.model.scenario import Scenario
 
 
@@ -16,12 +17,22 @@ def runs(scenario: Scenario) -> bool:
     return scenario.pipeline.system == SYSTEM.name and not scenario.deployment.clustered
 
 
+def lacks(cell: Cell) -> str | None:
+    """Say what is not tried on Flink 1, which is here for what its connectors get wrong."""
+    if "==" not in cell.system or cell.scenario.fault.id in {"none", "answer"}:
+        return None
+    return "of Flink 1 only what its connectors do by themselves is tried"
+
+
 SYSTEM = System(
     name="flink",
     launcher="harness.systems.flink.system:FlinkSystem",
     scenarios="harness.scenarios.flink:FLINK",
     knowledge="harness.systems.flink.knowledge:KNOWLEDGE",
+    versions=lambda: ("1.19.3",),
+    lacks=lacks,
     clients=("flink-connector-kafka",),
+    runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: ABILITIES,
     transport="kafka",

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
-from harness.runtimes.interface import NodeSpec
+from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.ports import PortLease
 from harness.systems.flink.install import MAIN, OPENS, SERVICES
 from harness.systems.flink.rest import Rest, RestError
+from harness.systems.kafka.launcher import JAVA_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 UP_S: Final = 90.0
 FAILPOINTS: Final = "failpoints"
 """Where those of the JobManager are armed, in the cluster's folder."""
-JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JVM: Final = (
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+    # Flink loads Pekko by a class loader that no archive knows: half of a start was spent there
+    "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
+)  # fmt: skip
+MASTER: Final = "job-manager"
+"""What the JobManager is called."""
 JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 LOGGING: Final = """rootLogger.level=INFO
@@ -55,6 +62,10 @@ class Cluster:
     install: FlinkInstall
     directory: Path
     """For its settings, logs and temporary files."""
+    run: Path
+    """Where cells keep their files."""
+    key: str = ""
+    """What the names of its nodes begin with, where there is another cluster beside it."""
     at_first: int = 1
     """How many TaskManagers there are before a cell asks for one."""
     _lease: PortLease = field(default_factory=lambda: PortLease(3))
@@ -101,8 +112,9 @@ class Cluster:
     def start_job_manager(self) -> None:
         """Start it; it knows nothing of jobs before."""
         self._jar = ""
+        words = ("-D", f"high-availability.type={SERVICES}") if self.install.services else ()
         self._job_manager = self.runtime.start(
-            self._spec("job-manager", JOB_MANAGER, "256m", "-D", f"high-availability.type={SERVICES}", jar=self.install.services)
+            self._spec(MASTER, self.install.job_manager, JOB_MANAGER, "256m", *words, jar=self.install.services)
         )
         self._ours = False  # not before: whoever checks would take the end of the one before for no fault's
 
@@ -183,36 +195,46 @@ class Cluster:
         while sum(node.alive for node in self._task_managers.values()) < self._wanted:
             self._numbers += 1
             name = f"task-manager-{self._numbers}"
-            words = ("-D", f"taskmanager.resource-id={name}")
-            self._task_managers[name] = self.runtime.start(self._spec(name, TASK_MANAGER, "192m", *words))
+            host = self.runtime.address(self.key + name)
+            words = ("-D", f"taskmanager.resource-id={name}", "-D", f"taskmanager.host={host}")
+            self._task_managers[name] = self.runtime.start(
+                self._spec(name, self.install.task_manager, TASK_MANAGER, "192m", *words)
+            )
 
-    def _spec(self, name: str, main: str, heap: str, *words: str, jar: Path | None = None) -> NodeSpec:
+    def _spec(self, name: str, flags: Sequence[str], main: str, heap: str, *words: str, jar: Path | None = None) -> NodeSpec:
         conf = self.directory.absolute() / "conf"
         scratch = self.directory.absolute() / "tmp"
         classpath = os.pathsep.join(filter(None, (self.install.classpath, str(jar or ""))))
         argv = (
-            str(self.install.java), f"-Xmx{heap}", *JVM, *OPENS, f"-Djava.io.tmpdir={scratch}",
+            str(self.install.java), f"-Xmx{heap}", *JVM, *flags, *OPENS, f"-Djava.io.tmpdir={scratch}",
             f"-Dlostack.failpoints={self.failpoints}",
             f"-Dlog4j.configurationFile={conf / 'log4j.properties'}", "-cp", classpath, main,
             "--configDir", str(conf), *words,
         )  # fmt: skip
         env = {"FLINK_CONF_DIR": str(conf), "FLINK_PLUGINS_DIR": str(self.directory.absolute() / "plugins")}
-        return NodeSpec(f"flink-{name}" if name[0].isdigit() else name, name.rstrip("-0123456789"), argv, env,
-                        log=self.directory / f"{name}.log")  # fmt: skip
+        container = ContainerSpec(
+            JAVA_IMAGE, ports=self._lease.ports[:1] if name == MASTER else (),
+            folders=(self.run, *self.install.folders), host_pids=False,
+        )  # fmt: skip
+        return NodeSpec(self.key + name, name.rstrip("-0123456789"), argv, env, log=self.directory / f"{name}.log",
+                        container=container)  # fmt: skip
 
     def _conf(self) -> dict[str, str]:
         rest, rpc, blob = self._lease.ports
-        bind, scratch = self.runtime.bind, self.directory.absolute() / "tmp"
+        bind, scratch, at = self.runtime.bind, self.directory.absolute() / "tmp", self.runtime.address(self.key + MASTER)
         return {
-            "jobmanager.rpc.address": bind, "jobmanager.rpc.port": str(rpc), "jobmanager.bind-host": bind,
-            "rest.address": bind, "rest.bind-address": bind, "rest.port": str(rest), "rest.bind-port": str(rest),
+            "jobmanager.rpc.address": at, "jobmanager.rpc.port": str(rpc), "jobmanager.bind-host": bind,
+            "rest.address": at, "rest.bind-address": bind, "rest.port": str(rest), "rest.bind-port": str(rest),
             "blob.server.port": str(blob), "web.upload.dir": str(scratch), "io.tmp.dirs": str(scratch),
-            "taskmanager.host": bind, "taskmanager.bind-host": bind, "taskmanager.numberOfTaskSlots": "1",
+            "taskmanager.bind-host": bind, "taskmanager.numberOfTaskSlots": "1",
             # a TaskManager that died is given up when it was not reached once
             "heartbeat.interval": "500", "heartbeat.timeout": "6000", "heartbeat.rpc-failure-threshold": "1",
-            "slot.request.timeout": "60000",
+            # when this time is over a JobManager fails at once what it has no slot for: a job that is restarted then goes through
+            # attempts until there is one, and one that is not restarted has failed
+            "slot.request.timeout": "60000", "resourcemanager.standalone.start-up-time": "86400000",
             "cluster.registration.error-delay": "200", "cluster.registration.refused-registration-delay": "200",
             "cluster.registration.initial-timeout": "100", "cluster.registration.max-timeout": "500",
+            "execution.checkpointing.num-retained": "10",  # a job that says so is not listened to
             # what is asked is asked now
             "web.refresh-interval": "20", "rest.cache.checkpoint-statistics.timeout": "10 ms",
             **MEMORY,

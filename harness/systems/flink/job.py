@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.model import events as kinds
@@ -9,13 +10,15 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.inputs import failpoint_of
 from harness.systems.flink.nodes import JobManager, TaskManager
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import TASK_MANAGER
-from harness.systems.flink.settings import Guarantee, flinks
+from harness.systems.flink.settings import flinks
+from harness.systems.flink.words import CHECKPOINTS, Place, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from harness.systems.flink.cluster import Cluster
@@ -23,15 +26,12 @@ if TYPE_CHECKING:
 
 NAME: Final = "job"
 """What it writes as, with the numbers of its submission and its attempt."""
-CHECKPOINTS: Final = "checkpoints"
-"""The folder of its checkpoints, in the cell's."""
 RUNNING_S: Final = 60.0
 TAKEN_S: Final = 30.0
 GIVEN_S: Final = 30.0
-ABORTED_S: Final = 60.0
 ENDED_S: Final = 15.0
 OVER: Final = frozenset({"FAILED", "CANCELED", "FINISHED", "SUSPENDED"})
-POLL_S: Final = 0.02
+POLL_S: Final = 0.05
 
 
 class Job(RunningJob):
@@ -56,8 +56,13 @@ class Job(RunningJob):
     def open(self) -> None:
         """Ask for room."""
         self.job_manager.begin()
-        self._slots = 1 + getattr(self._scene.cell.scenario.fault, "spare", 0)
+        self._slots = 1 + self._spare
         self._cluster.want(self._slots)
+
+    @property
+    def _spare(self) -> int:
+        """How many TaskManagers stand by for it."""
+        return getattr(self._scene.cell.scenario.fault, "spare", 0)
 
     def stand_by(self) -> None:
         """Nothing takes long."""
@@ -72,18 +77,28 @@ class Job(RunningJob):
         self._restarts = 0
         self._restored = restored_from is not None
         folder = None if restored_from is None else str(self.checkpoint_folder(restored_from))
-        words = [f"{name}={told}" for name, told in self._words().items()]
-        self.id = self._cluster.submit(words, folder)
+        self.id = self._cluster.submit(self._words(), folder)
         self.await_ready()
 
     def await_ready(self) -> None:
         """Wait until the present attempt does its work, and say where."""
-        writer = f"{NAME}-{self.submissions}-{self._restarts + 1}"
+        writer = self.writer
         ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
         wait_until(lambda: bool(ready()) or self._ended(), within_s=RUNNING_S, because=f"{writer} to run", poll_s=POLL_S)
         wait_until(self._hosted, within_s=RUNNING_S, because=f"the TaskManager of {writer} to be known", poll_s=POLL_S)
-        if not self._restored:  # Flink takes a checkpoint by itself after such a start, whatever the interval
-            wait_until(self._last_complete, within_s=TAKEN_S, because=f"the first checkpoint of {writer}", poll_s=POLL_S)
+        if not self._restored:
+            wait_until(self._first_complete, within_s=TAKEN_S, because=f"the first checkpoint of {writer}", poll_s=POLL_S)
+
+    def _first_complete(self) -> int:
+        """Flink 2 takes one by itself after such a start, whatever the interval; Flink 1 is asked, once its tasks run."""
+        if self._cluster.install.version.startswith("1.") and not self._under_way():
+            self._cluster.rest.trigger(self.id)
+        return self._last_complete()
+
+    @property
+    def writer(self) -> str:
+        """What the present attempt writes as."""
+        return f"{NAME}-{self.submissions}-{self._restarts + 1}"
 
     def _hosted(self) -> bool:
         hosts = self._cluster.rest.hosts(self.id)
@@ -128,30 +143,12 @@ class Job(RunningJob):
         except RestError:  # its JobManager is gone, or knows it no more
             return
 
-    def _words(self) -> dict[str, str]:
-        scene, job = self._scene, self._settings.job
+    def _words(self) -> list[str]:
+        scene = self._scene
+        place = Place(scene.cell.id, scene.history_folder, scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink,
+                      scene.group, scene.directory / CHECKPOINTS, failpoint_of(scene), scene.cell.key)  # fmt: skip
         client = f"{scene.cell.key}.{TASK_MANAGER}.{self.submissions}"  # whichever TaskManager that is in
-        folder = (scene.directory / CHECKPOINTS).absolute()
-        words = {
-            "cell": scene.cell.id, "name": f"{NAME}-{self.submissions}", "history": str(scene.history_folder.absolute()),
-            "bootstrap": scene.transport.bootstrap(Role.PROCESSOR), "in": scene.source, "out": scene.sink, "group": scene.group,
-            "partitions": str(self._settings.topic.partitions), "client": client, "guarantee": str(job.guarantee),
-            "source.isolation.level": self._settings.consumer.isolation, "source.fetch.max.wait.ms": "50",
-            "source.partition.discovery.interval.ms": "-1",
-            "sink.client.id": client, "sink.transaction.timeout.ms": str(self._settings.transaction_timeout_ms),
-            "sink.linger.ms": str(job.linger_ms),
-            "flink.execution.checkpointing.interval": "1 h", "flink.execution.checkpointing.dir": f"file://{folder}",
-            "flink.execution.checkpointing.num-retained": "10",
-            "flink.execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-            "flink.execution.checkpointing.tolerable-failed-checkpoints": "100",
-            "flink.execution.checkpointing.timeout": "60 s",
-            "flink.restart-strategy.type": "fixed-delay", "flink.restart-strategy.fixed-delay.attempts": "1000",
-            "flink.restart-strategy.fixed-delay.delay": "50 ms",
-            "flink.parallelism.default": "1", "flink.pipeline.max-parallelism": "8",
-        }  # fmt: skip
-        if job.guarantee is Guarantee.EXACTLY_ONCE:
-            words |= {"prefix": f"{scene.cell.key}-{job.prefix}", "naming": str(job.naming)}
-        return words
+        return words_of(place, self._settings, name=f"{NAME}-{self.submissions}", client=client, again=self.submissions > 1)
 
     # --- its checkpoints ---------------------------------------------------------------------------------------------
 
@@ -166,10 +163,19 @@ class Job(RunningJob):
         return number
 
     def begin_checkpoint(self) -> int:
-        """Ask for one, and wait until the source has taken its part of it, and passed its barriers on."""
+        """Ask for one, and wait until a source has taken its part of it, and passed its barriers on.
+
+        Where it is unaligned no source's part was seen to be acknowledged while the other one stood still; the state behind them
+        takes its own before.
+        """
         number = self._ask()
-        wait_until(lambda: self._seen(number)["num_acknowledged_subtasks"] > 0 or self._seen(number)["status"] == "COMPLETED",
-                   within_s=TAKEN_S, because=f"the source to take its part of checkpoint {number}", poll_s=POLL_S)  # fmt: skip
+
+        def begun() -> bool:
+            told, parts = self._seen(number), self._scene.so_far.of(kinds.BATCH)
+            return told["num_acknowledged_subtasks"] > 0 or told["status"] == "COMPLETED" or any(
+                part["batch"] == number and part["by"] == self.writer for part in parts)  # fmt: skip
+
+        wait_until(begun, within_s=TAKEN_S, because=f"a source to take its part of checkpoint {number}", poll_s=POLL_S)
         return number
 
     def tell_checkpoint(self, number: int, *, completed: bool = False) -> None:
@@ -184,11 +190,12 @@ class Job(RunningJob):
         )  # fmt: skip
 
     def await_given(self, position: int) -> None:
-        """Wait for the lines in which the job says so."""
+        """Wait for the lines in which the job says so, of this attempt or of one whose checkpoint it has."""
         wanted = {record.id for record in self._scene.load.records if record.position <= position}
 
         def given() -> bool:
-            return wanted <= {event["record"] for event in self._scene.so_far.of(kinds.DELIVERED)}
+            lines = self._scene.so_far.of(kinds.DELIVERED)
+            return wanted <= {event["record"] for event in lines if self._restored or event["by"] == self.writer}
 
         wait_until(given, within_s=GIVEN_S, because=f"the job to be given what comes before position {position + 1}")
 
@@ -202,9 +209,13 @@ class Job(RunningJob):
     def position_trouble(self) -> str | None:
         """Which partition the last completed checkpoint is behind in, or ``None``. Asks for the next one where it is."""
         trouble = self._scene.position_trouble(self.positions)
-        if trouble and not any(each["status"] == "IN_PROGRESS" for each in self._history()):
+        if trouble and not self._under_way():
             self._cluster.rest.trigger(self.id)
         return trouble
+
+    def _under_way(self) -> bool:
+        """Whether a checkpoint is begun, and not over."""
+        return any(each["status"] == "IN_PROGRESS" for each in self._history())
 
     def _ask(self) -> int:
         before = max((each["id"] for each in self._history()), default=0)
@@ -228,8 +239,16 @@ class Job(RunningJob):
         """Wait until the next attempt does its work on another TaskManager."""
         self._restarts += 1
         self._restored = self._last_complete() > 0
+        with self._refilled():
+            self.await_ready()
+
+    @contextmanager
+    def _refilled(self) -> Iterator[None]:
+        """Let there be a TaskManager for the job; where one stands by, the next is started behind it, so as not to slow it."""
+        if not self._spare:
+            self._cluster.refill()
+        yield
         self._cluster.refill()
-        self.await_ready()
 
     def arm_store(self, name: str, *, refuses: bool = False) -> None:
         """Write the file that the JobManager looks for."""
@@ -252,16 +271,8 @@ class Job(RunningJob):
         """Ask."""
         self._cluster.rest.trigger(self.id)
 
-    def resubmit(self, number: int) -> None:
-        """Submit it with the state that is in the checkpoint's folder."""
-        self._cluster.refill()
-        self.submit(restored_from=number)
-
-    def await_aborted(self) -> None:
-        """Ask the coordinator about the transactional id of the last EndTxn request."""
-        names = [e["transactional_id"] for e in self._scene.so_far.of(kinds.END_TXN) if e.get("transactional_id")]
-        mine = [name for name in names if name.startswith(f"{self._scene.cell.key}-{self._settings.job.prefix}")]
-        if not mine:
-            raise RuntimeError("the job has asked for the end of no transaction")
-        wait_until(lambda: self._scene.observer.transaction(mine[-1]) == "CompleteAbort", within_s=ABORTED_S, poll_s=0.05,
-                   because=f"the coordinator to abort {mine[-1]}")  # fmt: skip
+    def resubmit(self, number: int | None) -> None:
+        """End what is left of it, where anybody knows of it; submit it with the state in the checkpoint's folder."""
+        self._end()
+        with self._refilled():
+            self.submit(restored_from=number)

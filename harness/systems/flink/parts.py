@@ -6,17 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.model.scenario import Role
+from harness.model.scenario import Predicted, Role
 from harness.run.controls import Watching, WireControls
-from harness.run.drain import Check, Checks, QuietSink
+from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
 from harness.run.parts import Parts, When
 from harness.run.stages import Producing
 from harness.run.who import CellNodes
-from harness.systems.flink.abilities import RunningJob
+from harness.systems.flink.abilities import RunningJob, StandingInput, Written
+from harness.systems.flink.inputs import Inputs
 from harness.systems.flink.job import Job
 from harness.systems.flink.rest import RestError
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.systems.flink.settings import flinks
+from harness.systems.flink.sink_log import SinkLog
 from harness.systems.kafka.authorities import observe_reading, observe_source
 from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
@@ -56,14 +58,24 @@ def parts_of(
         Check("source", producing.trouble), Check("job", job.trouble), Check("position", job.position_trouble, costly=True),
         Check("topic", scene.log_trouble, costly=True),
     ]  # fmt: skip
+    stands = isinstance(cell.expectation, Predicted) and cell.expectation.stands
+    still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
     return Parts(
         ground=(*ground.parts(), job, producing),
         feed=producing,
         stages=job,
         controls=WireControls(
-            cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, {RunningJob: job}
+            cell,
+            scene.load,
+            transport.wire,
+            directory,
+            history,
+            scene.so_far,
+            nodes,
+            watching,
+            {RunningJob: job, StandingInput: Inputs(scene), Written: SinkLog(scene, lambda: job.writer)},
         ),
-        drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size),
+        drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size, still),
         authorities=(
             partial(observe_source, scene),
             partial(observe_reading, scene, job.positions, ground.sink.observe),

@@ -82,18 +82,25 @@ def _checkpoint(history: History) -> int:
 
 
 def _transactions(history: History, until: int) -> str:
-    """Say of the sink's transactions that had something in them what had become of them until then; nothing where it has none."""
+    """Say of the sink's transactions that had something in them what had become of them until then; nothing where it has none.
+
+    One that nobody has asked to end has been aborted by its time-out where readers see all there is.
+    """
     sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
-    state: dict[str, str] = {}
-    for event in history.of(kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER):
-        name = event.get("transactional_id")
-        if name is None or event["t"] > until or event.get("reached") is False:
+    told: Counter[str] = Counter()
+    begun: set[str] = set()
+    for event in history.of(kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER, kinds.FAULT, kinds.DRAIN):
+        if event["t"] > until or event.get("reached") is False:
             continue
+        name = event.get("transactional_id")
         if event["event"] == kinds.SENT:
-            if event["topic"] in sinks:
-                state[name] = "open"
-        elif state.get(name) == "open":
-            state[name] = "committed" if event.get("commit") else "aborted"
-    told = Counter(state.values())
+            begun |= {name} if name is not None and event["topic"] in sinks else set()
+        elif name in begun:
+            told["committed" if event.get("commit") else "aborted"] += 1
+            begun.discard(name)
+        elif event.get("unseen") == 0 or (event["event"] == kinds.DRAIN and event["phase"] == "completed"):
+            told["aborted"] += len(begun)
+            begun.clear()
+    told["open"] = len(begun)
     words = ", ".join(f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what])
     return f"; transactions: {words}" if words else ""

@@ -50,6 +50,14 @@ class JobSettings:
     """How long the sink's client waits for a batch to be whole."""
     prefix: str = "job"
     """Of the transactional ids, behind the cell's key."""
+    later_prefix: str | None = None
+    """That of a job that is submitted again; none: the same."""
+    inputs: int = 1
+    """How many sources it has, each of every how-many-th partition: a checkpoint waits for a barrier from each."""
+    unaligned: bool = False
+    """Whether a barrier overtakes what was sent before it, and nobody waits for the others."""
+    restarts: bool = True
+    """Whether its JobManager restarts it; else it has failed with its TaskManager."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Deployment, Role
+from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
+from harness.systems.flink.archive import with_archives
 from harness.systems.flink.cluster import Cluster
-from harness.systems.flink.install import ensure_flink
+from harness.systems.flink.install import CLIENT, VERSION, ensure_flink
 from harness.systems.flink.parts import parts_of
 from harness.systems.kafka.system import Prepared, started
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -26,67 +28,103 @@ class FlinkSystem:
     """A job for each cell, on a cluster and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "flink"
+    own_at_once = 1
+    """Beside the cluster that cells share: each is a broker and three JVMs, and two of them start anew in most of these cells."""
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
-        del version  # there is one
+        """``version``: another one than the default, of those whose sums are known."""
         self._kafka = Prepared(runtime)
-        self._flink: FlinkInstall | None = None
+        self._contained = runtime == "docker"
+        self._version = version or VERSION
+        self._installs: dict[str, FlinkInstall] = {}
+        if version is not None:
+            self.name = f"{self.name}=={version}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what Kafka, Flink and its connector need, and compile the job."""
+        """Fetch what Kafka, Flink and its connector need, compile the job, make the class-data archives."""
         self._kafka.prepare(say)
-        self._flink = ensure_flink(say)
+        self._bring(CLIENT, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need."""
+        """Fetch the connectors that cells are pinned to; each has a cluster, for it is on the class path of that."""
+        cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
+        clients = sorted({cell.client for cell in cells}) or [CLIENT]
+        for client in clients:
+            self._bring(client, say)
+        self._installs = {client: self._installs[client] for client in clients}
+
+    def _bring(self, client: str, say: Callable[[str], None]) -> None:
+        if client in self._installs:
+            return
+        install = ensure_flink(say, client.partition("==")[2], self._version)
+        if self._contained:
+            install = install.contained()
+        elif (client, self._version) == (CLIENT, VERSION):
+            install = with_archives(install, ensure_kafka(say), say)
+        self._installs[client] = install
 
     def deploy(self, need: Deployment, directory: Path) -> FlinkDeployed:
-        """Start a broker with its wire, and a cluster beside it."""
-        if self._flink is None:
+        """Start a broker with its wire, and a cluster beside it; several, where cells are pinned to several connectors.
+
+        Jobs keep their checkpoints and write their histories in the folders of their cells: where the cluster is in containers,
+        it sees the folder of the run, in which ``directory`` lies as they do.
+        """
+        if not self._installs:
             raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
         # one alone is nobody's spare: where a cell has the cluster to itself, nobody may take over unasked
-        cluster = Cluster(transport.runtime, self._flink, directory / "flink", at_first=2 if need is Deployment.SHARED else 1)
-        return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster), directory)
+        at_first = 2 if need is Deployment.SHARED else 1
+        clusters = {}
+        for number, (client, install) in enumerate(self._installs.items(), start=1):
+            key = f"cluster-{number}-" if number > 1 else ""
+            folder = directory / f"{key}flink"
+            clusters[client] = Cluster(transport.runtime, install, folder, directory.parents[1], key, at_first)
+        return started(FlinkDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), clusters), directory)
 
     def versions(self) -> dict[str, str]:
-        """Those of Kafka, Flink, and the client in its connector."""
-        return self._kafka.versions(self.name) | (self._flink.versions if self._flink else {})
+        """Those of Kafka, Flink, and its connectors."""
+        connectors = {client: install.connector for client, install in self._installs.items()}
+        return self._kafka.versions(self.name) | ({self.name: self._version} if connectors else {}) | connectors
 
 
 class FlinkDeployed:
-    """A broker behind its wire, and a cluster for the jobs of cells."""
+    """A broker behind its wire, and clusters for the jobs of cells, by their clients."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster) -> None:
+    def __init__(self, transport: KafkaTransport, services: Services, clusters: Mapping[str, Cluster]) -> None:
         self.transport = transport
-        self.cluster = cluster
+        self._clusters = clusters
         self._services = services
 
     def start(self) -> None:
-        """Start the cluster, and meanwhile wire and broker."""
-        self.cluster.start()
+        """Start the clusters, and meanwhile wire and broker."""
+        for cluster in self._clusters.values():
+            cluster.start()
         self.transport.start(preloads=())
-        self.cluster.await_up()
+        for cluster in self._clusters.values():
+            cluster.await_up()
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Share no death of a broker."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, cluster=self.cluster)
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services,
+                         cluster=self._clusters[cell.client])  # fmt: skip
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
         """Raise EnvironmentFailure where anything of it has died by itself."""
         self.transport.check()
         self._services.check()
-        self.cluster.check()
+        for cluster in self._clusters.values():
+            cluster.check()
 
     def close(self) -> None:
-        """End the cluster, then services, broker and wire."""
+        """End the clusters, then services, broker and wire."""
         try:
-            self.cluster.close()
+            for cluster in self._clusters.values():
+                cluster.close()
         finally:
             self._services.close()
             self.transport.close()

@@ -22,7 +22,7 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.interfaces import System
+from harness.interfaces import PointsLine, System
 from harness.model.scenario import Deployment
 
 if TYPE_CHECKING:
@@ -73,6 +73,20 @@ def versions() -> Collection[str]:
     return kafka_versions()
 
 
+POINTS = (
+    PointsLine("Kafka 4.3.0", "plain", "kafka-python", (
+        "acks=1, no retries; position committed before the work", "acks=all, retries; position committed after the work",
+        "transactions; the sink absorbs what it has",
+    )),
+    PointsLine("Kafka 4.3.0, share group", "shared", "java", (
+        "acknowledged before the work", "acknowledged after the work", "the same; the sink absorbs what it has",
+    ), {
+        "delivery-lost": "share-delivery-lost", "commit-lost": "share-crash-before-acknowledgement-arrives",
+        "commit-ack-lost": "share-crash-before-acknowledgement-answered",
+        "consumer-crash-before-recording": "share-crash-before-recording",
+        "consumer-crash-before-commit": "share-crash-before-acknowledging",
+    }),
+)  # fmt: skip
 SYSTEM = System(
     name="kafka",
     launcher="harness.systems.kafka.system:KafkaSystem",
@@ -84,5 +98,6 @@ SYSTEM = System(
     abilities=abilities,
     lacks=lacks,
     versions=versions,
+    points=POINTS,
     by_default=True,
 )

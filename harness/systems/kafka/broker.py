@@ -96,6 +96,9 @@ def properties(
         "group.share.min.session.timeout.ms": "500",
         "group.share.min.heartbeat.interval.ms": "100",
         "group.share.min.record.lock.duration.ms": "1000",
+        "group.streams.min.session.timeout.ms": "500",
+        "group.streams.min.heartbeat.interval.ms": "100",
+        "group.streams.initial.rebalance.delay.ms": "0",
         # the share coordinator's log is kept whole: it says what became of each record of a share group
         "share.coordinator.state.topic.prune.interval.ms": "86400000",
         "share.coordinator.cold.partition.snapshot.interval.ms": "86400000",

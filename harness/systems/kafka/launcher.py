@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 HEAP = "-Xmx256m"
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA_IMAGE = "kafka"
+"""The image whose Java an engine is started by that has none of its own: its jars are seen in it where they lie here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _DESCRIBE = {
     GroupProtocol.CONSUMER: messages.ConsumerGroupDescribeRequest, GroupProtocol.SHARE: messages.ShareGroupDescribeRequest,
+    GroupProtocol.STREAMS: messages.StreamsGroupDescribeRequest,
 }  # fmt: skip
 
 

@@ -164,7 +164,8 @@ def parts_of(
             *ground.sink_checks(),
         ]  # fmt: skip
         stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
-        still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
+        still_s = STANDS_S if stands else cell.still_s
+        still = None if still_s is None else Idle(scene.progress, producing.has_ended, still_s)
         return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, still)
 
     return Parts(

@@ -38,8 +38,8 @@ class FileSink:
         for file in self._files():
             for row in pq.read_table(file).to_pylist():
                 order += 1
-                origin = origin_of(row["origin"].decode("ascii"))
-                recorded(self._scene, Row(row["value"], row["key"].decode("ascii", "replace"), order, origin))
+                key = row["key"].decode("ascii", "replace")
+                recorded(self._scene, Row(row["value"], key, order, origin_of(row["origin"])))
 
     def _files(self) -> Iterator[Path]:
         listed = self._scene.settings.consumer.listed

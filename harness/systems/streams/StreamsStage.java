@@ -65,7 +65,7 @@ public final class StreamsStage {
     static final String STORE = "state";
     static final String CHANGELOG = "-" + STORE + "-changelog";
     static final long WITHIN_MS = 60_000;
-    static final Duration LATER = Duration.ofSeconds(1);
+    static final Duration LATER = Duration.ofMillis(200);
     private static final Map<String, String> STAGE = new HashMap<>();
 
     private StreamsStage() {}
@@ -166,18 +166,23 @@ public final class StreamsStage {
             }
         }
 
-        /** Send what was kept, by the clock and whether anything arrives or not. */
+        /** Send what was kept for long enough, in the order in which it came, by the clock and whether anything arrives or not. */
         private void release(long now) {
-            var kept = new TreeMap<String, byte[]>();
+            var due = new TreeMap<Long, String[]>();
             try (var all = store.all()) {
-                all.forEachRemaining(each -> kept.put(new String(each.key, StandardCharsets.US_ASCII), each.value));
+                all.forEachRemaining(each -> {
+                    var parts = new String(each.value, StandardCharsets.US_ASCII).split("\n", 4);
+                    if (now >= Long.parseLong(parts[0]) + Long.parseLong(told("keeps"))) {
+                        due.put(Long.parseLong(parts[2].substring(parts[2].lastIndexOf('.') + 1)), parts);
+                    }
+                });
             }
-            kept.forEach((id, value) -> {
-                var parts = new String(value, StandardCharsets.US_ASCII).split("\n", 3);
-                send(parts[0].getBytes(StandardCharsets.US_ASCII), parts[2].getBytes(StandardCharsets.US_ASCII), now, parts[1]);
-                store.delete(id.getBytes(StandardCharsets.US_ASCII));
+            due.values().forEach(parts -> {
+                var value = parts[3].getBytes(StandardCharsets.US_ASCII);
+                send(parts[1].getBytes(StandardCharsets.US_ASCII), value, now, parts[2]);
+                store.delete(Payload.of(value).record().getBytes(StandardCharsets.US_ASCII));
             });
-            if (!kept.isEmpty()) {
+            if (!due.isEmpty()) {
                 context.commit();
             }
         }
@@ -204,8 +209,8 @@ public final class StreamsStage {
             try {
                 Failpoint.pass("before-processing", payload.record());
                 if (told("topology").equals("later")) {
-                    var kept = new String(record.key(), StandardCharsets.US_ASCII) + "\n" + place + "\n"
-                        + new String(record.value(), StandardCharsets.US_ASCII);
+                    var kept = context.currentSystemTimeMs() + "\n" + new String(record.key(), StandardCharsets.US_ASCII) + "\n"
+                        + place + "\n" + new String(record.value(), StandardCharsets.US_ASCII);
                     store.put(payload.record().getBytes(StandardCharsets.US_ASCII), kept.getBytes(StandardCharsets.US_ASCII));
                     context.commit();
                     return;

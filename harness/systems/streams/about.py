@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.abilities import LocalState, Membership, Rebalance, Supervision, Transactions
-from harness.interfaces import System
+from harness.abilities import LocalState, Membership, Rebalance, Supervision, Termination, Transactions
+from harness.interfaces import PointsLine, System
 from harness.systems.streams.settings import NAME
 
 if TYPE_CHECKING:
     from harness.model.scenario import Scenario
 
-ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Transactions})
+ABILITIES = frozenset({LocalState, Membership, Rebalance, Supervision, Termination, Transactions})
+_SEMANTICS = ("not offered", "`at_least_once`", "`exactly_once_v2`")
+POINTS = (
+    PointsLine("Kafka Streams 4.3.0, commits of offsets", "streams-map", "kafka-streams", _SEMANTICS, {
+        "commit-lost": "streams-crash-before-offset-commit", "commit-ack-lost": "streams-crash-after-offset-commit",
+        "consumer-crash-before-commit": "streams-crash-after-output",
+    }),
+    PointsLine("Kafka Streams 4.3.0, commits of transactions", "streams-map", "kafka-streams", _SEMANTICS, {
+        "commit-lost": "streams-crash-before-commit", "commit-ack-lost": "streams-crash-before-commit-ack",
+        "consumer-crash-before-commit": "streams-crash-after-output",
+    }),
+)  # fmt: skip
 
 
 def runs(scenario: Scenario) -> bool:
@@ -25,7 +36,9 @@ SYSTEM = System(
     scenarios="harness.scenarios.streams:STREAMS",
     knowledge="harness.systems.streams.knowledge:KNOWLEDGE",
     clients=("kafka-streams",),
+    runtimes=("process", "docker"),
     runs=runs,
     abilities=lambda _: ABILITIES,
     transport="kafka",
+    points=POINTS,
 )

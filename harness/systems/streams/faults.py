@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.abilities import LocalState, Membership
+from harness.abilities import LocalState, Membership, Termination
 from harness.controls import OnWire, Stop, Trigger
-from harness.faults.triggers import await_fault, rule_at
-from harness.model.scenario import Evidence
+from harness.faults.triggers import arm_stop, await_fault, rule_at, stop_at
+from harness.model.scenario import Evidence, Role
 from harness.proofs.forgotten import Forgot
-from harness.systems.streams.proofs import Restoring
+from harness.systems.streams.proofs import Restoring, SentUnfed
 from harness.wire.rules import Action, FreezeScope, How
 
 if TYPE_CHECKING:
@@ -100,4 +100,45 @@ class TakenOver:
         controls.await_exhausted()
         controls.settle()
         victim.restart()
+        controls.say("healed")
+
+
+@dataclass(frozen=True, slots=True)
+class RestartedUnfed:
+    """At ``at`` the source falls silent, and the application is told to end, twice, as by two deploys.
+
+    Between them it is given nothing, and sends by the clock what it had in its store. Then the source goes on.
+    """
+
+    id: ClassVar[str] = "restarted-unfed"
+
+    at: OnWire
+
+    def evidence(self) -> Evidence:
+        """The rule was hit at the target, the source stood still, and the application ended twice in order."""
+        return Evidence("rule", paused=(self.at.role,), told=(Role.PROCESSOR,) * 2, proofs=(SentUnfed(),))
+
+    def needs(self) -> tuple[type, ...]:
+        """It is told to end, and has a store."""
+        return (LocalState, Termination)
+
+    def arm(self, controls: Controls) -> None:
+        """Arm the rule."""
+        arm_stop(controls, self.at)
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Stop the source; end the application when it has done with what there is, and again when it has sent that."""
+        source, hold = stop_at(controls, self.at)
+        controls.settle()
+        application = controls.ability(Termination).stage(Role.PROCESSOR)
+        application.tell_to_end()
+        application.await_end()
+        application.restart()
+        controls.ability(LocalState).await_sent(application)
+        application.tell_to_end()
+        application.await_end()
+        application.restart()
+        source.resume()
+        controls.resolve(hold, How.RELEASE)
         controls.say("healed")

@@ -46,6 +46,15 @@ class StreamsInstall:
     flags: tuple[str, ...]
     """The class-data archive, and where RocksDB's library lies unpacked."""
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where its jars lie."""
+        return tuple(dict.fromkeys(jar.parent for jar in self.jars))
+
+    def contained(self) -> StreamsInstall:
+        """Return the same for a container: by the Java of its image, for which neither archive nor library were made."""
+        return replace(self, java=Path("java"), flags=())
+
     def command(self, scratch: Path, words: Mapping[str, object], *flags: str) -> tuple[str, ...]:
         """Return the command of an instance. ``scratch``: a folder for what its JVM needs for a while."""
         java = (str(self.java), *flags, *self.flags, *JVM, f"-Djava.io.tmpdir={scratch.absolute()}")

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from harness.abilities import Supervision, needs_of
 from harness.model.scenario import Role
 from harness.run.stages import Reading
 from harness.run.who import CellNodes
@@ -29,7 +30,9 @@ class Instances:
             own = {each.name: getattr(stage, each.name) for each in fields(stage) if each.init}
             return InstanceNode(**own, install=install)
 
-        self._dies = Role.PROCESSOR in scene.cell.scenario.fault.evidence().killed
+        fault = scene.cell.scenario.fault
+        ends = (*fault.evidence().killed, *fault.evidence().told)
+        self._ends = ends.count(Role.PROCESSOR) + (Supervision in needs_of(fault))
         self.reading = Reading(make, Role.PROCESSOR, scene.settings.consumer.count)
 
     @property
@@ -41,10 +44,12 @@ class Instances:
         """They start when the run says so."""
 
     def start(self) -> None:
-        """Start them, and wait until they do their work; where one is to die, and is the only one, its successor gets ready."""
+        """Start them, and wait until they do their work; where one is to end, and is the only one, its successor gets ready."""
         self.reading.start()
-        if self._dies and len(self.nodes) == 1:
-            self.nodes[0].stand_by()
+        for node in self.nodes:
+            node.successors = self._ends
+            if self._ends and len(self.nodes) == 1:
+                node.stand_by()
 
     def stand_by(self) -> None:
         """They start at once."""
@@ -53,6 +58,7 @@ class Instances:
         """End them, and those that stand by."""
         with ExitStack() as ends:
             for node in self.nodes:
+                node.successors = 0
                 ends.callback(node.dismiss)
             ends.callback(self.reading.close)
 

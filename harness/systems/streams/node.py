@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from harness import failpoint
 from harness.run.nodes import StageNode
-from harness.runtimes.interface import NodeSpec
-from harness.stages.settings import Members
+from harness.runtimes.interface import ContainerSpec, NodeSpec
+from harness.stages.settings import GroupProtocol, Members
+from harness.systems.kafka.launcher import JAVA_IMAGE
 from harness.systems.streams.install import StreamsInstall, told_all
 from harness.systems.streams.settings import TOPOLOGIES, Guarantee, streams_of
 
@@ -28,11 +29,14 @@ class InstanceNode(StageNode):
 
     ready_within_s: float = READY_S
     install: StreamsInstall | None = field(default=None, kw_only=True)
+    successors: int = 0
+    """How many more incarnations are to stand by, one after the other."""
     _ahead: Node | None = None
     """The next incarnation, which stands by."""
 
     def stand_by(self) -> None:
         """Start the JVM of the next incarnation ahead; it begins with nothing that it shares."""
+        self.successors -= 1
         self._ahead = self._launch(self._next())
 
     def dismiss(self) -> None:
@@ -49,9 +53,21 @@ class InstanceNode(StageNode):
         self.stage = self._next()
         ahead, self._ahead = self._ahead, None
         self.node = ahead or self._launch(self.stage)
-        self._told = False
+        self._told = self._asked = False
         self._say("started", pid=self.node.pid, supervised=self.supervised, stood_by=ahead is not None)
         self._turn(self.stage).touch()
+
+    def kill(self) -> None:
+        """SIGKILL it; a successor that does not stand by yet gets ready at once, while others miss it."""
+        super().kill()
+        if self.successors > 0 and self._ahead is None:
+            self.stand_by()
+
+    def restart(self) -> None:
+        """Start the next incarnation, wait until it is ready; and let the one after it stand by, where it is to end, too."""
+        super().restart()
+        if self.successors > 0:
+            self.stand_by()
 
     def resume(self) -> None:
         """Let it go on, past the failpoint that holds it."""
@@ -94,6 +110,7 @@ class InstanceNode(StageNode):
         return self.runtime.start(NodeSpec(
             name=f"{stage.key}-{stage.writer}", role=self.role, argv=self.install.command(self._scratch, self._words(stage)),
             log=self.logs / f"{self.name}.log", cwd=self._folder,
+            container=ContainerSpec(JAVA_IMAGE, folders=(self._folder, *self.install.folders)),
         ))  # fmt: skip
 
     def _words(self, stage: Stage) -> dict[str, object]:
@@ -105,10 +122,10 @@ class InstanceNode(StageNode):
             "stage.topology": TOPOLOGIES[stage.pipeline], "stage.in": stage.topic_in, "stage.out": stage.topic_out,
             "stage.cell": stage.cell, "stage.by": stage.writer, "stage.history": self._folder / "history",
             "stage.failpoints": self.failpoints.absolute(), "stage.turn": self._turn(stage), "stage.each": streams.each,
-            "stage.step": streams.step, "stage.flush": streams.flush,
+            "stage.step": streams.step, "stage.flush": streams.flush, "stage.keeps": streams.keeps_ms,
             "num.standby.replicas": streams.standbys, "commit.interval.ms": streams.commit_interval_ms,
-            "main.consumer.session.timeout.ms": consumer.session_ms, "main.consumer.heartbeat.interval.ms": consumer.heartbeat_ms,
             "main.consumer.max.poll.records": consumer.unit, "main.consumer.fetch.max.wait.ms": 100,
+            "restore.consumer.fetch.max.wait.ms": 100,
             "main.consumer.request.timeout.ms": consumer.patience_ms,
             "producer.request.timeout.ms": producer.request_timeout_ms,
             "producer.delivery.timeout.ms": producer.delivery_timeout_ms,
@@ -121,6 +138,11 @@ class InstanceNode(StageNode):
             timeout = streams.transaction_timeout_ms  # a transaction must last longer than the interval
             interval = min(streams.commit_interval_ms, timeout // 2)
             words |= {"producer.transaction.timeout.ms": timeout, "commit.interval.ms": interval}
+        if consumer.protocol is GroupProtocol.STREAMS:  # the group says how long a session is, and how often to tell of oneself
+            words |= {"group.protocol": consumer.protocol}
+        else:
+            words |= {"main.consumer.session.timeout.ms": consumer.session_ms,
+                      "main.consumer.heartbeat.interval.ms": consumer.heartbeat_ms}  # fmt: skip
         if consumer.members is Members.STATIC:
             words |= {"group.instance.id": f"{stage.key}-{stage.name}"}
         return words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.abilities import LocalState, Membership, Rebalance, Supervision, Transactions
+from harness.abilities import LocalState, Membership, Rebalance, Supervision, Termination, Transactions
 from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
@@ -21,7 +21,7 @@ from harness.systems.kafka.stages import StageMaker
 from harness.systems.streams.instances import InstanceNodes, Instances
 from harness.systems.streams.settings import COUNT, LATER
 from harness.systems.streams.sinks import FoldedSink, kept
-from harness.systems.streams.suffering import Disks, InstancesGather, OpenTransactions
+from harness.systems.streams.suffering import Deploys, Disks, InstancesGather, OpenTransactions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def parts_of(
     disks = Disks(scene)
     abilities: dict[type, object] = {
         LocalState: disks, Membership: GroupMembership(scene, instances.reading), Rebalance: InstancesGather(scene, instances),
-        Supervision: Supervisor(watching), Transactions: OpenTransactions(scene),
+        Supervision: Supervisor(watching), Termination: Deploys(instances), Transactions: OpenTransactions(scene),
     }  # fmt: skip
     controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
     disks.controls = controls

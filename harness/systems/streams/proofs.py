@@ -1,4 +1,4 @@
-"""What an application must have been doing when it died."""
+"""What an application must have been doing when it died, or was told to end."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from harness.model import events as kinds
+from harness.model.sign import Sign
+from harness.model.states import Hop
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
+    from harness.model.history import Event, History
 
 RESTORE: Final = "restore"
 """The rule that holds what an instance would make its state of."""
+SENT_UNFED: Final = Sign(
+    "sent-unfed",
+    "a life of the application that was given no record, and told to end, sent the result of this record, and committed it",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +37,37 @@ class Restoring:
         if not any(event.get("phase") == "discarded" for event in rules):
             return "what an instance made its state of was not kept from it"
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SentUnfed:
+    """Between the two times that it was told to end, an application was given nothing, and sent the target from its store."""
+
+    name: ClassVar[str] = "sent-unfed"
+
+    def trouble(self, course: Course) -> str | None:
+        """Say that it was fed, or had sent the target before, or did not send it."""
+        told = [event for event in course.history.of(kinds.NODE) if event.get("phase") == "told"]
+        if len(told) != 2:  # noqa: PLR2004 - as the fault does it
+            return f"the application was told to end {len(told)} times, not twice"
+        first, second = (f"{event['node']}-{event['incarnation']}" for event in told)
+        if any(event["by"] == second for event in course.history.of(kinds.DELIVERED)):
+            return "the application was given a record between its two ends"
+        results = results_of(course.history, course.plan.target)
+        if any(event["attempt"].startswith(f"{first}.") for event in results):
+            return "the target was sent before the application was told to end"
+        sent = (event["t"] for event in results if event["attempt"].startswith(f"{second}."))
+        return None if any(t < told[1]["t"] for t in sent) else "the application did not send the target between its two ends"
+
+
+def results_of(history: History, record: str) -> list[Event]:
+    """Return what the wire saw of a record's results: their attempts are named by those who made them."""
+    return [event for event in history.of(kinds.SENT) if event["record"] == record and event.get("attempt")]
+
+
+def unfed_signs(history: History) -> dict[Sign, set[str]]:
+    """Return the records of which a committed result was sent by a life that was given nothing, until it was told to end."""
+    unfed = {f"{e['node']}-{e['incarnation']}" for e in history.of(kinds.NODE) if e.get("phase") == "told"}
+    unfed -= {event["by"] for event in history.of(kinds.DELIVERED)}
+    stored = [event for event in history.of(kinds.STORED) if event["hop"] == Hop.SINK and event["visible"]]
+    return {SENT_UNFED: {event["record"] for event in stored if str(event.get("attempt")).split(".")[0] in unfed}}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model.pipeline import Pipeline, SettingsError
 from harness.model.semantics import Semantic
-from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE_IN_TRANSACTION, Settings
+from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE_IN_TRANSACTION, GroupProtocol, Members, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,8 @@ class Streams:
     """The changelog has acknowledged what a record does to the state before its result is sent; else both go in one request."""
     flush: bool = False
     """What a record does to the state is written to the local disk at once, as RocksDB does when its memory is full."""
+    keeps_ms: int = 0
+    """For how long at least a topology that sends by the clock keeps each record."""
     transaction_timeout_ms: int = 10_000
     """What Kafka Streams sets by itself; longer than any transaction of an application that lives."""
 
@@ -57,6 +59,9 @@ class StreamsSettings(Settings):
             raise SettingsError("one broker keeps one replica; use Deployment.CLUSTER")
         if self.streams.standbys >= self.consumer.count:
             raise SettingsError("a standby is another instance: count must exceed standbys")
+        by_broker = self.consumer.protocol is GroupProtocol.STREAMS
+        if by_broker and (self.streams.standbys or self.consumer.members is Members.STATIC):
+            raise SettingsError("a group of the streams protocol has no static members, and is told of standbys by itself")
 
 
 def _of(settings: Settings, guarantee: Guarantee) -> StreamsSettings:

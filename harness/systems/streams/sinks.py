@@ -41,11 +41,22 @@ class FoldedSink(TopicSink):
 
 
 def kept(scene: Scene) -> str | None:
-    """Which record an application still has in its store, by its changelog, to be sent later; or ``None``."""
+    """Which record an application still has in its store, by its changelog, to be sent later; or ``None``.
+
+    What a task keeps it sends in the order in which it came. One that is older than what was sent is not in the store any more,
+    whatever the changelog says: it was never sent, and never will be.
+    """
     changes = scene.observer.copies(f"{scene.group}{CHANGELOG}")
-    last = {copy.key: copy for copy in sorted(changes, key=lambda copy: (copy.partition, copy.offset)) if copy.visible}
-    found = next((copy for copy in last.values() if copy.value is not None), None)
-    return None if found is None else f"{text_of(found.key)} is in the store, and was not sent"
+    waiting: dict[int, dict[bytes | None, int]] = {}
+    sent: dict[int, int] = {}
+    for copy in sorted(changes, key=lambda copy: (copy.partition, copy.offset)):
+        if copy.visible and copy.value is not None:
+            waiting.setdefault(copy.partition, {})[copy.key] = copy.offset
+        elif copy.visible and (put := waiting.get(copy.partition, {}).pop(copy.key, None)) is not None:
+            sent[copy.partition] = max(put, sent.get(copy.partition, put))
+    here = (key for at, keys in waiting.items() for key, put in keys.items() if put > sent.get(at, -1))
+    found = next(here, None)
+    return None if found is None else f"{text_of(found)} is in the store, and was not sent"
 
 
 def folded(value: bytes) -> Iterator[tuple[str, int]]:

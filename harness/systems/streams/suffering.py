@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.abilities import LocalState, Rebalance, Transactions
+from harness.abilities import LocalState, Rebalance, Termination, Transactions
 from harness.model import events as kinds
 from harness.model.waiting import wait_until
 from harness.protocols.kafka.steps import Api
@@ -61,6 +61,23 @@ class Disks(LocalState):
         hits = self.scene.so_far.finder(kinds.RULE, lambda e: e["rule"] == RESTORE and e["phase"] == "hit")
         wait_until(hits, within_s=WITHIN_S, because="an instance to be making its state anew", poll_s=0.02)
         return str(hits()[0]["held"])
+
+    def await_sent(self, node: Target) -> None:
+        """Wait until the wire has seen its result of the target."""
+        by, target = f"{instance(node).stage.writer}.", self.scene.load.target.id
+        sent = self.scene.so_far.finder(kinds.SENT, lambda e: e["record"] == target and str(e["attempt"]).startswith(by))
+        wait_until(sent, within_s=WITHIN_S, because=f"the {node.name} to send {target} by the clock", poll_s=0.02)
+
+
+@dataclass
+class Deploys(Termination):
+    """The instances of a cell, which are told to end as a rolling deploy does it."""
+
+    instances: Instances
+
+    def stage(self, role: Role, node: str | None = None) -> InstanceNode:
+        """Return the instance of a name, or the only one."""
+        return next(each for each in self.instances.nodes if each.role is role and node in (None, each.name))
 
 
 @dataclass

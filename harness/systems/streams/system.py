@@ -35,6 +35,7 @@ class StreamsSystem:
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         del version  # it is that of the client
         self._kafka = Prepared(runtime)
+        self._contained = runtime == "docker"
         self._installs: dict[str, StreamsInstall] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
@@ -51,7 +52,8 @@ class StreamsSystem:
 
     def _bring(self, client: str, say: Callable[[str], None]) -> None:
         if client not in self._installs:
-            self._installs[client] = ensure_streams(ensure_kafka(say), say, client.partition("==")[2] or VERSION)
+            install = ensure_streams(ensure_kafka(say), say, client.partition("==")[2] or VERSION)
+            self._installs[client] = install.contained() if self._contained else install
 
     def deploy(self, need: Deployment, directory: Path) -> StreamsDeployed:
         """Start a broker with its wire."""

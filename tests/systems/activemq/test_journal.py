@@ -10,6 +10,7 @@ import pytest
 from harness.model.places import Removal, Waiting
 from harness.run.queues import Message
 from harness.systems.activemq.journal import EXPIRED, POISON, StrangeJournalError, messages
+from tests.protocols import amqp_frames
 
 QUEUE, ASIDE = "k.in", "DLQ.k.in"
 ORDINARY = 4
@@ -71,10 +72,30 @@ def test_a_transaction_counts_when_its_commit_is_there() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "entries", [[add("1:1", "a"), add("1:2", "a")], [{"at": "1:1", "kind": "purge", "queue": QUEUE}]], ids=["twice", "purged"]
-)
-def test_what_cannot_be_is_told(entries: list[dict[str, Any]]) -> None:
-    """Two copies of one name, or a queue that was removed as a whole, are nothing that a cell does."""
+def test_a_name_that_comes_again_is_taken_in_only_where_its_copy_is_gone() -> None:
+    """Of one that is there still, nobody is given it twice; and only what was refused last lies among the dead letters."""
+    assert read(add("1:1", "a"), add("1:2", "a"), remove("a")) == [
+        ("1:1", None, True, Removal.ACK, None), ("1:2", None, True, Removal.DUPLICATE, None),
+    ]  # fmt: skip
+    again = [add("1:1", "a"), remove("a"), add("1:2", "a"), add("1:3", "a", queue=ASIDE), remove("a", POISON)]
+    assert read(*again) == [("1:1", None, True, Removal.ACK, None), ("1:2", None, True, None, "1:3")]
+    assert read(add("1:1", "a", tx="t"), add("1:2", "a")) == [
+        ("1:1", Waiting.OPEN, False, None, None), ("1:2", Waiting.READY, True, None, None),
+    ]  # fmt: skip
+
+
+def test_what_came_by_amqp_is_read_in_its_sections_and_called_as_its_client_calls_it() -> None:
+    """The broker keeps it as it came."""
+    kept = {"native": "amqp", "view": "ID:1", "body": b64encode(amqp_frames.message(b"payload")).decode()}
+    assert messages([add("1:1", "a") | kept, remove("a")], QUEUE, ASIDE) == (
+        Message("1:1", "ID:1", b"payload", None, None, removed=Removal.ACK),
+    )
+
+
+@pytest.mark.parametrize("entry", [
+    {"at": "1:1", "kind": "purge", "queue": QUEUE}, add("1:1", "a") | {"native": "amqp", "body": b64encode(b"rubbish").decode()},
+])  # fmt: skip
+def test_what_cannot_be_is_told(entry: dict[str, Any]) -> None:
+    """A queue that was removed as a whole is nothing that a cell does; nor is a message that has no sections."""
     with pytest.raises(StrangeJournalError):
-        messages(entries, QUEUE, ASIDE)
+        messages([entry], QUEUE, ASIDE)

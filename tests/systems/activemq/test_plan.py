@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import NotApplicable, Predicted
 from harness.model.semantics import Semantic
 from harness.provision.jars import read_jar_set
-from harness.systems.activemq import install
+from harness.systems.activemq.install import RECIPE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,21 +25,37 @@ POINTS = {
 }  # fmt: skip
 
 
-def cells() -> tuple[Cell, ...]:
-    """Return its cells of one seed."""
+def cells(client: str) -> tuple[Cell, ...]:
+    """Return its cells of one seed, by one client."""
     mine = [scenario for scenario in registry.scenarios() if registry.runs("activemq", scenario)]
-    return tuple(expand(mine, semantics=Semantic, seeds=[1], system="activemq", client="stomp.py"))
+    return tuple(expand(mine, semantics=Semantic, seeds=[1], system="activemq", client=client))
 
 
-def test_every_point_is_there_under_every_semantic() -> None:
-    """What does not apply says why; what applies and predicts zero names a sign, but for the baseline."""
-    found = {(cell.scenario.failure_point, cell.semantic): cell.expectation for cell in reversed(cells())}
-    assert {point for point, _ in found} == POINTS
-    assert len(found) == len(POINTS) * len(Semantic)
-    for (point, semantic), theory in found.items():
-        assert isinstance(theory, Predicted | NotApplicable)
-        shows = isinstance(theory, NotApplicable) or theory.lost.must_show() or theory.duplicated.must_show() or theory.sign
-        assert shows or point == "none", (point, semantic)
+def shows(cell: Cell) -> bool:
+    """Whether what is predicted can be seen, or is proved by a sign; what does not apply says why."""
+    theory = cell.expectation
+    assert isinstance(theory, Predicted | NotApplicable)
+    if isinstance(theory, NotApplicable):
+        return bool(theory.because)
+    return any(each.must_show() for each in (theory.lost, theory.duplicated, theory.left)) or theory.sign is not None
+
+
+@pytest.mark.parametrize("client", registry.described("activemq").clients)
+def test_every_point_is_there_under_every_semantic(client: str) -> None:
+    """By each client the same points; what predicts zero names a sign, but for the baseline."""
+    plain = [cell for cell in cells(client) if cell.scenario.group == "plain"]
+    assert {cell.scenario.failure_point for cell in plain} == POINTS
+    assert len({(cell.scenario.failure_point, cell.semantic) for cell in plain}) == len(POINTS) * len(Semantic)
+    assert [cell.id for cell in plain if not shows(cell) and cell.scenario.failure_point != "none"] == []
+
+
+def test_what_only_jms_has_does_not_apply_to_others() -> None:
+    """And shows something where it does."""
+    mine = [cell for cell in cells("openwire") if cell.scenario.group == "jms"]
+    assert mine
+    assert all(shows(cell) for cell in mine)
+    others = [cell for cell in cells("stomp.py") if cell.scenario.group == "jms"]
+    assert all(isinstance(cell.expectation, NotApplicable) for cell in others)
 
 
 def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,20 +66,31 @@ def test_it_is_listed_and_not_run_unless_it_is_named(capsys: pytest.CaptureFixtu
     assert "delivery-lost+connection-lives" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("version", install.versions())
+@pytest.mark.parametrize("version", RECIPE.versions())
 def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
     """Each jar with its module, so that none need be asked what it depends on."""
-    jar_set = read_jar_set(f"activemq-{version}", install.HERE)
+    jar_set = read_jar_set(f"activemq-{version}", RECIPE.source.parent)
     assert jar_set.listed
     own = {name for name in jar_set.sums if name.startswith("activemq-") and "protobuf" not in name}
     assert own == {f"activemq-{name}-{version}.jar" for name in ("broker", "client", "kahadb-store", "openwire-legacy", "stomp")}
+
+
+def test_a_version_that_does_not_speak_amqp_says_so() -> None:
+    """What lets one speak it is a list of its own, beside the broker's jars."""
+    cell = next(iter(cells("amqp")))
+    assert registry.inapplicable(cell) is None
+    assert (
+        registry.inapplicable(replace(cell, system="activemq==5.18.3")) == "the sums of what lets 5.18.3 speak AMQP are not known"
+    )
+    assert registry.inapplicable(replace(cell, system="activemq==5.18.3", client="openwire")) is None
+    assert read_jar_set(f"amqp-{RECIPE.version}", RECIPE.source.parent).listed
 
 
 def test_another_version_than_those_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """In one line, with those that there are."""
     assert cli.main(["run", "--system", "activemq==5.0.0"]) == 2
     assert capsys.readouterr().err == (
-        f"lostack: activemq==5.0.0: the sums of its jars are not known; what there is: {', '.join(install.versions())}\n"
+        f"lostack: activemq==5.0.0: the sums of its jars are not known; what there is: {', '.join(RECIPE.versions())}\n"
     )
 
 
@@ -83,7 +111,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_a_network_one_line_says_so(cache: Path) -> None:
     """What could not be fetched, and what helps."""
     with pytest.raises(EnvironmentFailure, match=r"^cannot fetch the jars of activemq-6\.3\.1; not found: .*is there a network"):
-        install.ensure(lambda _: None)
+        RECIPE.ensure(lambda _: None)
     assert not (cache / "jars" / "activemq-6.3.1").exists()
 
 
@@ -93,11 +121,11 @@ def test_a_jar_that_nobody_knows_is_told(cache: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "mine.jar").write_bytes(b"")
     with pytest.raises(EnvironmentFailure, match=r"holds jars that are not in its list .*mine\.jar"):
-        install.ensure(lambda _: None)
+        RECIPE.ensure(lambda _: None)
 
 
 def test_no_java_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the variable that names it."""
     monkeypatch.setenv("LOSTACK_JAVA_HOME", str(cache))
     with pytest.raises(EnvironmentFailure, match=r"LOSTACK_JAVA_HOME is set, but .* is no Java that runs"):
-        install.ensure(lambda _: None)
+        RECIPE.ensure(lambda _: None)

@@ -42,11 +42,16 @@ class Told:
         """What the JobManager says of one."""
         self.tell("fault", phase="checkpoint", number=number, status=status, acknowledged=acknowledged, of=2)
 
-    def source(self, *records: str) -> None:
-        """What was offered, and where it stands in the log."""
+    def readers(self, unseen: int) -> None:
+        """How many offsets readers of the sink do not see."""
+        self.tell("fault", phase="readers", unseen=unseen)
+
+    def source(self, *records: str, partitions: int = 1) -> None:
+        """What was offered, and where it stands in the log: one record after the other in each of the partitions."""
         for place, record in enumerate(records):
+            at = {"partition": place % partitions, "epoch": 0, "offset": place // partitions}
             self.tell("offered", record=record, position=place + 1)
-            self.tell("stored", hop="topic", topic="c.in", record=record, partition=0, epoch=0, offset=place, visible=True)
+            self.tell("stored", hop="topic", topic="c.in", record=record, visible=True, **at)
         self.tell("log", hop="sink", topic=SINK, partition=0, start=0, stable=9, end=9)
 
     def died(self) -> None:
@@ -78,4 +83,26 @@ def rolled_back() -> Told:
     told.given("job-1-2", "a-5", (2, 4), ["a-1", "a-3", "a-5"], ["a-3", "a-5"])
     told.snapshot("job-1-2", 3, 2, 5)
     told.source("a-1", "b-2", "a-3", "b-4", "a-5")
+    return told
+
+
+def standing(*, given: tuple[str, ...] = ()) -> Told:
+    """Tell of a job with two inputs that died while one stood at c-3; ``given``: what it was given of d-4 and f-6 meanwhile.
+
+    The first input has a-1, c-3, e-5, the second one b-2, d-4, f-6.
+    """
+    told = Told()
+    told.resumed("job-1-1", 1, p0=0)
+    told.snapshot("job-1-1", 2, 0, 1)
+    told.given("job-1-1", "b-2", (2, 0), ["b-2"], ["b-2"])
+    told.tell("failpoint", "source", name="before-reading", record="c-3", partition=0)
+    for record in ("d-4", "f-6"):
+        told.tell("fetched", "wire", record=record, reached=True)
+    for record in given:
+        told.given("job-1-1", record, (3, 1), [record], [record])
+    told.checkpoint(3, "IN_PROGRESS", 1)
+    told.died()
+    for record in ("d-4", "f-6"):
+        told.given("job-1-2", record, (2, 1), [record], [record])
+    told.source("a-1", "b-2", "c-3", "d-4", "e-5", "f-6", partitions=2)
     return told

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness import registry
+from harness.matrix.selection import choose
 from harness.model.failures import EnvironmentFailure
 from harness.runtimes.process import ProcessRuntime
 from harness.systems.flink.cluster import Cluster
-from harness.systems.flink.install import SERVICES, FlinkInstall
+from harness.systems.flink.install import SERVICES, FlinkInstall, connectors, ensure_flink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +38,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Return a cluster that was started."""
     with ExitStack() as ends:
         runtime = ends.enter_context(Idle(directory=tmp_path))
-        install = FlinkInstall(Path("java"), "flink.jar", Path("job.jar"), Path("services.jar"), {})
-        made = Cluster(runtime, install, tmp_path / "flink")
+        install = FlinkInstall(Path("java"), "flink.jar", Path("job.jar"), Path("services.jar"), "2", "5", ("-Xjm",), ("-Xtm",))
+        made = Cluster(runtime, install, tmp_path / "flink", tmp_path)
         ends.callback(made.close)
         made.start()
         yield made
@@ -77,6 +79,7 @@ def test_each_is_known_by_its_own_name_and_only_the_job_manager_has_failpoints(c
     assert "flink.jar:services.jar" in first.argv
     assert "taskmanager.resource-id=task-manager-1" in second.argv
     assert "flink.jar" in second.argv
+    assert [("-Xjm" in each.argv, "-Xtm" in each.argv) for each in (first, second)] == [(True, False), (False, True)]
 
 
 def test_all_listens_on_loopback(cluster: Cluster) -> None:
@@ -87,6 +90,13 @@ def test_all_listens_on_loopback(cluster: Cluster) -> None:
     assert {told[name] for name in hosts} == {"'127.0.0.1'"}
 
 
+def test_what_there_is_no_slot_for_waits_for_one(cluster: Cluster) -> None:
+    """However long the JobManager has been up: else a job goes through attempts that nobody asked for."""
+    conf = (cluster.directory / "conf" / "config.yaml").read_text()
+    told = dict(line.split(": ", 1) for line in conf.splitlines())
+    assert int(told["resourcemanager.standalone.start-up-time"].strip("'")) >= 24 * 3600 * 1000
+
+
 def test_a_job_manager_that_ended_breaks_the_ground(cluster: Cluster) -> None:
     """Whoever asks is told, with the end of its log; unless a fault has killed it, which starts it again."""
     cluster.kill_job_manager()
@@ -95,3 +105,28 @@ def test_a_job_manager_that_ended_breaks_the_ground(cluster: Cluster) -> None:
     cluster.job_manager.kill()
     with pytest.raises(EnvironmentFailure, match=r"the JobManager ended \(signal 9\)"):
         cluster.check()
+
+
+def test_of_containers_only_the_job_manager_is_reached_from_outside(cluster: Cluster) -> None:
+    """By its REST port; all see where the cells keep their files, and where the jars lie."""
+    first, second = (spec.container for spec in cluster.runtime.asked)  # type: ignore[attr-defined]  # Idle's
+    assert len(first.ports) == 1
+    assert second.ports == ()
+    assert first.folders == second.folders
+    assert first.folders[0] == cluster.run
+
+
+def test_a_connector_is_named_by_its_version() -> None:
+    """One whose sums are not known is refused, and so is one of another Flink."""
+    assert {"4.0.1", "5.0.0", "5.0.0+4.3.0"} <= connectors().keys()
+    assert {"3.2.0", "3.3.0"} <= connectors("1.19.3").keys()
+    for version, flink in (("3.1.4", "2.3.0"), ("3.3.0", "2.3.0"), ("5.0.0", "1.19.3")):
+        with pytest.raises(EnvironmentFailure, match=rf"flink-connector-kafka=={version}: its sums are not known"):
+            ensure_flink(lambda _: None, version, flink)
+
+
+def test_of_flink_1_only_what_its_connectors_do_is_tried() -> None:
+    """Its JobManager has other services, and no failpoints of ours."""
+    cells = choose(registry.scenarios(), system="flink==1.19.3", suite="night")
+    tried = {cell.scenario.id for cell in cells if registry.inapplicable(cell) is None}
+    assert tried == {"none", "none+paced", "flink-send-refused"}

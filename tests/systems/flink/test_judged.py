@@ -9,10 +9,17 @@ import pytest
 
 from harness.model import events as kinds
 from harness.model.history import History
-from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
+from harness.systems.flink.proofs import Aligned, CheckpointRefused, CheckpointWas, ReadersWaited
 from harness.systems.flink.rollback import rollback_detail
-from harness.systems.flink.signs import ROLLED_BACK, SINCE_CHECKPOINT, checkpoint_selections, flink_signs
-from tests.systems.flink.histories import Told, rolled_back
+from harness.systems.flink.signs import (
+    AND_BESIDE,
+    COMMITTED_SINCE,
+    ROLLED_BACK,
+    SINCE_CHECKPOINT,
+    checkpoint_selections,
+    flink_signs,
+)
+from tests.systems.flink.histories import SINK, Told, rolled_back, standing
 
 if TYPE_CHECKING:
     from harness.judge.proof import Course
@@ -41,6 +48,24 @@ def test_state_offsets_and_transactions_go_back_together() -> None:
     assert after["said"] == "checkpoint 2; transactions: 1 committed, 1 aborted"
 
 
+def test_a_name_that_is_used_again_is_another_transaction() -> None:
+    """The restored sink aborts what it finds under its next id, and takes that for its own."""
+    told = rolled_back()
+    told.tell("sent", "wire", transactional_id="c-job-0-3", topic=SINK, record="a-3")
+    told.tell("end_txn", "wire", transactional_id="c-job-0-3", commit=True, reached=True)
+    assert moments(told)[2]["said"].endswith("transactions: 2 committed, 1 aborted")
+
+
+@pytest.mark.parametrize("at_rest", [{"kind": "fault", "phase": "readers", "unseen": 0}, {"kind": "drain", "phase": "completed"}])
+def test_what_nobody_ended_was_aborted_by_its_time_out(at_rest: dict[str, Any]) -> None:
+    """As soon as readers see all there is."""
+    told = rolled_back()
+    told.events = [event for event in told.events if event["event"] != "init_producer"]
+    assert moments(told)[2]["said"].endswith("transactions: 1 committed, 1 open")
+    told.tell(**at_rest)
+    assert moments(told)[2]["said"].endswith("transactions: 1 committed, 1 aborted")
+
+
 def test_a_key_that_did_not_go_back_is_torn() -> None:
     """The restored attempt was given what the checkpoint had not."""
     told = rolled_back()
@@ -67,6 +92,17 @@ def test_what_came_since_the_checkpoint_is_known_by_the_source_and_the_snapshot(
     history = rolled_back().history()
     assert checkpoint_selections(history, "b-4") == {SINCE_CHECKPOINT: {"a-3", "b-4"}}
     assert checkpoint_selections(history, "a-3") == {SINCE_CHECKPOINT: {"a-3"}}
+
+
+def test_what_was_committed_behind_the_checkpoint_of_a_new_submission_is_known_by_both_checkpoints() -> None:
+    """From where the older one had read to, up to where the last complete one had: whatever came later was never committed."""
+    told = rolled_back()
+    told.events = [event for event in told.events if event["event"] != kinds.BATCH or event["batch"] == 2]
+    for by, number, end in (("job-1-1", 3, 3), ("job-1-1", 4, 4), ("job-1-2", 3, 5)):
+        told.snapshot(by, number, 2, end)
+    told.checkpoint(3, "COMPLETED")
+    told.checkpoint(4, "IN_PROGRESS")
+    assert checkpoint_selections(told.history(), "b-4")[COMMITTED_SINCE] == {"a-3"}
 
 
 def test_a_target_that_was_never_given_selects_nothing() -> None:
@@ -108,3 +144,54 @@ def test_a_refused_checkpoint_was_acknowledged_by_all(acknowledged: int, proved:
     told.checkpoint(2, "FAILED", acknowledged)
     told.died()
     assert (CheckpointRefused().trouble(course_of(told)) is None) is proved
+
+
+def test_what_came_beside_an_input_that_stands_is_the_other_ones() -> None:
+    """Behind the record at which it stands, up to the end of the source."""
+    assert checkpoint_selections(standing().history(), "b-2") == {
+        SINCE_CHECKPOINT: {"b-2"},
+        AND_BESIDE: {"b-2", "d-4", "f-6"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "waited", "trouble"),
+    [
+        ((), True, None),
+        (("d-4",), True, "1 records behind a barrier were worked on"),
+        (("d-4", "f-6"), False, None),
+        (("d-4",), False, "of 2 records behind a barrier 1 were worked on"),
+    ],
+)
+def test_what_waits_behind_a_barrier_is_what_the_job_was_not_given(
+    given: tuple[str, ...], waited: bool, trouble: str | None
+) -> None:
+    """Before it died; what the restored job was given says nothing."""
+    assert Aligned(waited).trouble(course_of(standing(given=given))) == trouble
+
+
+def test_an_input_with_nothing_behind_its_barrier_proves_nothing() -> None:
+    """Neither that it waits nor that it does not."""
+    told = standing()
+    told.events = [event for event in told.events if event["event"] != "fetched"]
+    assert Aligned(waited=True).trouble(course_of(told)) == "the other inputs had nothing behind their barriers"
+
+
+@pytest.mark.parametrize(
+    ("unseen", "waiting", "trouble"),
+    [
+        ((0,), False, None),
+        ((5,), False, "readers were to see all, and 5 offsets could not be read"),
+        ((5, 0), True, None),
+        ((0, 0), True, "readers were to wait, and 0 offsets could not be read"),
+        ((5, 5), True, "readers waited to the end, for 5 offsets"),
+        ((), True, "nobody looked what readers saw"),
+    ],
+)
+def test_whether_readers_wait_is_looked_at(unseen: tuple[int, ...], waiting: bool, trouble: str | None) -> None:
+    """When the next job has committed; and where they do, that they do not for ever."""
+    told = Told()
+    told.died()
+    for each in unseen:
+        told.readers(each)
+    assert ReadersWaited(waiting).trouble(course_of(told)) == trouble

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness import registry
 from harness.controls import OnWire
+from harness.interfaces import LimitsDeployments
 from harness.model.cell import expand
 from harness.model.pipeline import SettingsError
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role
 from harness.model.semantics import Semantic
 from harness.protocols.kafka.steps import Api
-from harness.systems.flink.faults import Crash, During, JobManagerCrash
+from harness.systems.flink.faults import AtAlignment, Crash, During, FromNothing, FromOlder, JobManagerCrash
 from harness.systems.flink.faults.waves import PRODUCED
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import JOB_MANAGER, TASK_MANAGER
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE, JOB, Guarantee, flinks, with_job
+from harness.systems.flink.signs import INPUTS
+from harness.systems.flink.system import FlinkSystem
+from harness.systems.flink.words import Place, words_of
 from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("flink", scenario))
 
@@ -59,10 +67,46 @@ def test_no_cell_says_that_the_sink_offers_at_most_once() -> None:
         assert isinstance(theory, NotApplicable) or (isinstance(theory, Predicted) and theory.control)
 
 
+def test_a_fault_and_its_settings_say_the_same() -> None:
+    """A job is given two inputs where one of them is to stand, and nobody restarts one that is to be submitted again."""
+    asked = {
+        (type(each.fault), each.fault, flinks(theory.settings or JOB.recipes[semantic]).job)
+        for each in MINE
+        for semantic, theory in each.expect.items()
+        if isinstance(theory, Predicted) and isinstance(each.fault, AtAlignment | FromNothing | FromOlder)
+    }
+    assert {kind for kind, _, _ in asked} == {AtAlignment, FromNothing, FromOlder}
+    for _, fault, job in asked:
+        two, restarts = isinstance(fault, AtAlignment), isinstance(fault, AtAlignment)
+        assert (job.inputs, job.restarts) == (INPUTS if two else 1, restarts)
+        assert job.unaligned is (isinstance(fault, AtAlignment) and fault.unaligned)
+        assert bool(job.later_prefix) is (isinstance(fault, FromNothing) and fault.waiting)
+
+
+def test_words_of_a_job_that_is_submitted_again_have_its_later_prefix(tmp_path: Path) -> None:
+    """The first time it has the other one; where there is no other, both have the same."""
+    place = Place("cell", tmp_path, "b:1", "in", "out", "group", tmp_path, tmp_path / "source", "key")
+
+    def prefixes(later: str | None) -> list[str]:
+        settings = with_job(FLINK_EXACTLY_ONCE, later_prefix=later)
+        words = (words_of(place, settings, name="job-1", client="c", again=again) for again in (False, True))
+        return [word for said in words for word in said if word.startswith("prefix=")]
+
+    assert prefixes(None) == ["prefix=key-job", "prefix=key-job"]
+    assert prefixes("other") == ["prefix=key-job", "prefix=key-other"]
+
+
 def test_the_guarantee_is_that_of_the_semantic() -> None:
     """Unless a cell has settings of its own."""
     want = {Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE}
     assert {semantic: flinks(settings).job.guarantee for semantic, settings in JOB.recipes.items()} == want
+
+
+def test_one_cluster_at_a_time_is_a_cells_own() -> None:
+    """Three that start at once on two cores make each other's cells twice as long."""
+    launcher = FlinkSystem()
+    assert isinstance(launcher, LimitsDeployments)
+    assert launcher.own_at_once == 1
 
 
 def test_a_job_runs_on_one_broker() -> None:

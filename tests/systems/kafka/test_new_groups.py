@@ -82,7 +82,9 @@ def test_a_refusal_is_no_empty_queue(answer: Any) -> None:
         left_to(Administrator(answer), "g", "t")
 
 
-@pytest.mark.parametrize(("protocol", "api"), [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77)])
+@pytest.mark.parametrize(
+    ("protocol", "api"), [(GroupProtocol.CONSUMER, 69), (GroupProtocol.SHARE, 77), (GroupProtocol.STREAMS, 89)]
+)
 def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: int) -> None:
     """And none of its members is known to another one."""
     member = SimpleNamespace(member_id="m-1", client_id="k.consumer.1")
@@ -91,6 +93,26 @@ def test_a_group_is_described_by_its_own_protocol(protocol: GroupProtocol, api: 
     assert [request.API_KEY for request in there.asked] == [api]
     gone = Administrator(SimpleNamespace(groups=[SimpleNamespace(error_code=NOT_FOUND, error_message="", members=[])]))
     assert members_of(gone, "g", protocol) == {}
+
+
+def test_the_members_of_an_application_are_read() -> None:
+    """From the bytes of an answer, whether its topology is told or not."""
+    group = messages.StreamsGroupDescribeResponse.DescribedGroup
+    task = group.Topology.Subtopology
+    nothing = group.Member.Assignment(active_tasks=[], standby_tasks=[], warmup_tasks=[])
+    member = group.Member(
+        member_id="m-1", client_id="k.processor.1", client_host="h", process_id="p", client_tags=[], task_offsets=[],
+        task_end_offsets=[], assignment=nothing, target_assignment=nothing,
+    )  # fmt: skip
+    topology = group.Topology(epoch=0, subtopologies=[
+        task(subtopology_id="0", source_topics=["in"], repartition_sink_topics=[], state_changelog_topics=[],
+             repartition_source_topics=[]),
+    ])  # fmt: skip
+    for known in (topology, None):
+        told = group(error_code=0, group_id="g", group_state="Stable", topology=known, members=[member])
+        answer = messages.StreamsGroupDescribeResponse(groups=[told]).encode(version=0)
+        read = messages.StreamsGroupDescribeResponse.decode(bytes(answer), version=0)
+        assert members_of(Administrator(read), "g", GroupProtocol.STREAMS) == {"m-1": "k.processor.1"}
 
 
 def told(administrator: Administrator) -> list[dict[str, str]]:

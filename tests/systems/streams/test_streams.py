@@ -24,11 +24,11 @@ from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
 from harness.systems.streams.about import SYSTEM
-from harness.systems.streams.faults import StateLost, TakenOver
+from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
 from harness.systems.streams.node import InstanceNode
 from harness.systems.streams.parts import parts_of
-from harness.systems.streams.proofs import RESTORE, Restoring
+from harness.systems.streams.proofs import RESTORE, SENT_UNFED, Restoring, SentUnfed, unfed_signs
 from harness.systems.streams.selections import NEW_KEY, key_selections
 from harness.systems.streams.settings import (
     ALO_SETTINGS,
@@ -106,6 +106,22 @@ def test_a_record_is_kept_until_it_is_visibly_gone_from_the_store() -> None:
     assert found((b"put", True), (None, False), (None, True)) is None
 
 
+def test_what_is_older_than_what_was_sent_is_not_in_the_store_any_more() -> None:
+    """A task sends what it keeps in order; another task is another order, and what was not sent visibly was not sent."""
+
+    def found(*changes: tuple[int, bytes, bytes | None, bool]) -> str | None:
+        copies = [LogCopy(at, 0, n, key, text, None, None, visible) for n, (at, key, text, visible) in enumerate(changes)]
+        scene: Any = SimpleNamespace(group="app", observer=SimpleNamespace(copies={"app-state-changelog": copies}.__getitem__))
+        return kept(scene)
+
+    older, younger = (0, b"k-1", b"put", True), (0, b"k-2", b"put", True)
+    assert found(older, younger) == "k-1 is in the store, and was not sent"
+    assert found(older, younger, (0, b"k-2", None, True)) is None
+    assert found(older, younger, (0, b"k-2", None, False)) is not None
+    assert found(older, younger, (0, b"k-1", None, True)) == "k-2 is in the store, and was not sent"
+    assert found(older, (1, b"k-2", b"put", True), (1, b"k-2", None, True)) is not None
+
+
 def test_at_most_once_is_not_offered() -> None:
     """Every scenario says so, whatever the pipeline; what it cannot do without a transaction has its reason, too."""
     mine = [scenario for scenario in registry.scenarios() if registry.runs("streams", scenario)]
@@ -149,17 +165,23 @@ def test_settings_that_cannot_be_are_refused(settings: StreamsSettings, pipeline
         settings.check(pipeline, clustered=False)
 
 
-def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
-    """Return what an instance with these settings is told."""
-    started: list[Any] = []
-    runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1), check=lambda: None)
+def instance_of(settings: StreamsSettings, directory: Path, runtime: Any) -> InstanceNode:
+    """Return an instance that was never started."""
     stage = Stage(
         cell="cell", key=KEY, name="processor", incarnation=0, bootstrap="b", topic_in="in", topic_out="out", topic_cursor="",
         group="group", outbox="", sink="", history="", settings=settings, pipeline=COUNT.name,
     )  # fmt: skip
     history: Any = SimpleNamespace(write=lambda *_, **__: None)
     install = StreamsInstall("4.3.0", Path("/java"), (Path("/a.jar"), Path("/b.jar")), ("-Xarchive",))
-    node = InstanceNode(Role.PROCESSOR, "", stage, runtime, history, None, directory, directory / "failpoints", install=install)  # type: ignore[arg-type]
+    said: Any = None
+    return InstanceNode(Role.PROCESSOR, "", stage, runtime, history, said, directory, directory / "failpoints", install=install)
+
+
+def words_of(settings: StreamsSettings, directory: Path) -> dict[str, str]:
+    """Return what an instance with these settings is told."""
+    started: list[Any] = []
+    runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or SimpleNamespace(pid=1), check=lambda: None)
+    node = instance_of(settings, directory, runtime)
     node.start()
     node.state.mkdir(parents=True)
     assert [file.name for file in directory.glob(".turn-*")] == [".turn-processor-1"]
@@ -215,6 +237,50 @@ def test_an_instance_died_while_it_made_its_state_anew(lines: list[tuple[str, in
     assert Restoring().trouble(course) == trouble
 
 
+SENT_AT = 5
+TOLD = [("processor", 1, 3), ("processor", 2, 7)]
+
+
+@pytest.mark.parametrize(
+    ("told_at", "given", "attempts", "trouble"),
+    [
+        (TOLD, [], ["processor-2.0.1"], None),
+        (TOLD[:1], [], ["processor-2.0.1"], "the application was told to end 1 times, not twice"),
+        (TOLD, ["processor-2"], ["processor-2.0.1"], "the application was given a record between its two ends"),
+        (TOLD, [], ["processor-1.0.9", "processor-2.0.1"], "the target was sent before the application was told to end"),
+        (TOLD, [], ["producer-1.1.1"], "the application did not send the target between its two ends"),
+        ([TOLD[0], ("processor", 2, SENT_AT)], [], ["processor-2.0.1"],
+         "the application did not send the target between its two ends"),
+    ],
+)  # fmt: skip
+def test_an_application_that_was_given_nothing_has_sent(
+    told_at: list[tuple[str, int, int]], given: list[str], attempts: list[str], trouble: str | None
+) -> None:
+    """Between its two ends, and not before."""
+    events = [
+        *({"event": kinds.NODE, "node": node, "incarnation": life, "phase": "told", "t": t} for node, life, t in told_at),
+        *({"event": kinds.DELIVERED, "by": by, "record": "k-1"} for by in ("processor-1", *given)),
+        *({"event": kinds.SENT, "record": "k-1", "attempt": attempt, "t": SENT_AT} for attempt in attempts),
+    ]
+    course: Any = SimpleNamespace(history=History(tuple(events)), plan=SimpleNamespace(target="k-1"))
+    assert SentUnfed().trouble(course) == trouble
+
+
+@pytest.mark.parametrize(
+    ("copy", "shown"),
+    [
+        ({}, True), ({"visible": False}, False), ({"hop": "topic", "attempt": "producer-1.1.1"}, False),
+        ({"attempt": "processor-1.0.1"}, False), ({"attempt": "processor-3.0.1"}, False),
+    ],
+)  # fmt: skip
+def test_only_a_committed_result_of_a_life_that_was_given_nothing_is_a_sign(copy: dict[str, Any], shown: bool) -> None:
+    """One that was given a record has a position to commit, and its transaction with it; of one that lives on nobody knows."""
+    told_to_end = ({"event": kinds.NODE, "node": "processor", "incarnation": life, "phase": "told"} for life in (1, 2))
+    stored = {"event": kinds.STORED, "hop": "sink", "record": "k-1", "visible": True, "attempt": "processor-2.0.1", **copy}
+    events = (*told_to_end, {"event": kinds.DELIVERED, "by": "processor-1", "record": "k-1"}, stored)
+    assert unfed_signs(History(events)) == {SENT_UNFED: {"k-1"} if shown else set()}
+
+
 @pytest.mark.parametrize(("target", "first"), [("a-1", True), ("a-3", False), ("b-2", True)])
 def test_a_key_is_new_where_nothing_of_it_comes_before(target: str, first: bool) -> None:
     """By the source's order; where no values were counted nobody asks."""
@@ -241,3 +307,50 @@ def test_nobody_comes_back_before_another_has_done_the_work() -> None:
     assert done[done.index("Membership.await_expired processor") :] == [
         "Membership.await_expired processor", "await_exhausted", "settle", "restart", "healed",
     ]  # fmt: skip
+
+
+def test_an_application_is_told_to_end_when_it_has_sent_what_it_had() -> None:
+    """And the source goes on behind its second return."""
+    done = played(RestartedUnfed(OnWire(Role.PRODUCER, Api.END_TXN, Direction.RESPONSE))).done
+    ends = ["tell_to_end", "await_end", "restart"]
+    assert done[done.index("settle") :] == [
+        "settle", *ends, "LocalState.await_sent", *ends, "resume", "resolve EndTxn release", "healed",
+    ]  # fmt: skip
+
+
+def test_a_successor_stands_by_as_long_as_one_is_to_end(tmp_path: Path) -> None:
+    """It is started ahead, begins with its turn, and is one of as many as there are ends."""
+    started: list[str] = []
+
+    def start(spec: Any) -> Any:
+        started.append(next(word for word in spec.argv if word.startswith("stage.by=")))
+        return SimpleNamespace(pid=len(started), alive=False, exit=None, kill=lambda: None)
+
+    runtime: Any = SimpleNamespace(start=start, check=lambda: None)
+    node = instance_of(ALO_SETTINGS, tmp_path, runtime)
+    ready: Any = SimpleNamespace(of=lambda kind: [{"by": node.stage.writer}] if kind == kinds.READY else [])
+    node.so_far = ready
+    node.start()
+    node.successors = 2
+    node.stand_by()
+    node.kill()
+    assert started == ["stage.by=processor-1", "stage.by=processor-2"]
+    node.restart()
+    assert (node.stage.writer, started[2:]) == ("processor-2", ["stage.by=processor-3"])
+    node.restart()
+    node.kill()
+    assert (node.stage.writer, started[3:]) == ("processor-3", [])
+
+
+def test_a_dead_instance_gets_its_successor_ready_where_none_stood_by(tmp_path: Path) -> None:
+    """While its group misses it."""
+    started: list[Any] = []
+    dead = SimpleNamespace(pid=1, alive=False, exit=None, kill=lambda: None)
+    runtime: Any = SimpleNamespace(start=lambda spec: started.append(spec) or dead, check=lambda: None)
+    node = instance_of(ALO_SETTINGS, tmp_path, runtime)
+    node.start()
+    node.successors = 1
+    node.kill()
+    assert len(started) == 2
+    node.start()
+    assert len(started) == 2

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from harness.systems.flink.faults.alignment import AtAlignment
 from harness.systems.flink.faults.crash import Crash, During
 from harness.systems.flink.faults.job_manager_crash import JobManagerCrash
+from harness.systems.flink.faults.resubmitted import FromNothing, FromOlder
+from harness.systems.flink.faults.superseded import Superseded
 
-FAULTS = {fault.id: fault for fault in (Crash, JobManagerCrash)}
+FAULTS = {fault.id: fault for fault in (AtAlignment, Crash, JobManagerCrash, FromOlder, FromNothing, Superseded)}
 """The registry: each of them by its name."""
 
-__all__ = ["FAULTS", "Crash", "During", "JobManagerCrash"]
+__all__ = ["FAULTS", "AtAlignment", "Crash", "During", "FromNothing", "FromOlder", "JobManagerCrash", "Superseded"]

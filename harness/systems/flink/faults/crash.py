@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
-from harness.systems.flink.abilities import RunningJob
-from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, through_checkpoint
+from harness.systems.flink.abilities import RunningJob, Written
+from harness.systems.flink.faults.waves import PRODUCED, arm_waves, await_last, kill_task_manager, through_checkpoint
 from harness.systems.flink.proofs import CheckpointRefused, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, FreezeScope, How
@@ -61,8 +61,8 @@ class Crash:
         return Evidence("rule", killed=(TASK_MANAGER,), approached=not self._on_its_way, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
-        """A job."""
-        return (RunningJob,)
+        """A job, and what it has written where that is waited for."""
+        return (RunningJob, Written) if self.outlasting else (RunningJob,)
 
     @property
     def spare(self) -> int:
@@ -103,13 +103,11 @@ class Crash:
         if number is not None:
             job.tell_checkpoint(number, completed=self.during is During.COMPLETED)
         last = await_last(controls)
-        victim = controls.target(TASK_MANAGER)
-        victim.kill()
-        controls.say("applied", node=victim.name)
+        kill_task_manager(controls)
         controls.resolve(fired.hold, How.DISCARD)
         controls.resolve(last.hold, How.RELEASE)
         if self.outlasting:
-            job.await_aborted()
+            controls.ability(Written).await_aborted()
         job.await_running()
         controls.say("healed")
 

@@ -26,6 +26,8 @@ class JobManagerCrash:
     """
 
     id: ClassVar[str] = "flink-job-manager-crash"
+    spare: ClassVar[int] = 1
+    """A TaskManager that stands by, and goes over to the next JobManager."""
 
     complete: bool
 

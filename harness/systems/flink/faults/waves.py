@@ -13,6 +13,7 @@ from harness.faults.triggers import rule_at
 from harness.model.events import LAST_WAVE, SECOND_WAVE
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
+from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 
 AHEAD: Final = 3
 """How many records before the target are behind the last completed checkpoint, with it."""
-SECOND, LAST = (OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset) for offset in (-AHEAD, 1))
+
+
+def after_target(offset: int) -> OnWire:
+    """Return the request in which our producer sends a record; ``offset`` counts from the target."""
+    return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
+
+
+SECOND, LAST = after_target(-AHEAD), after_target(1)
 """The requests in which our producer sends the first record of a wave."""
 PRODUCED: Final = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
 """The answer by which the sink learns that the target is stored."""
@@ -30,15 +38,20 @@ PRODUCED: Final = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
 def arm_waves(controls: Controls) -> None:
     """Let the source stop twice."""
     controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
+    hold_last(controls)
+
+
+def hold_last(controls: Controls) -> None:
+    """Let the source stop behind the target."""
     controls.arm(LAST, rule_at(LAST, Action.HOLD, LAST_WAVE))
 
 
-def through_checkpoint(controls: Controls, job: RunningJob) -> int:
-    """Take a checkpoint when the job has been given the first wave; let the second one come; return its number."""
-    wave = controls.await_fired(SECOND)
-    job.await_given(controls.load.target.position - AHEAD - 1)
+def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECOND) -> int:
+    """Take a checkpoint when the job has been given what comes before a wave; let that come; return its number."""
+    fired = controls.await_fired(wave)
+    job.await_given(controls.load.target.position + wave.offset - 1)
     number = job.checkpoint()
-    controls.resolve(wave.hold, How.RELEASE)
+    controls.resolve(fired.hold, How.RELEASE)
     return number
 
 
@@ -48,3 +61,10 @@ def await_last(controls: Controls) -> Fired:
     It must go on before a job is restarted: that may take longer than the producer waits for an answer.
     """
     return controls.await_fired(LAST)
+
+
+def kill_task_manager(controls: Controls) -> None:
+    """SIGKILL the one that runs the job, and say so."""
+    victim = controls.target(TASK_MANAGER)
+    victim.kill()
+    controls.say("applied", node=victim.name)

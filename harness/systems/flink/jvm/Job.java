@@ -4,14 +4,18 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.state.ListState;
@@ -23,18 +27,19 @@ import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.connector.kafka.sink.KafkaRecordSerializationSchema;
 import org.apache.flink.connector.kafka.sink.KafkaSink;
 import org.apache.flink.connector.kafka.sink.KafkaSinkBuilder;
-import org.apache.flink.connector.kafka.sink.TransactionNamingStrategy;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema;
 import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
 import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
+import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * The job of a cell: KafkaSource, then a state for each key that holds the ids of all its records, then KafkaSink.
@@ -57,15 +62,6 @@ public final class Job {
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
         environment.configure(configuration);
 
-        KafkaSource<Copy> source = KafkaSource.<Copy>builder()
-            .setBootstrapServers(told.getProperty("bootstrap"))
-            .setTopics(told.getProperty("in"))
-            .setGroupId(told.getProperty("group"))
-            .setClientIdPrefix(told.getProperty("client"))
-            .setStartingOffsets(OffsetsInitializer.earliest())
-            .setDeserializer(new Reading())
-            .setProperties(below(told, "source."))
-            .build();
         KafkaSinkBuilder<Copy> sink = KafkaSink.<Copy>builder()
             .setBootstrapServers(told.getProperty("bootstrap"))
             .setRecordSerializer(new Writing(told.getProperty("out")))
@@ -77,15 +73,44 @@ public final class Job {
             sink.setTransactionalIdPrefix(told.getProperty("prefix"));
         }
         if (told.containsKey("naming")) {
-            sink.setTransactionNamingStrategy(TransactionNamingStrategy.valueOf(told.getProperty("naming")));
+            Sinks.name(sink, told.getProperty("naming"));
         }
         Ledger ledger = new Ledger(told.getProperty("history"), told.getProperty("cell"), told.getProperty("name"));
         int partitions = Integer.parseInt(told.getProperty("partitions"));
-        environment.fromSource(source, WatermarkStrategy.noWatermarks(), "source").uid("source")
-            .keyBy(copy -> copy.key)
+        int inputs = Integer.parseInt(told.getProperty("inputs"));
+        DataStream<Copy> read = null;
+        for (int input = 0; input < inputs; input++) {
+            String name = inputs == 1 ? "source" : "source-" + input;
+            KafkaSource<Copy> source = source(told, new Reading(ledger, told.getProperty("failpoint")), input, inputs, partitions);
+            DataStream<Copy> one = environment.fromSource(source, WatermarkStrategy.noWatermarks(), name).uid(name);
+            read = read == null ? one : read.union(one);
+        }
+        read.keyBy(copy -> copy.key)
             .process(new Counting(ledger, partitions)).uid("state").name("state")
             .sinkTo(sink.build()).uid("sink").name("sink");
         environment.execute(told.getProperty("name"));
+    }
+
+    /** Of several inputs each reads every how-many-th partition. */
+    private static KafkaSource<Copy> source(Properties told, Reading reading, int input, int inputs, int partitions) {
+        Set<TopicPartition> own = new HashSet<>();
+        for (int partition = input; partition < partitions; partition += inputs) {
+            own.add(new TopicPartition(told.getProperty("in"), partition));
+        }
+        return KafkaSource.<Copy>builder()
+            .setBootstrapServers(told.getProperty("bootstrap"))
+            .setPartitions(own)
+            .setGroupId(told.getProperty("group"))
+            .setClientIdPrefix(told.getProperty("client"))
+            .setStartingOffsets(OffsetsInitializer.earliest())
+            .setDeserializer(reading)
+            .setProperties(below(told, "source."))
+            .build();
+    }
+
+    private static String idOf(byte[] value) {
+        String[] words = new String(value, StandardCharsets.ISO_8859_1).split("\n", 2)[0].split(" ");
+        return words.length > 2 ? words[2] : "";
     }
 
     private static Properties below(Properties told, String prefix) {
@@ -110,12 +135,23 @@ public final class Job {
         public Copy() {}
     }
 
-    /** Reads copies, of whatever payload. */
+    /**
+     * Reads copies, of whatever payload. In the thread of its source, which passes barriers on between two records: where it
+     * stands still no barrier comes by. It does at the record whose id is in the file {@code failpoint}, once.
+     */
     public static final class Reading implements KafkaRecordDeserializationSchema<Copy> {
         private static final long serialVersionUID = 1L;
+        private final Ledger ledger;
+        private final String failpoint;
+
+        Reading(Ledger ledger, String failpoint) {
+            this.ledger = ledger;
+            this.failpoint = failpoint;
+        }
 
         @Override
-        public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<Copy> out) {
+        public void deserialize(ConsumerRecord<byte[], byte[]> record, Collector<Copy> out) throws IOException {
+            pass(idOf(record.value()), record.partition());
             Copy copy = new Copy();
             copy.key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
             copy.value = record.value();
@@ -129,15 +165,33 @@ public final class Job {
         public TypeInformation<Copy> getProducedType() {
             return Types.POJO(Copy.class);
         }
+
+        private void pass(String id, int partition) throws IOException {
+            Path armed = Paths.get(failpoint);
+            if (!Files.exists(armed) || !Files.readString(armed).equals(id)) {
+                return;
+            }
+            Files.delete(armed);
+            ledger.tell("source", "\"event\":\"failpoint\",\"name\":\"before-reading\",\"record\":\"" + id
+                + "\",\"hit\":1,\"action\":\"hold\",\"pid\":" + ProcessHandle.current().pid() + ",\"partition\":" + partition);
+            while (!Thread.currentThread().isInterrupted()) {
+                LockSupport.park();
+            }
+        }
     }
 
     /** Writes them, with headers that name the attempt and the copy that it was made of. */
-    public static final class Writing implements KafkaRecordSerializationSchema<Copy> {
+    public static final class Writing implements Sinks.ToOneTopic<Copy> {
         private static final long serialVersionUID = 1L;
         private final String topic;
 
         Writing(String topic) {
             this.topic = topic;
+        }
+
+        @Override
+        public String topic() {
+            return topic;
         }
 
         @Override
@@ -230,11 +284,6 @@ public final class Job {
 
         private void tell(String fields) throws IOException {
             ledger.tell(writer, fields);
-        }
-
-        private static String idOf(byte[] value) {
-            String[] words = new String(value, StandardCharsets.ISO_8859_1).split("\n", 2)[0].split(" ");
-            return words.length > 2 ? words[2] : "";
         }
 
         private static String quoted(List<String> ids) {

@@ -9,7 +9,7 @@ from harness.abilities import Membership, Rebalance, SavedPositions
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
 from harness.protocols.kafka.steps import Api
-from harness.wire.rules import Action, Direction, How
+from harness.wire.rules import Action, Direction, FreezeScope, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -50,7 +50,9 @@ class MissedRebalance:
         """Hold both, let the others finish, let the member ask to join."""
         fired = await_fault(controls, self.at)
         joins = replace(self.at, api=self.by, direction=Direction.REQUEST, occurrence=1, since=self.at)
-        controls.arm(joins, rule_at(joins, Action.HOLD, "joins"))
+        # one that is not answered may ask over another connection
+        freeze = FreezeScope.CLIENT if self.by is Api.CONSUMER_GROUP_HEARTBEAT else None
+        controls.arm(joins, rule_at(joins, Action.HOLD, "joins", freeze=freeze))
         controls.ability(Rebalance).join(self.at.role)
         held = controls.await_fired(joins)
         controls.say("applied", node=fired.node)

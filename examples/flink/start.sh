@@ -1,0 +1,11 @@
+# Builds the job where that is not done yet, and runs it in one JVM: start.sh FOLDER CLASSPATH FROM TO [GUARANTEE [PREFIX]]
+# Its checkpoints are in FOLDER/FROM.
+set -e
+folder=$1 classpath=$2 from=$3 to=$4
+shift 4
+if [ ! -e "$folder/classes" ]; then
+    javac -d "$folder/part" -cp "$classpath" "$(dirname "$0")/Pricing.java"
+    mv "$folder/part" "$folder/classes"
+fi
+exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$folder/classes:$classpath" \
+    Pricing "$from" "$to" "$folder/$from" "$@"

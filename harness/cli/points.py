@@ -1,0 +1,21 @@
+"""``lostack points``: the failure points that every system has, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import typer
+
+
+def points(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Saved runs, in which the cells were measured.")] = None,
+    *,
+    why: Annotated[bool, typer.Option(help="Also in which words, by which settings, and why.")] = False,
+) -> None:
+    """Show the same failure points of every system: what is predicted, and what was measured; in Markdown."""
+    from harness.matrix.points import LEGEND, measured_in, page, table  # noqa: PLC0415 - nobody else needs it
+    from harness.saved import load_run  # noqa: PLC0415
+
+    measured = measured_in(result for run in runs or () for result in load_run(run).results)
+    typer.echo(page(measured).rstrip() if why else f"{table(measured)}\n{LEGEND}")

@@ -1,0 +1,225 @@
+"""``lostack sweep``: a fault at every step of a run, and what came of each."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain
+from harness.matrix.progress import make_progress
+from harness.model.cell import DEFAULT_RECORDS
+from harness.model.failures import UsageError
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.matrix.runner import Progress
+    from harness.sweep.sweeping import Asked, Planned, Sweep
+
+SWEEPS = "sweeps"
+
+
+def sweep(
+    file: Annotated[Path | None, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")] = None,
+    *,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="A pipeline of lostack's own: plain/exactly-once, plain, a glob. May be repeated."),
+    ] = None,
+    client: Annotated[str | None, typer.Option(help="The client (confluent-kafka, confluent-kafka==2.3.0).")] = None,
+    system: Annotated[str | None, typer.Option(help="The system under test.")] = None,
+    like: Annotated[
+        str | None, typer.Option(metavar="SCENARIO", help="With the settings of this scenario of lostack's own.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed: keys, sizes and the sample are drawn from it.", min=0)] = 1,
+    records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
+    minutes: Annotated[
+        float | None, typer.Option(help="Begin no cell after so many minutes; the newest classes come first.", min=0)
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
+    shard: Annotated[str | None, typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with a sweep, by its folder.")] = None,
+    act: Annotated[
+        list[str] | None, typer.Option(help="Only what begins with this: kill, lose, late, refuse, ... May be repeated.")
+    ] = None,
+    depth: Annotated[int, typer.Option(help="2: then also a second fault during each kind of recovery.", min=1, max=2)] = 1,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what would be run, after the dry runs, and stop.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep each finding there as a scenario that pytest collects.")
+    ] = None,
+    reports: Reports = Path("reports"),
+    as_json: AsJson = False,
+) -> None:
+    """Crash a pipeline at every step of its run, and judge each by what it claims."""
+    from harness.sweep.pipelines import sweep_of  # noqa: PLC0415 - brings systems; nobody else needs it
+    from harness.sweep.sweeping import Asked  # noqa: PLC0415
+
+    begun = time.monotonic()
+    if keep is not None and keep.exists() and not keep.is_dir():
+        raise UsageError(f"--keep {keep}: that is no folder")
+    _check_acts(act or ())
+    until = None if minutes is None else begun + 60 * minutes
+    if resume is None:
+        command = shlex.join(["lostack", *sys.argv[1:]])
+        asked = Asked(
+            "",
+            client or "",
+            seed,
+            records,
+            jobs,
+            _shard(shard),
+            command,
+            system=system or "",
+            like=like or "",
+            acts=tuple(act or ()),
+            depth=depth,
+        )
+        sweeps = _begun(file, only or (), asked, reports)
+    elif file is None and not only:
+        sweeps = [sweep_of(Asked.load(resume), resume)]
+    else:
+        raise UsageError("--resume goes on with what was asked for: name no pipeline besides")
+    codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
+    raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
+
+
+def _run(one: Sweep, until: float | None, *, explain: bool, keep: Path | None, as_json: bool) -> ExitCode:
+    """Run one sweep, tell what came of it, and return its exit code. Ends the command at Ctrl-C."""
+    from harness.sweep.shrinking import keep_all  # noqa: PLC0415 - as above
+    from harness.sweep.telling import as_json_text, summary_of, write_sweep  # noqa: PLC0415
+
+    try:
+        with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+            planned = _plan(one, progress, until)
+            if explain:
+                return ExitCode.KEPT
+            planned = _points(one, planned, progress, until)
+    except KeyboardInterrupt:
+        _go_on(one)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    finally:
+        _close(one)
+    outcomes = one.outcomes(planned)
+    summary = summary_of(one, planned, outcomes, cut=until is not None and time.monotonic() >= until)
+    files = (*write_sweep(one, planned, outcomes, summary), *(keep_all(one, outcomes, keep) if keep else ()))
+    if as_json:
+        typer.echo(as_json_text(one, planned, outcomes, summary), nl=False)
+    else:
+        for line in summary.lines:
+            typer.echo(visible(line))
+        typer.echo(f"reports: {', '.join(os.path.relpath(each) for each in files)}")
+    if one.interrupted:
+        _go_on(one)
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    return summary.exit_code
+
+
+def _points(one: Sweep, planned: Planned, progress: Progress, until: float | None) -> Planned:
+    """Run the points, those of recoveries behind them, and shrink what was found. Return the plan of all that was run."""
+    from harness.sweep.shrinking import shrink_all  # noqa: PLC0415 - as above
+
+    one.run(planned, progress, until)
+    if one.asked.depth > 1 and not one.interrupted:
+        planned = one.deeper(planned)
+        progress.say(
+            f"with those during recovery: {sum(map(len, planned.classes.values()))} points, {len(planned.chosen)} chosen"
+        )
+        one.run(planned, progress, until)
+    if not one.interrupted:
+        try:
+            shrink_all(one, one.outcomes(planned), planned.usual, progress, until)
+        except KeyboardInterrupt:  # what was found is told all the same
+            one.interrupted = True
+    return planned
+
+
+def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
+    """Make the dry runs and the plan, and say what it comes to."""
+    from harness.sweep.sweeping import DryRunError  # noqa: PLC0415 - as above
+    from harness.sweep.telling import plan_lines  # noqa: PLC0415
+
+    progress.say(f"sweep of {one.asked.what}: three runs without a fault")
+    try:
+        one.dry_run(progress)
+    except DryRunError as error:
+        complain(f"without a fault it is {error.result.verdict.kind}: {error}")
+        complain(f"saved: {os.path.relpath(error.result.directory)}")
+        raise typer.Exit(ExitCode.BROKEN if error.result.verdict.kind == "broken" else ExitCode.VOID) from None
+    planned = one.plan()
+    for line in plan_lines(one, planned, None if until is None else until - time.monotonic()):
+        progress.say(line)
+    return planned
+
+
+def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) -> list[Sweep]:
+    """Return the sweeps that are meant, each with a folder of its own. Raises UsageError where that is none."""
+    from harness.matrix.room import new_directory  # noqa: PLC0415 - as above
+    from harness.sweep.pipelines import sweep_of, swept  # noqa: PLC0415
+
+    if (file is None) == (not only):
+        raise UsageError("name the declaration of a pipeline, or one of lostack's own by --only (e.g. plain/exactly-once)")
+    if file is not None:
+        meant = [replace(asked, what=str(file), declared=True, jobs=1)]
+    else:
+        meant = [replace(asked, what=f"{cell.pipeline}/{cell.semantic}") for cell in swept(only, asked)]
+    begun = [sweep_of(each, Path()) for each in meant]  # a wrong name is told before anything is written
+    for one in begun:
+        one.directory = new_directory(reports / SWEEPS)
+        one.asked.save(one.directory)
+    return begun
+
+
+def _go_on(one: Sweep) -> None:
+    complain(f"interrupted: go on with lostack sweep --resume {os.path.relpath(one.directory)}")
+
+
+def _close(one: Sweep) -> None:
+    close = getattr(one.system, "close", None)
+    if close is not None:
+        close()
+
+
+def _check_acts(acts: Sequence[str]) -> None:
+    """Raise UsageError where nothing that happens begins so."""
+    from harness.registry import suggestion  # noqa: PLC0415 - as above
+    from harness.sweep.points import ACTS, REFUSE  # noqa: PLC0415 - as above
+
+    for act in acts:
+        if not any(each.startswith(act) for each in ACTS) and not act.startswith(f"{REFUSE}-"):
+            raise UsageError(f"--act {act}: {suggestion(act, ACTS)}")
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    """Read ``3/16``. Raises UsageError.
+
+    >>> _shard("3/16"), _shard(None)
+    ((3, 16), (1, 1))
+    """
+    if text is None:
+        return 1, 1
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise UsageError(f"--shard {text}: write the part and how many there are, from 1/16 to 16/16")
+    return int(part), int(parts)
+
+
+def export(
+    finding: Annotated[Path, typer.Argument(help="The scenario of a finding, in the folder found of its sweep.")],
+    *,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder to write, which is not there yet.")] = None,
+) -> None:
+    """Write a folder for a bug report of a finding: versions, settings, the frames around the fault, how to run it again."""
+    from harness.sweep.exporting import export as write  # noqa: PLC0415 - as above
+
+    for file in write(finding, to or Path(finding.stem)):
+        typer.echo(file)

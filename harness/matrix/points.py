@@ -1,0 +1,203 @@
+"""The points that every system has, side by side: what each calls them, what is predicted there, and what was measured.
+
+A system names its lines (:class:`~harness.interfaces.PointsLine`); everything else is its scenarios'. Pure but for the registry.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness import registry
+from harness.controls import InProgram, OnWire
+from harness.model.prediction import AtLeast, Permitted
+from harness.model.scenario import NotApplicable, Predicted
+from harness.model.semantics import Semantic
+from harness.protocols.acts import Act
+from harness.run.queue_system import ACTS, CLIENTS
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from harness.interfaces import PointsLine
+    from harness.model.prediction import Prediction
+    from harness.model.scenario import Expectation, Scenario
+    from harness.saved import CellResult
+
+    Measured = Mapping[str, Mapping[int, bool]]
+    """By cell, without its runtime and seed: whether a seed came out as predicted."""
+
+POINTS: Final = {
+    "request-lost": "send lost",
+    "ack-lost": "its receipt lost",
+    "producer-crash-before-ack": "producer dies before it reads that",
+    "delivery-lost": "delivery lost",
+    "commit-lost": "acknowledgement lost",
+    "commit-ack-lost": "its answer lost",
+    "consumer-crash-before-recording": "consumer dies before its work",
+    "consumer-crash-before-commit": "consumer dies after its work",
+}
+"""Each by the name of its failure point."""
+NOTHING, UNTRIED, OTHERWISE, BREAKS = "n/a", "?", "✗", "⚖"
+LEGEND: Final = (
+    "Each cell: at-most-once, at-least-once, exactly-once. **L** the record must be lost, **L+** with others, **D** it must be "
+    "duplicated, (L) and (D) may be; **S** all stands still; 0 nothing is lost and nothing is duplicated, and a sign shows what "
+    f"protected it; {NOTHING} the point does not exist there; ¹ by other settings than the semantic's own; "
+    f"{BREAKS} the promise must be seen broken there. "
+    f"{UNTRIED} predicted, and not yet run; {OTHERWISE} came out otherwise."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A semantic at a point of a line. ``name``: of its cells, without runtime and seed."""
+
+    name: str
+    theory: Expectation | None
+
+    def text(self, measured: Measured) -> str:
+        """Return what it shows."""
+        if not isinstance(self.theory, Predicted):
+            return NOTHING
+        seeds = measured.get(self.name, {})
+        mark = UNTRIED if not seeds else "" if all(seeds.values()) else OTHERWISE
+        return f"{symbol(self.theory)}{'¹' if self.theory.settings else ''}{mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A point of a line, and its scenario, where there is one."""
+
+    line: PointsLine
+    system: str
+    point: str
+    scenario: Scenario | None
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield its semantics."""
+        for semantic in Semantic:
+            wanted = self.line.scenarios.get(self.point, self.point)
+            there = self.scenario is not None and semantic in self.scenario.expect
+            theory = self.scenario.expectation(semantic, self.line.client, self.system) if self.scenario and there else None
+            yield Cell(f"{self.system}/{self.line.client}/{self.line.pipeline}/{wanted}/{semantic}", theory)
+
+
+def places() -> list[list[Place]]:
+    """Return the lines of every system, each with its points in order."""
+    scenarios = list(registry.scenarios())
+    return [
+        [_place(line, system.name, point, scenarios) for point in POINTS]
+        for system in registry.declared() for line in system.points
+    ]  # fmt: skip
+
+
+def _place(line: PointsLine, system: str, point: str, scenarios: Iterable[Scenario]) -> Place:
+    wanted = line.scenarios.get(point, point)
+    found = (
+        each for each in scenarios
+        if (each.id, str(each.pipeline), each.pipeline.system) == (wanted, line.pipeline, system)
+    )  # fmt: skip
+    return Place(line, system, point, next(found, None))
+
+
+def symbol(theory: Predicted) -> str:
+    """Return what theory predicts, in a letter or two.
+
+    >>> from harness.model.prediction import Exactly
+    >>> symbol(Predicted()), symbol(Predicted(lost=AtLeast())), symbol(Predicted(duplicated=Exactly()))
+    ('0', 'L+', 'D')
+    """
+    if theory.stands:
+        return "S"
+    found = [_letter(name, prediction) for name, prediction in (("L", theory.lost), ("D", theory.duplicated))]
+    return ("".join(found) or "0") + (BREAKS if theory.control else "")
+
+
+def _letter(name: str, prediction: Prediction) -> str:
+    if isinstance(prediction, Permitted):
+        return f"({name})"
+    return f"{name}+" if isinstance(prediction, AtLeast) else name if prediction.must_show() else ""
+
+
+def words(scenario: Scenario, client: str) -> str:
+    """Return what is lost there, or where a process dies, in the words of a client's protocol or of our programs."""
+    at = getattr(scenario.fault, "at", None)
+    if isinstance(at, OnWire):
+        step = ACTS[CLIENTS[client]].get(at.api) if isinstance(at.api, Act) else at.api
+        if step is None:
+            return NOTHING
+        return f"{step} →" if at.direction is Direction.REQUEST else f"← {step}"
+    return at.name if isinstance(at, InProgram) else scenario.fault.id
+
+
+def _words(place: Place) -> str:
+    return NOTHING if place.scenario is None else words(place.scenario, place.line.client)
+
+
+def measured_in(results: Iterable[CellResult]) -> dict[str, dict[int, bool]]:
+    """Return of saved cells that have ended, by cell and seed, whether they came out as predicted, in each run of several."""
+    found: dict[str, dict[int, bool]] = defaultdict(dict)
+    for result in results:
+        if not result.ended:
+            continue
+        plan = result.plan
+        name = "/".join((plan.system, plan.client, plan.pipeline, plan.scenario, str(plan.semantic)))
+        found[name][plan.seed] = result.verdict.green and found[name].get(plan.seed, True)
+    return dict(found)
+
+
+def table(measured: Measured) -> str:
+    """Return the table in Markdown: a line for each system and protocol, a column for each point."""
+    rows = [["system, protocol", *POINTS.values(), "seeds"], ["---"] * (len(POINTS) + 2)]
+    for line in places():
+        cells = [list(place.cells()) for place in line]
+        shown = (" ".join(cell.text(measured) for cell in point) for point in cells)
+        rows.append([line[0].line.title, *shown, _seeds(cells, measured)])
+    return _markdown(rows)
+
+
+def vocabulary() -> str:
+    """Return in Markdown what each system calls the points; an arrow says which way what is lost, or not read, goes."""
+    rows = [["system, protocol", *POINTS.values()], ["---"] * (len(POINTS) + 1)]
+    return _markdown([*rows, *([line[0].line.title, *map(_words, line)] for line in places())])
+
+
+def semantics() -> str:
+    """Return in Markdown what each semantic is made of."""
+    rows = [["system, protocol", *Semantic], ["---"] * (len(Semantic) + 1)]
+    return _markdown([*rows, *([line[0].line.title, *line[0].line.semantics] for line in places())])
+
+
+def reasons() -> str:
+    """Return in Markdown why each system does at each point what it does, and why some have none."""
+    told: list[str] = []
+    for line in places():
+        told += [f"### {line[0].line.title}", ""]
+        for place in line:
+            if place.scenario is None:
+                continue
+            nowhere = {cell.theory.because for cell in place.cells() if isinstance(cell.theory, NotApplicable)}
+            because = " ".join((place.scenario.because, *(f"Not applicable: {why}." for why in sorted(nowhere))))
+            told.append(f"- **{POINTS[place.point]}** (`{place.scenario.id}`, {_words(place)}): {because}")
+        told.append("")
+    return "\n".join(told).rstrip() + "\n"
+
+
+def page(measured: Measured) -> str:
+    """Return all of it."""
+    return "\n".join((table(measured), LEGEND, "", vocabulary(), semantics(), reasons()))
+
+
+def _seeds(cells: Iterable[Iterable[Cell]], measured: Measured) -> str:
+    """Return the seeds at which every cell of a line was run."""
+    runs = [set(measured.get(cell.name, {})) for point in cells for cell in point if isinstance(cell.theory, Predicted)]
+    everywhere = sorted(set.intersection(*runs)) if runs else []
+    if len(everywhere) > 2 and everywhere == list(range(everywhere[0], everywhere[-1] + 1)):  # noqa: PLR2004 - a range has an inside
+        return f"{everywhere[0]} to {everywhere[-1]}"
+    return ", ".join(map(str, everywhere)) or "none"
+
+
+def _markdown(rows: Iterable[Iterable[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"

@@ -1,0 +1,124 @@
+"""What the steps of a pipeline are called on the wire of the brokers that it runs on: a line for each system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.protocols.kafka.steps import Api
+from harness.protocols.pulsar.steps import Command as Pulsar
+from harness.protocols.stomp.steps import Command
+from harness.wire.rules import Direction, StepName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Moment(Enum):
+    """A step on the way of a record, whatever a protocol calls it."""
+
+    SEND = auto()
+    SEND_ANSWER = auto()
+    DELIVERY = auto()
+    NEXT_FETCH = auto()
+    """A consumer that has been given a record asks for more."""
+    POSITION = auto()
+    """A consumer saves its position behind a record."""
+    POSITION_ANSWER = auto()
+    SAVED_POSITIONS = auto()
+    """A consumer that has started is told its saved positions."""
+    JOINED = auto()
+    PRODUCER_ID = auto()
+    """A producer that has started is told its id."""
+    ACKNOWLEDGEMENT = auto()
+    """A consumer acknowledges a record by itself."""
+    ACKNOWLEDGEMENT_ANSWER = auto()
+    COMMIT = auto()
+    COMMIT_ANSWER = auto()
+
+
+LINES: Final = {
+    Moment.SEND: kinds.PRODUCE_ANSWER,
+    Moment.SEND_ANSWER: kinds.PRODUCE_ANSWER,
+    Moment.DELIVERY: kinds.FETCHED,
+    Moment.NEXT_FETCH: kinds.FETCHED,
+    Moment.POSITION: kinds.COMMITTED,
+    Moment.POSITION_ANSWER: kinds.COMMITTED,
+    Moment.ACKNOWLEDGEMENT: kinds.ACKNOWLEDGED,
+    Moment.ACKNOWLEDGEMENT_ANSWER: kinds.ACKNOWLEDGED,
+    Moment.COMMIT: kinds.ENDING,
+    Moment.COMMIT_ANSWER: kinds.ENDING,
+}
+"""Which line of the wire says that such a step has come through, for a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How programs speak to a system. ``steps``: what a moment is on its wire; what is not there, the system has not.
+
+    ``reads``: the frame by which a stage shows that it reads. ``logs``: whether a record stays where it is when it was read,
+    and readers save positions; else what was acknowledged is gone.
+    """
+
+    speaks: str
+    """The protocol's own name, as it is told to people."""
+    steps: Mapping[Moment, tuple[StepName, Direction]]
+    reads: tuple[StepName, Direction]
+    logs: bool = False
+
+    @property
+    def sends(self) -> frozenset[str]:
+        """The requests whose answers tell what became of a record, by their labels."""
+        return self._labels(Moment.SEND, Moment.COMMIT)
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """Those answers."""
+        return self._labels(Moment.SEND_ANSWER, Moment.COMMIT_ANSWER)
+
+    def label(self, moment: Moment) -> str:
+        """Return what histories call a step."""
+        return self.steps[moment][0].label
+
+    def lines(self, api: str) -> frozenset[str]:
+        """Return the kinds of lines that say that a step of this name has come through."""
+        return frozenset(LINES[each] for each, (step, _) in self.steps.items() if step == api and each in LINES)
+
+    def _labels(self, *moments: Moment) -> frozenset[str]:
+        return frozenset(self.label(each) for each in moments if each in self.steps)
+
+
+_OUT, _IN = Direction.REQUEST, Direction.RESPONSE
+KAFKA: Final = Dialect(
+    "Kafka",
+    {
+        Moment.SEND: (Api.PRODUCE, _OUT), Moment.SEND_ANSWER: (Api.PRODUCE, _IN), Moment.DELIVERY: (Api.FETCH, _IN),
+        Moment.NEXT_FETCH: (Api.FETCH, _OUT), Moment.POSITION: (Api.OFFSET_COMMIT, _OUT),
+        Moment.POSITION_ANSWER: (Api.OFFSET_COMMIT, _IN), Moment.SAVED_POSITIONS: (Api.OFFSET_FETCH, _IN),
+        Moment.JOINED: (Api.JOIN_GROUP, _IN), Moment.PRODUCER_ID: (Api.INIT_PRODUCER_ID, _IN),
+        Moment.COMMIT: (Api.END_TXN, _OUT), Moment.COMMIT_ANSWER: (Api.END_TXN, _IN),
+    },
+    reads=(Api.FETCH, _IN), logs=True,
+)  # fmt: skip
+STOMP: Final = Dialect(
+    "STOMP",
+    {
+        Moment.SEND: (Command.SEND, _OUT), Moment.SEND_ANSWER: (Command.RECEIPT, _IN), Moment.DELIVERY: (Command.MESSAGE, _IN),
+        Moment.ACKNOWLEDGEMENT: (Command.ACK, _OUT), Moment.ACKNOWLEDGEMENT_ANSWER: (Command.RECEIPT, _IN),
+        Moment.COMMIT: (Command.COMMIT, _OUT), Moment.COMMIT_ANSWER: (Command.RECEIPT, _IN),
+    },
+    reads=(Command.SUBSCRIBE, _OUT),
+)  # fmt: skip
+PULSAR: Final = Dialect(
+    "Pulsar's protocol",
+    {
+        Moment.SEND: (Pulsar.SEND, _OUT), Moment.SEND_ANSWER: (Pulsar.SEND_RECEIPT, _IN), Moment.DELIVERY: (Pulsar.MESSAGE, _IN),
+        Moment.ACKNOWLEDGEMENT: (Pulsar.ACK, _OUT), Moment.ACKNOWLEDGEMENT_ANSWER: (Pulsar.ACK_RESPONSE, _IN),
+        Moment.COMMIT: (Pulsar.END_TXN, _OUT), Moment.COMMIT_ANSWER: (Pulsar.END_TXN_RESPONSE, _IN),
+    },
+    reads=(Pulsar.SUBSCRIBE, _OUT),
+)  # fmt: skip
+DIALECTS: Final[Mapping[str, Dialect]] = {"kafka": KAFKA, "activemq": STOMP, "artemis": STOMP, "pulsar": PULSAR}
+"""By the systems that a declaration may name."""

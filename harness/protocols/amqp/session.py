@@ -1,0 +1,389 @@
+"""One AMQP connection: who it is, its links, what was sent and is not settled, what was delivered and is not acknowledged."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.acts import Act
+from harness.protocols.amqp import frames, values
+from harness.protocols.amqp.frames import Body
+from harness.protocols.amqp.steps import STEPS, Performative
+from harness.protocols.amqp.values import Described
+from harness.protocols.telling import About, line
+from harness.wire.protocol import Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from harness.model.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line
+
+MAX_REMEMBERED: Final = 10_000
+"""Deliveries of one direction that wait to be settled."""
+
+
+_REFUSALS: Final = {frames.REJECTED: "rejected", 0x26: "released", 0x27: "modified"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids."""
+
+    identity: Identity | None
+
+    def record(self, message: frames.Message) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        if self.identity is None:
+            return decode_id(message.content)
+        named = tuple((name, str(value).encode()) for name, value in message.properties.items())
+        return self.identity.find(None, message.content, named)
+
+
+@dataclass(slots=True, eq=False)
+class AmqpFrame(Frame):
+    """One frame. ``about``: of a disposition, the deliveries that it is about; of a transfer's later frames, the first one."""
+
+    way: Direction = Direction.REQUEST
+    body: Body = field(default_factory=lambda: Body(Performative.HEADER))
+    number: int = 0
+    address: str | None = None
+    transaction: str | None = None
+    about: tuple[AmqpFrame, ...] = ()
+    subject: Subject = field(default_factory=Subject)
+    attempt: str | None = None
+    redelivered: bool = False
+    ends: str | None = None
+    """The transaction that a discharge ends."""
+    error: str | int = 0
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session: its links and deliveries, by their numbers in each direction."""
+
+    addresses: dict[tuple[Direction, int], str | None] = field(default_factory=dict)
+    coordinators: set[tuple[Direction, int]] = field(default_factory=set)
+    deliveries: dict[Direction, OrderedDict[int, AmqpFrame]] = field(
+        default_factory=lambda: {way: OrderedDict() for way in Direction}
+    )
+    """By the direction that the message went."""
+    under_way: dict[tuple[Direction, int], AmqpFrame] = field(default_factory=dict)
+    """By link: the first frame of a message of which more is to come."""
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What was done in an open transaction."""
+
+    records: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+
+
+class Amqp:
+    """The protocol."""
+
+    name = "amqp"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Addresses have one name."""
+
+    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Ledger(identity)
+
+    def session(self, conn: int, *, limit: int) -> AmqpSession:
+        """Begin a connection."""
+        return AmqpSession(conn, limit)
+
+
+class AmqpSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, limit: int) -> None:
+        self._conn = conn
+        self._limit = limit
+        self._heard: dict[Direction, AmqpFrame] = {}
+        """What was fed and not taken."""
+        self._numbers = dict.fromkeys(Direction, 0)
+        self._owner: str | None = None
+        self._silences: dict[Direction, float] = {}
+        self._sessions: dict[tuple[Direction, int], _Session] = {}
+        """By the channel that each side has for it."""
+        self._open: dict[str, _Transaction] = {}
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next frame."""
+        known = self._heard.get(way)
+        if known is not None:
+            return known
+        try:
+            greets = frames.greeting(data)
+            if greets is None or len(data) < frames.HEAD:
+                return Need(frames.HEAD)
+            size = frames.HEAD if greets else frames.size(data)
+            if size == frames.HEAD and not greets:
+                return Between(size)
+            there = memoryview(data)[:size]
+            frame = self._made(way, size, Body(Performative.HEADER) if greets else frames.body(there), there)
+        except values.ShortError as error:
+            return Need(min(size, 2 * len(data))) if len(data) < size else Opaque(str(error))
+        except frames.NotAFrameError as error:
+            return Opaque(str(error))
+        self._heard[way] = frame
+        return frame
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+        """The next frame may be looked for."""
+        self._heard.pop(way, None)
+
+    def _made(self, way: Direction, size: int, body: Body, data: Data) -> AmqpFrame:
+        """Raises ShortError where more of it is needed."""
+        link = way, body.field(0)
+        session = self._sessions.get((way, body.channel))
+        asks = body.step is Performative.TRANSFER and session is not None and link in session.coordinators
+        if asks and len(data) < size:
+            raise values.ShortError("what is said to the coordinator")
+        self._numbers[way] += 1
+        number = self._numbers[way] if way is Direction.REQUEST else -self._numbers[way]
+        found = AmqpFrame(body.step, size, head=size, way=way, body=body, number=number)
+        match body.step:
+            case Performative.OPEN:
+                self._greeted(way, body)
+            case Performative.BEGIN:
+                self._begun(way, body)
+            case Performative.ATTACH:
+                self._attached(found)
+            case Performative.TRANSFER:
+                self._carries(found)
+                if asks:
+                    self._coordinates(found, bytes(data[body.end :]))
+            case Performative.DISPOSITION:
+                self._settles(found)
+        if self._owner is None and way is Direction.REQUEST and found.address:
+            self._owner = found.address
+        answered = found.about[0].number if body.step is Performative.DISPOSITION and found.about else number
+        handle = body.field(0) if body.step is Performative.TRANSFER else None
+        told = (("address", found.address), ("transaction", found.transaction), ("handle", handle))
+        found.facts = {"version": "1.0", "corr": answered if way is Direction.RESPONSE else number}
+        found.facts |= {name: value for name, value in told if value is not None}
+        return found
+
+    def _greeted(self, way: Direction, body: Body) -> None:
+        if way is Direction.REQUEST and isinstance(body.field(0), str):
+            self._owner = body.field(0)
+        if isinstance(body.field(4), int) and body.field(4) > 0:  # how long this side waits to hear of the other one
+            self._silences[_other(way)] = body.field(4) / 1000
+
+    def _begun(self, way: Direction, body: Body) -> None:
+        answers = body.field(0)
+        known = self._sessions.get((_other(way), answers)) if isinstance(answers, int) else None
+        self._sessions[way, body.channel] = known or _Session()
+
+    def _attached(self, frame: AmqpFrame) -> None:
+        body, session = frame.body, self._session(frame)
+        handle, receives = body.field(1), body.field(2) is True
+        if session is None or not isinstance(handle, int):
+            return
+        # of a link the sender's target, and the receiver's source, is the queue: each side names both
+        end = body.field(5 if receives is (frame.way is Direction.REQUEST) else 6)
+        if isinstance(end, Described):
+            if end.what == frames.COORDINATOR:
+                session.coordinators.add((frame.way, handle))
+            elif isinstance(end.field(0), str):
+                frame.address = end.field(0)
+        session.addresses[frame.way, handle] = frame.address
+
+    def _carries(self, frame: AmqpFrame) -> None:
+        body, session, handle = frame.body, self._session(frame), frame.body.field(0)
+        if session is None or not isinstance(handle, int):
+            return
+        link = frame.way, handle
+        frame.address = session.addresses.get(link)
+        frame.last = body.field(5) is not True
+        first = session.under_way.get(link)
+        frame.about = () if first is None else (first,)
+        begun = (first or frame).body
+        if frame.last and isinstance(begun.field(1), int) and begun.field(4) is not True:
+            frame.id = _delivery(body.channel, begun.field(1))
+        frame.transaction = self._named(body.field(7))
+
+    def _coordinates(self, frame: AmqpFrame, message: bytes) -> None:
+        """A transfer to the coordinator asks for a transaction, or ends one."""
+        said = frames.message(message).said
+        if said is not None and said.what in (frames.DECLARE, frames.DISCHARGE):
+            frame.step = Performative.DECLARE if said.what == frames.DECLARE else Performative.DISCHARGE
+            if isinstance(said.field(0), bytes):
+                frame.transaction = frame.ends = said.field(0).hex()
+
+    def _settles(self, frame: AmqpFrame) -> None:
+        """Find the deliveries that a disposition is about: those of the other direction, where its receiver speaks."""
+        body, session = frame.body, self._session(frame)
+        first, last = body.field(1), body.field(2)
+        if session is None or not isinstance(first, int):
+            return
+        there = session.deliveries[_other(frame.way) if body.field(0) is True else frame.way]
+        last = last if isinstance(last, int) else first
+        frame.about = tuple(there[each] for each in there if first <= each <= last)
+        frame.answers = tuple(each.id for each in frame.about if each.id is not None)
+        frame.transaction = self._named(body.field(4))
+        state = _outcome(body.field(4))
+        if isinstance(state, Described) and state.what not in (frames.ACCEPTED, frames.DECLARED):
+            frame.error = _REFUSALS.get(state.what, f"{state.what}")
+        if frame.about:
+            frame.address = frame.about[0].address
+            if any(each.step == Performative.DISCHARGE for each in frame.about):
+                frame.step = Performative.DISCHARGED
+
+    def _named(self, state: Any) -> str | None:
+        """Return the transaction that a state is in."""
+        if isinstance(state, Described) and state.what == frames.TRANSACTIONAL and isinstance(state.field(0), bytes):
+            return str(state.field(0).hex())
+        return None
+
+    def _session(self, frame: AmqpFrame) -> _Session | None:
+        return self._sessions.get((frame.way, frame.body.channel))
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Say which records a frame carries, settles or commits."""
+        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.step == Performative.TRANSFER:
+            if frame.about:
+                frame.subject, frame.attempt = frame.about[0].subject, frame.about[0].attempt
+                return Insight(frame.subject)
+            return self._content(frame, data, ledger)
+        if frame.step == Performative.DISCHARGE:
+            found = self._open.get(frame.ends or "", _Transaction())
+            frame.subject = _subject(frame, found.records, *found.topics)
+            return Insight(frame.subject)
+        subjects = [each.subject for each in frame.about]
+        records = frozenset[str]().union(*(each.records for each in subjects))
+        frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+        return Insight(frame.subject, frame.error if frame.about and frame.way is Direction.RESPONSE else None)
+
+    def _content(self, frame: AmqpFrame, data: bytes | None, ledger: Any) -> Insight:
+        if data is None:
+            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+        if not frame.last:
+            return Insight(because="a message in several frames", voids=True)
+        try:
+            message = frames.message(data[frame.body.end :])
+        except frames.NotAFrameError as error:
+            return Insight(because=str(error), voids=True)
+        record = ledger.record(message)
+        frame.attempt, frame.redelivered = message.properties.get(ATTEMPT_HEADER), message.deliveries > 0
+        frame.subject = _subject(frame, () if record is None else (record,), frame.address)
+        return Insight(frame.subject)
+
+    def sending(self, frame: Frame) -> None:
+        """Remember what will be settled; the oldest is forgotten where there are too many."""
+        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
+        session = self._session(frame)
+        if session is None or frame.body.step is not Performative.TRANSFER:
+            return
+        link = frame.way, frame.body.field(0)
+        first = session.under_way.get(link, frame)
+        if not frame.last:
+            session.under_way[link] = first
+            return
+        session.under_way.pop(link, None)
+        if frame.id is not None:
+            there = session.deliveries[frame.way]
+            there.pop(first.body.field(1), None)
+            there[first.body.field(1)] = frame
+            if len(there) > MAX_REMEMBERED:
+                there.popitem(last=False)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the frame carried, now that its fate is known."""
+        assert isinstance(frame, AmqpFrame)  # noqa: S101 - sessions get their own frames back
+        if reached:
+            self._went(frame)
+        return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
+
+    def _went(self, frame: AmqpFrame) -> None:
+        session = self._session(frame)
+        if frame.body.step is Performative.DISPOSITION and session is not None and frame.body.field(3) is True:
+            there = session.deliveries[_other(frame.way) if frame.body.field(0) is True else frame.way]
+            for each in frame.about:
+                there.pop((each.about or (each,))[0].body.field(1), None)
+        if frame.ends is not None:
+            self._open.pop(frame.ends, None)
+        elif frame.transaction is not None and frame.way is Direction.REQUEST:
+            found = self._open.setdefault(frame.transaction, _Transaction())
+            found.records |= frame.subject.records
+            found.topics |= frame.subject.topics
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
+        """No step of it can be refused."""
+        raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
+
+    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
+        """A frame is numbered in the session that it belongs to."""
+        return Immovable("belongs to its session, by whose numbers it is settled")
+
+    def owner(self) -> str | None:
+        """Return the name of its container, or the first address that it named."""
+        return self._owner
+
+    def silence_s(self, way: Direction) -> float | None:
+        """Return for how long the receiver of a direction waits."""
+        return self._silences.get(way)
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        return ()
+
+
+def _other(way: Direction) -> Direction:
+    return Direction.RESPONSE if way is Direction.REQUEST else Direction.REQUEST
+
+
+def _outcome(state: Any) -> Any:
+    """Return the outcome within a transaction's state."""
+    return state.field(1) if isinstance(state, Described) and state.what == frames.TRANSACTIONAL else state
+
+
+def _delivery(channel: int, number: int) -> str:
+    return f"{channel}/{number}"
+
+
+def _subject(frame: AmqpFrame, records: Iterable[str], *topics: str | None) -> Subject:
+    ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
+    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+
+
+def _lines(conn: int, frame: AmqpFrame, *, reached: bool) -> Iterator[Line]:
+    """Yield what a frame says of each record: of a message when its last frame has gone."""
+    if frame.body.step is Performative.TRANSFER and frame.last:
+        act = Act.COMMIT if frame.step == Performative.DISCHARGE else Act.SEND if frame.way is Direction.REQUEST else Act.GIVE
+        yield from _each(conn, frame, act, frame.subject.records, reached=reached)
+    elif frame.body.step is Performative.DISPOSITION:
+        for each in frame.about:
+            if each.way is frame.way:
+                continue  # the sender settles what its receiver has said
+            if frame.way is Direction.REQUEST:
+                how = "nack" if frame.error else "ack"
+                about = About(Act.ACK, conn, frame.number, each.address, frame.transaction, how=how)
+                yield from (line(about, record, reached=reached) for record in sorted(each.subject.records))
+            else:
+                act = Act.COMMIT if each.step == Performative.DISCHARGE else Act.SEND
+                yield from _each(conn, each, act, each.subject.records, reached=reached, answered=True, error=frame.error)
+
+
+def _each(
+    conn: int, of: AmqpFrame, act: Act, records: Iterable[str], *, reached: bool, answered: bool = False, error: str | int = 0
+) -> Iterator[Line]:
+    about = About(act, conn, of.number, of.address, of.transaction, of.attempt, of.redelivered)
+    for record in sorted(records):
+        yield line(about, record, reached=reached, answered=answered, error=error)

@@ -1,0 +1,70 @@
+"""The steps of AMQP 1.0: its performatives, by their own names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.protocols.acts import Act
+from harness.wire.protocol import Step
+from harness.wire.rules import Direction, StepName
+
+
+class Performative(StepName):
+    """What a frame says. Each may come from either side."""
+
+    HEADER = "header"
+    SASL = "sasl"
+    OPEN = "open"
+    BEGIN = "begin"
+    ATTACH = "attach"
+    FLOW = "flow"
+    TRANSFER = "transfer"
+    DISPOSITION = "disposition"
+    DETACH = "detach"
+    END = "end"
+    CLOSE = "close"
+    DECLARE = "declare"
+    """A transfer to the coordinator that asks for a transaction."""
+    DISCHARGE = "discharge"
+    """One that ends it."""
+    DISCHARGED = "discharged"
+    """The disposition that answers that: what was sent in the transaction is answered, too, and is about the same records."""
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return by which fields of a rule a frame can be chosen; a topic is an address, whatever it is."""
+        return STEPS.get((str(self), direction), Step()).selects
+
+
+DESCRIPTORS: Final = {
+    0x10: Performative.OPEN, 0x11: Performative.BEGIN, 0x12: Performative.ATTACH, 0x13: Performative.FLOW,
+    0x14: Performative.TRANSFER, 0x15: Performative.DISPOSITION, 0x16: Performative.DETACH, 0x17: Performative.END,
+    0x18: Performative.CLOSE,
+}  # fmt: skip
+_ANY: Final = frozenset({"record", "topic", "transactional_id"})
+_SELECTS: Final = {
+    Performative.TRANSFER: _ANY,
+    Performative.DISPOSITION: _ANY,
+    Performative.DISCHARGE: _ANY,
+    Performative.DISCHARGED: _ANY,
+}
+_DURABLE: Final = frozenset({Performative.TRANSFER, Performative.DISPOSITION, Performative.DISCHARGE})
+_ONE_WAY: Final = {
+    Performative.DECLARE: Direction.REQUEST, Performative.DISCHARGE: Direction.REQUEST,
+    Performative.DISCHARGED: Direction.RESPONSE,
+}  # fmt: skip
+
+
+def _step(performative: Performative, way: Direction) -> Step:
+    """Frames of a link are numbered, and what is missing is missed: none may vanish while its connection lives."""
+    return Step(selects=_SELECTS.get(performative, frozenset()), durable=way is Direction.REQUEST and performative in _DURABLE)
+
+
+STEPS: Final = {
+    (str(each), way): _step(each, way)
+    for each in Performative for way in Direction if _ONE_WAY.get(each, way) is way
+}  # fmt: skip
+ACTS: Final = {
+    Act.SEND: Performative.TRANSFER, Act.SENT: Performative.DISPOSITION, Act.GIVE: Performative.TRANSFER,
+    Act.ACK: Performative.DISPOSITION, Act.COMMIT: Performative.DISCHARGE, Act.COMMITTED: Performative.DISCHARGED,
+}  # fmt: skip
+"""What is acknowledged is settled by that, and nobody answers."""

@@ -1,0 +1,1 @@
+"""Artemis' own protocol, which its makers call Core, versions 129 to 136."""

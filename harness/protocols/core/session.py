@@ -1,0 +1,411 @@
+"""One Core connection: its sessions, each on a channel, what was asked there, and what was given and not acknowledged."""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.acts import Act
+from harness.protocols.core import reading
+from harness.protocols.core.steps import ANSWERS, BLOCKING, SAME, STEPS, Kind, Packet
+from harness.protocols.telling import About, line
+from harness.wire.protocol import PLAIN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from harness.model.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line
+
+GREETING: Final = b"ARTEMIS"
+"""What a client says before its first packet; an old one does not."""
+MAX_REMEMBERED: Final = 10_000
+"""Packets that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
+LENGTH: Final = 4
+MOST_BYTES: Final = 1 << 30
+CORRELATED, BY_SENDER = 130, 134
+"""From these versions on a SESS_SEND ends in a number by which it is answered, and in that of its sender."""
+COMMITS_CORRELATED: Final = 132
+UNNUMBERED: Final = -1
+NAMES: Final = "jms-client-id"
+"""By what a session of an older client is told how the client is called."""
+REFUSES: Final = 0
+"""The code of an error that says no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids."""
+
+    identity: Identity | None
+
+    def record(self, message: reading.Message) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        if self.identity is None:
+            return decode_id(message.body)
+        named = tuple((name, str(value).encode()) for name, value in message.properties.items())
+        return self.identity.find(None, message.body, named)
+
+
+@dataclass(slots=True, eq=False)
+class CoreFrame(Frame):
+    """One packet. ``asked``: of an answer, what it answers; ``taken_off``: of an acknowledgement, the messages."""
+
+    way: Direction = Direction.REQUEST
+    kind: int = 0
+    channel: int = 0
+    number: int = 0
+    consumer: int | None = None
+    message: int | None = None
+    topic: str | None = None
+    transaction: str | None = None
+    error: str | None = None
+    asked: CoreFrame | None = None
+    taken_off: tuple[CoreFrame, ...] = ()
+    subject: Subject = field(default_factory=Subject)
+    attempt: str | None = None
+    redelivered: bool = False
+    act: Act | None = None
+    """What it tells of its records."""
+
+
+@dataclass(slots=True)
+class _Channel:
+    """A session: what was asked for with it, and what was done since its last commit."""
+
+    asked: reading.Session
+    ends: int = 0
+    records: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+
+    def transaction(self, number: int) -> str | None:
+        """Return by which name what is done now is bound, where it is."""
+        return f"{number}.{self.ends}" if self.asked.sends_bound or self.asked.acknowledges_bound else None
+
+    @property
+    def acknowledges_by_commit(self) -> bool:
+        """Whether its commit is nothing but that of acknowledgements."""
+        return self.asked.acknowledges_bound and not self.asked.sends_bound
+
+
+class Core:
+    """The protocol."""
+
+    name = "core"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Addresses have one name."""
+
+    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Ledger(identity)
+
+    def session(self, conn: int, *, limit: int) -> CoreSession:
+        """Begin a connection."""
+        return CoreSession(conn, limit)
+
+
+class CoreSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, limit: int) -> None:
+        self._conn = conn
+        self._limit = limit
+        self._greeted = False
+        self._heard: dict[Direction, CoreFrame] = {}
+        """What was fed and not taken."""
+        self._numbers = dict.fromkeys(Direction, 0)
+        self._channels: dict[int, _Channel] = {}
+        self._owner: str | None = None
+        self._ttl_s: float | None = None
+        self._asked: OrderedDict[str, CoreFrame] = OrderedDict()
+        self._given: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
+        """By channel and consumer: what was given and waits to be acknowledged, in order."""
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next packet. Each is looked at whole: what it asks for stands at its end."""
+        known = self._heard.get(way)
+        if known is not None:
+            return known
+        if len(data) < len(GREETING):
+            return Need(len(GREETING))
+        if way is Direction.REQUEST and not self._greeted and bytes(data[: len(GREETING)]) == GREETING:
+            return Between(len(GREETING))
+        if len(data) < reading.HEAD:
+            return Need(reading.HEAD)
+        try:
+            return self._packet(way, data)
+        except reading.NotAPacketError as error:
+            return Opaque(str(error))
+
+    def _packet(self, way: Direction, data: Data) -> Fed:
+        size, kind = int.from_bytes(data[:LENGTH]) + LENGTH, int.from_bytes(data[LENGTH : LENGTH + 1], signed=True)
+        if not reading.HEAD <= size <= MOST_BYTES:
+            raise reading.NotAPacketError(f"a packet of {size} bytes")
+        if size > self._limit:
+            if kind not in set(Kind):
+                raise reading.NotAPacketError(f"{size} bytes of type {kind}")
+            self._heard[way] = CoreFrame(_step(kind), size, facts={"version": "?", "corr": 0}, way=way, kind=kind, head=size)
+            return self._heard[way]
+        if len(data) < size:
+            return Need(size)
+        whole = bytes(data[:size])
+        if kind == Kind.PING:
+            self._ttl_s = reading.Reader(whole, reading.HEAD).one(">q") / 1000 if way is Direction.REQUEST else self._ttl_s
+            return Between(size)
+        self._heard[way] = self._made(way, kind, whole)
+        return self._heard[way]
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+        """The next packet may be looked for."""
+        self._heard.pop(way, None)
+        self._greeted = self._greeted or way is Direction.REQUEST
+
+    def _made(self, way: Direction, kind: int, whole: bytes) -> CoreFrame:
+        channel = reading.Reader(whole, LENGTH + 1).one(">q")
+        self._numbers[way] += 1
+        frame = CoreFrame(_step(kind), len(whole), way=way, kind=kind, channel=channel, number=self._numbers[way])
+        open_ = self._channels.get(channel)
+        if way is Direction.REQUEST:
+            sends = kind == Kind.SESS_SEND and open_ is not None and not open_.asked.sends_bound
+            frame.transaction = open_.transaction(channel) if open_ and not sends else None
+            frame.act = _act(frame.step, open_)
+            self._asks(frame, whole, open_)
+        elif kind in ANSWERS:
+            correlation = reading.Reader(whole, len(whole) - 8).one(">q") if _is_numbered(kind, len(whole), whole) else UNNUMBERED
+            name = _name(channel, correlation)
+            name = name if name in self._asked else _name(channel, UNNUMBERED)
+            frame.asked, frame.answers = self._asked.get(name), (name,)
+            frame.number = frame.asked.number if frame.asked else -frame.number
+            frame.error = reading.error(whole) if kind == Kind.EXCEPTION else None
+            if kind == Kind.NULL_RESPONSE and frame.asked and frame.asked.step == Packet.COMMIT:
+                frame.step = str(Packet.COMMITTED)
+        else:
+            frame.number, frame.act = -frame.number, _act(frame.step, open_)
+            if kind == Kind.SESS_RECEIVE_MSG:
+                self._receives(frame, whole, open_)
+        told = {"version": str(open_.asked.version) if open_ else "?", "corr": frame.number, "channel": channel}
+        about = {
+            "destination": frame.topic,
+            "transaction": frame.transaction,
+            "consumer": frame.consumer,
+            "message": frame.message,
+        }
+        frame.facts = told | {name: value for name, value in about.items() if value is not None}
+        frame.head = len(whole) if frame.step in (Packet.SEND, Packet.RECEIVE) else reading.HEAD
+        return frame
+
+    def _asks(self, frame: CoreFrame, whole: bytes, open_: _Channel | None) -> None:
+        """Read what a client asks for, and whether it wants an answer."""
+        kind, size = frame.kind, len(whole)
+        asks, correlation = kind in BLOCKING, UNNUMBERED
+        if kind in (Kind.CREATESESSION, Kind.CREATESESSION_V2):
+            found = reading.session(whole, names_client=kind == Kind.CREATESESSION_V2)
+            self._channels[found.channel] = _Channel(found)
+            self._owner = found.client or self._owner
+        elif frame.step == Kind.SESS_ADD_METADATA.name:
+            reader = reading.Reader(whole, reading.HEAD)
+            name, value = reader.text(), reader.text()
+            self._owner = value if name == NAMES else self._owner
+        elif kind == Kind.SESS_SEND:
+            version = open_.asked.version if open_ else 0
+            tail = (8 if version >= CORRELATED else 0) + (4 if version >= BY_SENDER else 0)
+            reader = reading.Reader(whole, max(reading.HEAD, size - tail - 1))
+            asks = reader.one(">?")
+            correlation = reader.one(">q") if tail else UNNUMBERED
+            frame.topic = reading.message(whole).address
+        elif kind in (Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE):
+            reader = reading.Reader(whole, reading.HEAD)
+            frame.consumer, frame.message, asks = reader.one(">q"), reader.one(">q"), reader.one(">?")
+            frame.taken_off = self._about(frame)
+            frame.answers = tuple(str(each.id) for each in frame.taken_off)
+        elif kind == Kind.SESS_COMMIT and open_ and open_.asked.version >= COMMITS_CORRELATED and size > reading.HEAD:
+            correlation = reading.Reader(whole, reading.HEAD).one(">q")
+        elif kind == Kind.SESS_CREATECONSUMER:
+            reader = reading.Reader(whole, reading.HEAD)
+            frame.consumer, frame.topic = reader.one(">q"), reader.simple()
+            asks = True
+        if self._owner is None and frame.topic is not None:
+            self._owner = frame.topic
+        frame.id = _name(frame.channel, correlation) if asks else None
+
+    def _receives(self, frame: CoreFrame, whole: bytes, open_: _Channel | None) -> None:
+        reader = reading.Reader(whole, max(reading.HEAD, len(whole) - 12))
+        frame.consumer, deliveries = reader.one(">q"), reader.one(">i")
+        found = reading.message(whole)
+        frame.message, frame.topic, frame.redelivered = found.number, found.address, deliveries > 1
+        if open_ is None or not open_.asked.acknowledged_before:
+            frame.id = f"{_consumer(frame)}/{found.number}"
+
+    def _about(self, frame: CoreFrame) -> tuple[CoreFrame, ...]:
+        """Return the deliveries that an acknowledgement is about: one, or all up to it."""
+        given = self._given.get(_consumer(frame))
+        if given is None or frame.message is None or frame.message not in given:
+            return ()
+        if frame.kind == Kind.SESS_INDIVIDUAL_ACKNOWLEDGE:
+            return (given[frame.message],)
+        upto = list(given)
+        return tuple(given[each] for each in upto[: upto.index(frame.message) + 1])
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Say which records a packet carries, acknowledges or commits."""
+        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.step in (Packet.SEND, Packet.RECEIVE):
+            if data is None:
+                return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+            found = reading.message(data)
+            record = ledger.record(found)
+            frame.attempt = found.properties.get(ATTEMPT_HEADER) or found.properties.get(ATTEMPT_HEADER.replace("-", "_"))
+            frame.subject = _subject(frame, () if record is None else (record,), frame.topic)
+        elif frame.kind in (Kind.SESS_SEND_LARGE, Kind.SESS_RECEIVE_LARGE_MSG):
+            return Insight(because="a message in several packets is not read here", voids=True)
+        elif frame.asked is not None:
+            frame.subject = frame.asked.subject
+            return Insight(frame.subject, frame.error or 0)
+        elif frame.step in (Packet.COMMIT, Packet.ROLLBACK):
+            open_ = self._channels.get(frame.channel)
+            frame.subject = _subject(frame, open_.records, *open_.topics) if open_ else Subject()
+        else:
+            subjects = [each.subject for each in frame.taken_off]
+            records = frozenset[str]().union(*(each.records for each in subjects))
+            frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+        return Insight(frame.subject)
+
+    def sending(self, frame: Frame) -> None:
+        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.id is None:
+            return
+        if frame.way is Direction.REQUEST:
+            _remember(self._asked, str(frame.id), frame)
+        elif frame.message is not None:
+            _remember(self._given[_consumer(frame)], frame.message, frame)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the packet carried, now that its fate is known."""
+        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
+        if reached and frame.way is Direction.REQUEST:
+            self._went(frame)
+        if frame.asked is not None:
+            self._asked.pop(str(frame.answers[0]), None)
+        return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
+
+    def _went(self, frame: CoreFrame) -> None:
+        for each in frame.taken_off:
+            self._given[_consumer(each)].pop(each.message or 0, None)
+        open_ = self._channels.get(frame.channel)
+        if open_ is None or frame.transaction is None:
+            return
+        if frame.step in (Packet.COMMIT, Packet.ROLLBACK):
+            self._channels[frame.channel] = _Channel(open_.asked, open_.ends + 1)
+        elif frame.step in (Packet.SEND, Packet.ACKNOWLEDGE):
+            open_.records |= frame.subject.records
+            open_.topics |= frame.subject.topics
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
+        """Make the EXCEPTION that refuses what is to be answered."""
+        assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
+        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
+            raise UnableError(f"a {frame.step} that asks for {'an' if frame.id else 'no'} answer cannot be refused by {error!r}")
+        correlation = int(str(frame.id).rpartition(":")[2])
+        text = struct.pack(">ib", REFUSES, 1) + _text(error)
+        body = struct.pack(">bq", Kind.EXCEPTION, frame.channel) + text
+        body += b"" if correlation == UNNUMBERED else struct.pack(">q", correlation)
+        return struct.pack(">i", len(body)) + body
+
+    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
+        """A packet belongs to a session, and that to its connection."""
+        return Immovable("belongs to its session, which was made on its connection")
+
+    def owner(self) -> str | None:
+        """Return the client's name where it was given one, or the first address that it named."""
+        return self._owner
+
+    def silence_s(self, way: Direction) -> float | None:
+        """Return for how long the client asks to be waited for; itself it waits half as long, where nobody says otherwise."""
+        return self._ttl_s if way is Direction.REQUEST or self._ttl_s is None else self._ttl_s / 2
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        return ()
+
+
+def _step(kind: int) -> str:
+    try:
+        known = Kind(kind)
+    except ValueError:
+        return f"PACKET_{kind}"
+    return SAME.get(known, known).name
+
+
+def _is_numbered(kind: int, size: int, whole: bytes) -> bool:
+    """Whether an answer ends in the number of what it answers."""
+    if kind == Kind.NULL_RESPONSE:
+        return size >= reading.HEAD + 8
+    if kind != Kind.EXCEPTION:
+        return False
+    reader = reading.Reader(whole, reading.HEAD)
+    reader.one(">i")
+    reader.maybe("text")
+    return size >= reader.at + 8
+
+
+def _name(channel: int, correlation: int) -> str:
+    return f"{channel}:{correlation}"
+
+
+def _consumer(frame: CoreFrame) -> str:
+    return f"{frame.channel}.{frame.consumer}"
+
+
+def _subject(frame: CoreFrame, records: Iterable[str], *topics: str | None) -> Subject:
+    ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
+    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+
+
+def _remember(where: OrderedDict[Any, CoreFrame], name: int | str, frame: CoreFrame) -> None:
+    where.pop(name, None)
+    where[name] = frame
+    if len(where) > MAX_REMEMBERED:
+        where.popitem(last=False)
+
+
+def _text(text: str) -> bytes:
+    """Write a text, short or not, as :meth:`harness.protocols.core.reading.Reader.text` reads it."""
+    size = len(text)
+    coded = text.encode("utf-16-be") if size < reading.SHORT else struct.pack(">H", len(text.encode())) + text.encode()
+    return struct.pack(">i", size) + coded
+
+
+_TOLD: Final[Mapping[str, Act]] = {
+    Packet.SEND: Act.SEND, Packet.RECEIVE: Act.GIVE, Packet.ACKNOWLEDGE: Act.ACK, Packet.COMMIT: Act.COMMIT,
+    Packet.ROLLBACK: Act.COMMIT,
+}  # fmt: skip
+
+
+def _act(step: str, open_: _Channel | None) -> Act | None:
+    """Return what a packet tells of records: where a commit is what acknowledges, it does, and the acknowledgement nothing."""
+    if open_ is not None and open_.acknowledges_by_commit and step in (Packet.ACKNOWLEDGE, Packet.COMMIT, Packet.ROLLBACK):
+        return Act.ACK if step == Packet.COMMIT else None
+    return _TOLD.get(step)
+
+
+def _lines(conn: int, frame: CoreFrame, *, reached: bool) -> Iterator[Line]:
+    """Yield what a packet, or the answer to one, says of each record."""
+    of = frame.asked or frame
+    if of.act is None:
+        return
+    about = About(of.act, conn, of.number, of.topic, of.transaction, of.attempt, of.redelivered)
+    for record in sorted(frame.subject.records):
+        yield line(about, record, reached=reached, answered=of is not frame, error=frame.error or 0)

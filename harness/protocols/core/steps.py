@@ -1,0 +1,168 @@
+"""The steps of Core: its packets, by their own names."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from harness.protocols.acts import Act
+from harness.wire.protocol import Step
+from harness.wire.rules import Direction, StepName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REFUSED: Final = "refused"
+"""The one error there is: an EXCEPTION. What was asked is not done."""
+
+
+class Kind(IntEnum):
+    """The types of packets, but for those between brokers; a byte with a sign."""
+
+    PING = 10
+    DISCONNECT = 11
+    DISCONNECT_CONSUMER = 12
+    EXCEPTION = 20
+    NULL_RESPONSE = 21
+    PACKETS_CONFIRMED = 22
+    CREATESESSION = 30
+    CREATESESSION_RESP = 31
+    REATTACH_SESSION = 32
+    REATTACH_SESSION_RESP = 33
+    CREATE_QUEUE = 34
+    DELETE_QUEUE = 35
+    CREATE_SHARED_QUEUE = 36
+    SESS_CREATECONSUMER = 40
+    SESS_ACKNOWLEDGE = 41
+    SESS_EXPIRED = 42
+    SESS_COMMIT = 43
+    SESS_ROLLBACK = 44
+    SESS_QUEUEQUERY = 45
+    SESS_QUEUEQUERY_RESP = 46
+    SESS_BINDINGQUERY = 49
+    SESS_BINDINGQUERY_RESP = 50
+    SESS_XA_START = 51
+    SESS_XA_END = 52
+    SESS_XA_COMMIT = 53
+    SESS_XA_PREPARE = 54
+    SESS_XA_RESP = 55
+    SESS_XA_ROLLBACK = 56
+    SESS_START = 67
+    SESS_STOP = 68
+    SESS_CLOSE = 69
+    SESS_FLOWTOKEN = 70
+    SESS_SEND = 71
+    SESS_SEND_LARGE = 72
+    SESS_SEND_CONTINUATION = 73
+    SESS_CONSUMER_CLOSE = 74
+    SESS_RECEIVE_MSG = 75
+    SESS_RECEIVE_LARGE_MSG = 76
+    SESS_RECEIVE_CONTINUATION = 77
+    SESS_FORCE_CONSUMER_DELIVERY = 78
+    SESS_PRODUCER_REQUEST_CREDITS = 79
+    SESS_PRODUCER_CREDITS = 80
+    SESS_INDIVIDUAL_ACKNOWLEDGE = 81
+    SESS_ADD_METADATA = 104
+    SESS_ADD_METADATA2 = 105
+    SESS_UNIQUE_ADD_METADATA = 106
+    SUBSCRIBE_TOPOLOGY = 112
+    SUBSCRIBE_TOPOLOGY_V2 = 113
+    CLUSTER_TOPOLOGY_V3 = 122
+    DISCONNECT_V2 = 124
+    CHECK_FOR_FAILOVER = -4
+    CHECK_FOR_FAILOVER_REPLY = -5
+    SESS_QUEUEQUERY_RESP_V2 = -7
+    SESS_BINDINGQUERY_RESP_V2 = -8
+    SESS_BINDINGQUERY_RESP_V3 = -10
+    CREATE_ADDRESS = -11
+    CREATE_QUEUE_V2 = -12
+    CREATE_SHARED_QUEUE_V2 = -13
+    SESS_QUEUEQUERY_RESP_V3 = -14
+    SESS_BINDINGQUERY_RESP_V4 = -15
+    CLUSTER_TOPOLOGY_V4 = -17
+    CREATESESSION_V2 = -18
+    DISCONNECT_V3 = -19
+    CREATE_PRODUCER = -20
+    REMOVE_PRODUCER = -21
+    SESS_BINDINGQUERY_RESP_V5 = -22
+
+
+class Packet(StepName):
+    """What a packet is called in a rule and in the history, where it is of use there. Both acknowledgements are one.
+
+    A library that acknowledges when the program says so sends an acknowledgement, which may be answered, and commits it.
+    """
+
+    SEND = "SESS_SEND"
+    RECEIVE = "SESS_RECEIVE_MSG"
+    ACKNOWLEDGE = "SESS_ACKNOWLEDGE"
+    COMMIT = "SESS_COMMIT"
+    ROLLBACK = "SESS_ROLLBACK"
+    NULL_RESPONSE = "NULL_RESPONSE"
+    COMMITTED = "NULL_RESPONSE to SESS_COMMIT"
+    EXCEPTION = "EXCEPTION"
+    PACKETS_CONFIRMED = "PACKETS_CONFIRMED"
+    CREATE_SESSION = "CREATESESSION"
+    SESSION_CREATED = "CREATESESSION_RESP"
+    CREATE_CONSUMER = "SESS_CREATECONSUMER"
+    CLOSE = "SESS_CLOSE"
+    FLOW = "SESS_FLOWTOKEN"
+
+    def selects(self, direction: Direction) -> frozenset[str]:
+        """Return by which fields of a rule a frame can be chosen; a topic is an address."""
+        return STEPS.get((str(self), direction), Step()).selects
+
+    @property
+    def errors(self) -> Mapping[str, bool]:
+        """Return by what a broker may refuse it."""
+        return STEPS.get((str(self), Direction.REQUEST), Step()).errors
+
+    def removable(self, direction: Direction) -> bool:
+        """Return false: both sides count packets, to confirm them."""
+        return STEPS.get((str(self), direction), Step()).removable
+
+
+SAME: Final = {
+    Kind.SESS_INDIVIDUAL_ACKNOWLEDGE: Kind.SESS_ACKNOWLEDGE, Kind.CREATESESSION_V2: Kind.CREATESESSION,
+    Kind.SESS_ADD_METADATA2: Kind.SESS_ADD_METADATA, Kind.SESS_UNIQUE_ADD_METADATA: Kind.SESS_ADD_METADATA,
+}  # fmt: skip
+"""Types that have the name of another one."""
+ANSWERS: Final = frozenset({Kind.EXCEPTION} | {each for each in Kind if "RESP" in each.name})
+_UNANSWERED: Final = frozenset({
+    Kind.PING, Kind.DISCONNECT, Kind.PACKETS_CONFIRMED, Kind.SESS_EXPIRED, Kind.SESS_START, Kind.SESS_FLOWTOKEN,
+    Kind.SESS_FORCE_CONSUMER_DELIVERY, Kind.SESS_PRODUCER_REQUEST_CREDITS, Kind.SUBSCRIBE_TOPOLOGY, Kind.SUBSCRIBE_TOPOLOGY_V2,
+    Kind.CREATE_PRODUCER, Kind.REMOVE_PRODUCER, Kind.SESS_SEND_LARGE, Kind.SESS_SEND_CONTINUATION,
+})  # fmt: skip
+_SAY_SO: Final = frozenset({Kind.SESS_SEND, Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE})
+"""Which say themselves whether an answer is asked for."""
+BLOCKING: Final = frozenset(Kind) - _UNANSWERED - _SAY_SO - ANSWERS
+"""Which always do."""
+_ANY: Final = frozenset({"record", "topic", "transactional_id"})
+_SELECTS: Final = {
+    **dict.fromkeys((Packet.SEND, Packet.ACKNOWLEDGE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION), _ANY),
+    **dict.fromkeys((Packet.COMMIT, Packet.ROLLBACK), _ANY), Packet.RECEIVE: frozenset({"record", "topic"}),
+}  # fmt: skip
+_DURABLE: Final = frozenset({Packet.SEND, Packet.ACKNOWLEDGE, Packet.COMMIT})
+_BY_BROKER: Final = frozenset({Packet.RECEIVE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION, Packet.SESSION_CREATED})
+
+
+def _ways(packet: Packet) -> tuple[Direction, ...]:
+    if packet is Packet.PACKETS_CONFIRMED:
+        return tuple(Direction)
+    return (Direction.RESPONSE if packet in _BY_BROKER else Direction.REQUEST,)
+
+
+STEPS: Final = {
+    (str(packet), way): Step(
+        selects=_SELECTS.get(packet, frozenset()),
+        durable=packet in _DURABLE,
+        errors={REFUSED: False} if packet in _DURABLE else {},
+    )
+    for packet in Packet
+    for way in _ways(packet)
+}
+ACTS: Final = {
+    Act.SEND: Packet.SEND, Act.SENT: Packet.NULL_RESPONSE, Act.GIVE: Packet.RECEIVE, Act.ACK: Packet.COMMIT,
+    Act.ACKED: Packet.COMMITTED, Act.COMMIT: Packet.COMMIT, Act.COMMITTED: Packet.COMMITTED,
+}  # fmt: skip
+"""A program's acknowledgement is done by the commit behind it."""

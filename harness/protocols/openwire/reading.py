@@ -1,0 +1,299 @@
+"""Values of OpenWire in its loose encoding, and what commands say in them. Pure: bytes in, values out.
+
+A command is a length, a byte that says what it is, its number, whether it is to be answered, and its fields. An object within one
+begins with whether it is there, and with what it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.protocols.openwire.steps import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.wire.protocol import Data
+
+MAGIC: Final = b"ActiveMQ"
+OLDEST: Final = 10
+"""Versions before name messages otherwise."""
+TEXT_LENGTH: Final = 4
+"""Before the characters of a text message stands how many bytes they are."""
+
+
+class NotAFrameError(ValueError):
+    """The bytes at this place are no command."""
+
+
+class ShortError(Exception):
+    """What is to be read is not there yet."""
+
+
+class Reader:
+    """Reads values one behind the other. Raises ShortError behind the last byte, NotAFrameError where nothing can be so."""
+
+    def __init__(self, data: Data, at: int = 0) -> None:
+        self._data = data
+        self.at = at
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if size < 0:
+            raise NotAFrameError(f"something of {size} bytes")
+        if self.at + size > len(self._data):
+            raise ShortError
+        found = bytes(self._data[self.at : self.at + size])
+        self.at += size
+        return found
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes."""
+        if self.at + size > len(self._data):
+            raise ShortError
+        self.at += size
+
+    def flag(self) -> bool:
+        """Return whether."""
+        return self.byte() != 0
+
+    def byte(self) -> int:
+        """Return a small number."""
+        return self.take(1)[0]
+
+    def short(self) -> int:
+        """Return a number of two bytes."""
+        return int.from_bytes(self.take(2))
+
+    def number(self) -> int:
+        """Return a number of four bytes."""
+        return int.from_bytes(self.take(4), signed=True)
+
+    def long(self) -> int:
+        """Return a number of eight bytes."""
+        return int.from_bytes(self.take(8), signed=True)
+
+    def text(self) -> str | None:
+        """Return a text, or that there is none."""
+        return self.word() if self.flag() else None
+
+    def word(self) -> str:
+        """Return a text that is there."""
+        return self.take(self.short()).decode("utf-8", "replace")
+
+    def blob(self) -> bytes | None:
+        """Return bytes, or that there are none."""
+        return self.take(self.number()) if self.flag() else None
+
+    def nested(self, *, within: int = 0) -> Any:
+        """Return an object: a name, as the others write it. None: there is none."""
+        if within > 3:  # noqa: PLR2004 - a transaction has a connection, a message a producer
+            raise NotAFrameError("objects within objects")
+        if not self.flag():
+            return None
+        what = self.byte()
+        if what not in _OBJECTS:
+            raise NotAFrameError(f"an object of type {what}")
+        return _OBJECTS[what](self, within + 1)
+
+
+def _name(*parts: Any) -> str:
+    return ":".join(str(part) for part in parts)
+
+
+def _producer(reader: Reader, _within: int) -> str:
+    connection, value, session = reader.text(), reader.long(), reader.long()
+    return _name(connection, session, value)
+
+
+def _consumer(reader: Reader, _within: int) -> str:
+    return _name(reader.text(), reader.long(), reader.long())
+
+
+def _message_name(reader: Reader, within: int) -> str:
+    view, producer, number, _ = reader.text(), reader.nested(within=within), reader.long(), reader.long()
+    return view or _name(producer, number)
+
+
+def _local(reader: Reader, within: int) -> str:
+    value = reader.long()
+    return _name(reader.nested(within=within), value)
+
+
+def _distributed(reader: Reader, _within: int) -> str:
+    _, whole, branch = reader.number(), reader.blob() or b"", reader.blob() or b""
+    return _name("xa", whole.hex(), branch.hex())
+
+
+def _text(reader: Reader, _within: int) -> str | None:
+    return reader.text()
+
+
+_OBJECTS: Final[Mapping[int, Callable[[Reader, int], Any]]] = {
+    **dict.fromkeys((100, 101, 102, 103), _text),  # destinations
+    110: _message_name, 111: _local, 112: _distributed, 120: _text, 122: _consumer, 123: _producer,
+    121: lambda reader, _: _name(reader.text(), reader.long()), 124: _text,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Said:
+    """What a command says. ``number``: its own; ``asks``: it is to be answered; ``answers``: the number of what it answers."""
+
+    kind: int
+    number: int = 0
+    asks: bool = False
+    answers: int | None = None
+    error: str | None = None
+    client: str | None = None
+    destination: str | None = None
+    transaction: str | None = None
+    message: str | None = None
+    consumer: str | None = None
+    how: int = 0
+    """The type of an acknowledgement, or of what is done to a transaction."""
+    first: str | None = None
+    format: dict[str, Any] = field(default_factory=dict)
+    """What a peer can do, and its version."""
+
+
+def said(kind: int, data: Data) -> Said:
+    """Read the head of a command: of a message, what stands before its properties. ``data`` begins behind its type.
+
+    Raises :class:`ShortError` and :class:`NotAFrameError`.
+    """
+    reader = Reader(data)
+    if kind == Kind.WIREFORMAT_INFO:
+        return Said(kind, format=_format(reader))
+    found = Said(kind, reader.number(), reader.flag())
+    if kind in Kind.messages():
+        _message(reader, found)
+    elif kind in _HEADS:
+        _HEADS[kind](reader, found)
+    elif kind in Kind.responses():
+        found.answers = reader.number()
+        if kind == Kind.EXCEPTION_RESPONSE:
+            name, text = (reader.text(), reader.text()) if reader.flag() else (None, None)
+            found.error = f"{(name or 'error').rpartition('.')[2]}: {text}"[:200]
+    return found
+
+
+def _message(reader: Reader, found: Said) -> None:
+    reader.nested()  # its producer
+    found.destination, found.transaction = reader.nested(), reader.nested()
+    reader.nested()  # where it was to go at first
+    found.message = reader.nested()
+
+
+def _dispatch(reader: Reader, found: Said) -> None:
+    found.consumer, found.destination = reader.nested(), reader.nested()
+    if reader.flag():
+        if reader.byte() not in Kind.messages():
+            raise NotAFrameError("something is dispatched that is no message")
+        reader.number()
+        reader.flag()
+        _message(reader, inner := Said(0))
+        found.message = inner.message
+
+
+def _acknowledgement(reader: Reader, found: Said) -> None:
+    found.destination, found.transaction, found.consumer = reader.nested(), reader.nested(), reader.nested()
+    found.how = reader.byte()
+    found.first, found.message = reader.nested(), reader.nested()
+
+
+def _transaction(reader: Reader, found: Said) -> None:
+    reader.nested()  # the connection
+    found.transaction, found.how = reader.nested(), reader.byte()
+
+
+def _connection(reader: Reader, found: Said) -> None:
+    reader.nested()
+    found.client = reader.text()
+
+
+def _subscription(reader: Reader, found: Said) -> None:
+    found.consumer = reader.nested()
+    reader.flag()
+    found.destination = reader.nested()
+
+
+def _source(reader: Reader, found: Said) -> None:
+    reader.nested()
+    found.destination = reader.nested()
+
+
+_HEADS: Final[Mapping[int, Callable[[Reader, Said], None]]] = {
+    Kind.MESSAGE_DISPATCH: _dispatch, Kind.MESSAGE_ACK: _acknowledgement, Kind.TRANSACTION_INFO: _transaction,
+    Kind.CONNECTION_INFO: _connection, Kind.CONSUMER_INFO: _subscription, Kind.PRODUCER_INFO: _source,
+}  # fmt: skip
+
+
+def _format(reader: Reader) -> dict[str, Any]:
+    if reader.take(len(MAGIC)) != MAGIC:
+        raise NotAFrameError("a greeting without its first word")
+    version = reader.number()
+    return {"version": version} | properties(reader.blob())
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message carries. ``compressed``: nobody can read it here; ``deliveries``: how often it was given before."""
+
+    body: bytes
+    properties: Mapping[str, Any]
+    compressed: bool
+    deliveries: int
+
+
+def content(data: Data) -> Content:
+    """Return what the message in a command carries, whole. Raises ShortError, NotAFrameError, and struct.error."""
+    reader = Reader(data, 4)
+    kind = reader.byte()
+    if dispatched := kind == Kind.MESSAGE_DISPATCH:
+        reader.skip(5)
+        reader.nested()
+        reader.nested()
+        kind = reader.byte() and reader.byte()
+    reader.skip(5)
+    _message(reader, Said(kind))
+    reader.nested()  # the transaction that it was in at first
+    reader.text()  # group
+    reader.skip(4)
+    reader.text()  # correlation
+    reader.skip(1 + 8 + 1)  # persistent, expiration, priority
+    reader.nested()  # where answers go
+    reader.skip(8)
+    reader.text()  # type
+    body, named = reader.blob() or b"", properties(reader.blob())
+    compressed, deliveries = False, 0
+    if not reader.flag():  # a command within: advisories have one
+        reader.nested()
+        compressed, deliveries = reader.flag(), reader.number()
+    if dispatched:
+        deliveries = max(deliveries, Reader(data, len(data) - 4).number())
+    return Content(body[TEXT_LENGTH:] if kind == Kind.TEXT_MESSAGE else body, named, compressed, deliveries)
+
+
+def properties(data: bytes | None) -> dict[str, Any]:
+    """Read named values; what stands in a map or a list is passed over, with what is behind it."""
+    if data is None:
+        return {}
+    reader = Reader(data)
+    found: dict[str, Any] = {}
+    for _ in range(reader.number()):
+        name, kind = reader.word(), reader.byte()
+        if kind not in _VALUES:
+            return found
+        found[name] = _VALUES[kind](reader)
+    return found
+
+
+_VALUES: Final[Mapping[int, Callable[[Reader], Any]]] = {
+    0: lambda _: None, 1: Reader.flag, 2: Reader.byte, 3: Reader.short, 4: Reader.short, 5: Reader.number, 6: Reader.long,
+    7: lambda reader: struct.unpack(">d", reader.take(8))[0], 8: lambda reader: struct.unpack(">f", reader.take(4))[0],
+    9: Reader.word, 10: lambda reader: reader.take(reader.number()),
+    13: lambda reader: reader.take(reader.number()).decode("utf-8", "replace"),
+}  # fmt: skip

@@ -1,0 +1,351 @@
+"""One OpenWire connection: who it is, what was asked, what was delivered and is not acknowledged, what is in a transaction."""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.acts import Act
+from harness.protocols.openwire import reading
+from harness.protocols.openwire.steps import ACTS, ANSWERS, ENDS, STEPS, TRANSACTION, Command, Kind
+from harness.protocols.telling import About, line
+from harness.wire.protocol import PLAIN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from harness.model.identity import Identity
+    from harness.protocols.openwire.reading import Said
+    from harness.wire.protocol import Data, Fed, Line
+
+MAX_REMEMBERED: Final = 10_000
+"""Commands that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
+MOST_BYTES: Final = 1 << 30
+HEAD: Final = 5
+"""Bytes of length and type."""
+LENGTH: Final = 4
+DELIVERED, POISON, INDIVIDUAL, REDELIVERED, EXPIRED = 0, 1, 4, 3, 6
+"""Types of acknowledgements that are not the ordinary one."""
+NAMED_BY_LIBRARY: Final = "ID:"
+"""How a client's name begins that nobody has given it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids."""
+
+    identity: Identity | None
+
+    def record(self, content: reading.Content) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        if self.identity is None:
+            return decode_id(content.body)
+        named = tuple((name, str(value).encode()) for name, value in content.properties.items())
+        return self.identity.find(None, content.body, named)
+
+
+@dataclass(slots=True, eq=False)
+class OpenWireFrame(Frame):
+    """One command. ``asked``: of an answer, what it answers; ``taken_off``: of an acknowledgement, the messages."""
+
+    way: Direction = Direction.REQUEST
+    said: Said = field(default_factory=lambda: reading.Said(0))
+    number: int = 0
+    asked: OpenWireFrame | None = None
+    taken_off: tuple[OpenWireFrame, ...] = ()
+    subject: Subject = field(default_factory=Subject)
+    attempt: str | None = None
+    redelivered: bool = False
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What was done in an open transaction."""
+
+    records: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    taken_off: list[OpenWireFrame] = field(default_factory=list)
+
+
+class OpenWire:
+    """The protocol."""
+
+    name = "openwire"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Destinations have one name."""
+
+    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Ledger(identity)
+
+    def session(self, conn: int, *, limit: int) -> OpenWireSession:
+        """Begin a connection."""
+        return OpenWireSession(conn, limit)
+
+
+class OpenWireSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, limit: int) -> None:
+        self._conn = conn
+        self._limit = limit
+        self._heard: dict[Direction, OpenWireFrame] = {}
+        """What was fed and not taken."""
+        self._numbers = dict.fromkeys(Direction, 0)
+        self._formats: dict[Direction, Mapping[str, Any]] = {}
+        """What each side has said that it can do."""
+        self._owner: str | None = None
+        self._asked: OrderedDict[int, OpenWireFrame] = OrderedDict()
+        self._given: defaultdict[str, OrderedDict[str, OpenWireFrame]] = defaultdict(OrderedDict)
+        """By consumer: what was delivered and waits to be acknowledged, in order."""
+        self._open: defaultdict[str, _Transaction] = defaultdict(_Transaction)
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next command."""
+        known = self._heard.get(way)
+        if known is not None:
+            return known
+        if len(data) < HEAD:
+            return Need(HEAD)
+        size, kind = int.from_bytes(data[:LENGTH]) + LENGTH, data[LENGTH]
+        try:
+            self._check_format(kind, size)
+            if kind == Kind.KEEP_ALIVE_INFO:
+                return Between(size)
+            frame = self._made(way, size, reading.said(kind, memoryview(data)[HEAD:size]))
+        except reading.ShortError:
+            return Need(min(size, 2 * len(data))) if len(data) < size else Opaque(f"a command of type {kind} that ends too soon")
+        except reading.NotAFrameError as error:
+            return Opaque(str(error))
+        self._heard[way] = frame
+        return frame
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+        """The next command may be looked for."""
+        self._heard.pop(way, None)
+
+    def _check_format(self, kind: int, size: int) -> None:
+        """Raise NotAFrameError where what the two have agreed on is not read here."""
+        if not HEAD <= size <= MOST_BYTES:
+            raise reading.NotAFrameError(f"a command of {size} bytes")
+        if kind == Kind.WIREFORMAT_INFO or len(self._formats) < len(Direction):
+            return
+        for name in ("TightEncodingEnabled", "CacheEnabled", "SizePrefixDisabled"):
+            if all(format_.get(name) for format_ in self._formats.values()):
+                raise reading.NotAFrameError(f"both sides have {name}: it is not read here; one must say that it has not")
+        if (version := min(format_["version"] for format_ in self._formats.values())) < reading.OLDEST:
+            raise reading.NotAFrameError(f"version {version}: from {reading.OLDEST} on it is read here")
+
+    def _made(self, way: Direction, size: int, said: Said) -> OpenWireFrame:
+        step = _step(way, said)
+        self._numbers[way] += 1
+        asked = None if said.answers is None else self._asked.get(said.answers)
+        step = ANSWERS.get(Command(asked.step), step) if asked else step
+        number = asked.number if asked else said.number if way is Direction.REQUEST else -self._numbers[way]
+        name: int | str | None = said.number if way is Direction.REQUEST and said.asks else None
+        answers: tuple[int | str, ...] = () if said.answers is None else (said.answers,)
+        taken_off: tuple[OpenWireFrame, ...] = ()
+        match step:
+            case Command.WIREFORMAT_INFO:
+                self._formats[way] = said.format
+            case Command.CONNECTION_INFO if said.client and not said.client.startswith(NAMED_BY_LIBRARY):
+                self._owner = said.client
+            case Command.MESSAGE_DISPATCH if said.message is not None:
+                name = _delivery(said.consumer, said.message)
+            case Command.MESSAGE_ACK:
+                taken_off = self._about(said)
+                answers = tuple(str(each.id) for each in taken_off)
+        if self._owner is None and way is Direction.REQUEST and said.destination:
+            self._owner = said.destination
+        facts = {"version": self._version(), "corr": number} | {
+            name: value for name, value in (
+                ("destination", said.destination), ("transaction", said.transaction), ("consumer", said.consumer),
+                ("message", said.message),
+            ) if value is not None
+        }  # fmt: skip
+        carries = said.kind in Kind.messages() or said.kind == Kind.MESSAGE_DISPATCH
+        return OpenWireFrame(
+            step, size, name, answers, head=size if carries else HEAD, facts=facts,
+            way=way, said=said, number=number, asked=asked, taken_off=taken_off,
+        )  # fmt: skip
+
+    def _version(self) -> str:
+        return str(min((format_["version"] for format_ in self._formats.values()), default="?"))
+
+    def _about(self, said: Said) -> tuple[OpenWireFrame, ...]:
+        """Return the deliveries that an acknowledgement is about: one, or a range."""
+        given = self._given.get(said.consumer or "")
+        if given is None or said.message is None or said.message not in given:
+            return ()
+        if said.how == INDIVIDUAL:
+            return (given[said.message],)
+        upto = list(given)
+        first = upto.index(said.first) if said.first is not None and said.first in given else 0
+        return tuple(given[each] for each in upto[first : upto.index(said.message) + 1])
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Say which records a command carries, acknowledges or commits."""
+        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
+        said = frame.said
+        if frame.step in (Command.MESSAGE, Command.MESSAGE_DISPATCH):
+            return self._content(frame, data, ledger)
+        if said.answers is not None:
+            frame.subject = frame.asked.subject if frame.asked else Subject()
+            return Insight(frame.subject, said.error or 0)
+        if said.transaction is not None and frame.step in ANSWERS:
+            found = self._open.get(said.transaction, _Transaction())
+            frame.subject = _subject(frame, found.records, *found.topics)
+        else:
+            subjects = [each.subject for each in frame.taken_off]
+            records = frozenset[str]().union(*(each.records for each in subjects))
+            frame.subject = _subject(frame, records, *frozenset[str]().union(*(each.topics for each in subjects)))
+        return Insight(frame.subject)
+
+    def _content(self, frame: OpenWireFrame, data: bytes | None, ledger: Any) -> Insight:
+        if data is None:
+            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+        if frame.said.message is None:
+            return Insight()
+        try:
+            content = reading.content(data)
+        except (reading.NotAFrameError, reading.ShortError, struct.error) as error:
+            return Insight(because=f"a message that cannot be read: {error}", voids=True)
+        if content.compressed:
+            return Insight(because="a compressed message", voids=True)
+        record = ledger.record(content)
+        frame.attempt, frame.redelivered = content.properties.get(ATTEMPT_HEADER), content.deliveries > 0
+        frame.subject = _subject(frame, () if record is None else (record,), frame.said.destination)
+        return Insight(frame.subject)
+
+    def sending(self, frame: Frame) -> None:
+        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.way is Direction.REQUEST and frame.said.asks:
+            _remember(self._asked, frame.said.number, frame)
+        elif frame.step == Command.MESSAGE_DISPATCH and frame.said.message is not None:
+            _remember(self._given[frame.said.consumer or ""], frame.said.message, frame)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the command carried, now that its fate is known."""
+        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
+        if reached:
+            self._went(frame)
+        if frame.asked is not None:
+            self._asked.pop(frame.said.answers or 0, None)
+        return () if ledger is None else tuple(_lines(self._conn, frame, reached=reached))
+
+    def _went(self, frame: OpenWireFrame) -> None:
+        for each in frame.taken_off:
+            self._given[each.said.consumer or ""].pop(each.said.message or "", None)
+        transaction = frame.said.transaction
+        if transaction is None:
+            return
+        if frame.step in ENDS:
+            over = self._open.pop(transaction, _Transaction())
+            if frame.step == Command.ROLLBACK:  # the library gives again what it has
+                for each in over.taken_off:
+                    _remember(self._given[each.said.consumer or ""], each.said.message or "", each)
+        elif frame.step in (Command.MESSAGE, Command.MESSAGE_ACK):
+            found = self._open[transaction]
+            found.records |= frame.subject.records
+            found.topics |= frame.subject.topics
+            found.taken_off += frame.taken_off
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
+        """Make the EXCEPTION_RESPONSE that refuses what is to be answered."""
+        assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
+        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or not frame.said.asks:
+            raise UnableError(
+                f"a {frame.step} that asks for {'an' if frame.said.asks else 'no'} answer cannot be refused by {error!r}"
+            )
+        traced = all(format_.get("StackTraceEnabled") for format_ in self._formats.values())
+        body = struct.pack(">BixiB", Kind.EXCEPTION_RESPONSE, 0, frame.said.number, 1)
+        body += _text("java.io.IOException") + _text(error) + (b"\0\0\0" if traced else b"")  # a trace of no lines, and no cause
+        return struct.pack(">i", len(body)) + body
+
+    def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is
+        """A command names the connection that it belongs to."""
+        return Immovable("belongs to its connection, as sessions, consumers and transactions do")
+
+    def owner(self) -> str | None:
+        """Return the client's name where it was given one, or the first destination that it named."""
+        return self._owner
+
+    def silence_s(self, way: Direction) -> float | None:
+        """Return what both sides have agreed on; either may hang up."""
+        del way
+        told = [format_.get("MaxInactivityDuration", 0) for format_ in self._formats.values()]
+        return min(told) / 1000 if len(told) == len(Direction) and min(told) > 0 else None
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        return ()
+
+
+def _step(way: Direction, said: Said) -> Command:
+    """Return what a command is called. Raises NotAFrameError where it cannot come this way."""
+    try:
+        if said.kind in Kind.messages():
+            step = Command.MESSAGE
+        elif said.kind in Kind.responses():
+            step = Command.RESPONSE
+        elif said.kind == Kind.TRANSACTION_INFO:
+            step = TRANSACTION[said.how]
+        elif said.kind == Kind.MESSAGE_ACK:
+            step = Command.DELIVERED_ACK if said.how in (DELIVERED, REDELIVERED) else Command.MESSAGE_ACK
+        else:
+            step = Command[Kind(said.kind).name]
+    except (ValueError, IndexError, KeyError):
+        raise reading.NotAFrameError(f"a command of type {said.kind}, {said.how}") from None
+    if (str(step), way) not in STEPS:
+        raise reading.NotAFrameError(f"{step} as a {way}")
+    return step
+
+
+def _subject(frame: OpenWireFrame, records: Iterable[str], *topics: str | None) -> Subject:
+    transaction = frame.said.transaction
+    ids = frozenset[str]() if transaction is None else frozenset((transaction,))
+    return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+
+
+def _remember(where: OrderedDict[Any, OpenWireFrame], name: int | str, frame: OpenWireFrame) -> None:
+    where.pop(name, None)
+    where[name] = frame
+    if len(where) > MAX_REMEMBERED:
+        where.popitem(last=False)
+
+
+def _delivery(consumer: str | None, message: str) -> str:
+    return f"{consumer}/{message}"
+
+
+def _text(text: str) -> bytes:
+    return b"\1" + struct.pack(">H", len(text)) + text.encode()
+
+
+_TOLD: Final[Mapping[str, Act]] = {
+    ACTS[Act.SEND]: Act.SEND, ACTS[Act.GIVE]: Act.GIVE, ACTS[Act.ACK]: Act.ACK, **dict.fromkeys(ENDS, Act.COMMIT),
+}  # fmt: skip
+
+
+def _lines(conn: int, frame: OpenWireFrame, *, reached: bool) -> Iterator[Line]:
+    """Yield what a command, or the answer to one, says of each record."""
+    of = frame.asked or frame
+    if (act := _TOLD.get(of.step)) is None:
+        return
+    how = "nack" if of.said.how in (POISON, EXPIRED) else "ack"
+    about = About(act, conn, of.number, of.said.destination, of.said.transaction, of.attempt, of.redelivered, how)
+    for record in sorted(frame.subject.records):
+        yield line(about, record, reached=reached, answered=of is not frame, error=frame.said.error or 0)

@@ -1,0 +1,33 @@
+"""A frame of Pulsar's, with what its session has found out about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.protocols.pulsar.protobuf import Message
+from harness.wire.protocol import Frame
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from harness.protocols.pulsar import frames
+
+
+@dataclass(slots=True, eq=False)
+class PulsarFrame(Frame):
+    """One frame. ``asked``: of an answer, what it is said to."""
+
+    way: Direction = Direction.REQUEST
+    said: Message = field(default_factory=lambda: Message(b""))
+    message: frames.Outline | None = None
+    number: int = 0
+    asked: PulsarFrame | None = None
+    taken_off: tuple[PulsarFrame, ...] = ()
+    """Of an acknowledgement, or its contrary, the messages that it is about."""
+    transaction: str | None = None
+    topic: str | None = None
+    carried: tuple[tuple[str | None, str | None], ...] = ()
+    """Of each message in it, record and attempt: what was read."""
+    kept: dict[int, frozenset[int]] = field(default_factory=dict)
+    """By the number of a message among :attr:`taken_off`: which places in its batch this leaves unacknowledged."""
+    subject: Subject = field(default_factory=Subject)

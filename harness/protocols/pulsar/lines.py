@@ -1,0 +1,39 @@
+"""The lines of the history that a frame is worth, once its fate is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.protocols.acts import Act
+from harness.protocols.pulsar.steps import Command
+from harness.protocols.telling import About, line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from harness.protocols.pulsar.frame import PulsarFrame
+    from harness.wire.protocol import Line
+
+_TOLD: Mapping[str, Act] = {
+    Command.SEND: Act.SEND, Command.MESSAGE: Act.GIVE, Command.ACK: Act.ACK, Command.REDELIVER: Act.ACK,
+    Command.END_TXN: Act.COMMIT,
+}  # fmt: skip
+
+
+def lines_of(conn: int, frame: PulsarFrame, error: int | str | None, *, reached: bool) -> Iterator[Line]:
+    """Yield what a frame, or the answer to one, says of each record that it is about.
+
+    Of the answer to a SEND also ``place``: where the message is stored, null where the broker says nowhere.
+    """
+    of, answered = frame.asked or frame, frame.asked is not None
+    act = _TOLD.get(of.step)
+    if act is None:
+        return
+    how = "nack" if of.step == Command.REDELIVER else "ack"
+    place = {"place": frame.facts.get("place")} if answered and act is Act.SEND else {}
+    carried = of.carried if act in (Act.SEND, Act.GIVE) else [(record, None) for record in sorted(of.subject.records)]
+    for record, attempt in carried:
+        if record is not None:
+            about = About(act, conn, of.number, of.topic, of.transaction, attempt, bool(of.facts.get("redelivered")), how)
+            kind, fields = line(about, record, reached=reached, answered=answered, error=error or 0)
+            yield kind, {**fields, **place}

@@ -1,0 +1,426 @@
+"""One connection of Pulsar: who it is, what was asked, what was given and is not acknowledged, which transactions are open."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, defaultdict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model.record import ATTEMPT_HEADER, decode_id
+from harness.protocols.pulsar import frames, payload
+from harness.protocols.pulsar.frame import PulsarFrame
+from harness.protocols.pulsar.lines import lines_of
+from harness.protocols.pulsar.protobuf import MalformedError, Message
+from harness.protocols.pulsar.steps import ANSWERED_BY, EITHER_WAY, ERRORS, NUMBERS, OF_NUMBER, STEPS, TO_CLIENT, Command
+from harness.wire.protocol import PLAIN, Frame, Immovable, Insight, Move, Need, Opaque, UnableError
+from harness.wire.rules import Direction, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.model.identity import Identity
+    from harness.wire.protocol import Data, Fed, Line
+
+MAX_REMEMBERED: Final = 10_000
+"""Requests that wait for an answer, and messages of a consumer that wait for an acknowledgement."""
+SILENCE_S: Final = 30.0
+"""How often each side asks whether the other is still there, and how long it then waits, as both have it by default."""
+CONNECTING: Final = "connecting"
+BASIC: Final = "basic"
+CUMULATIVE: Final = 1
+COMMITS: Final = 0
+_DESCRIBED: Final = re.compile(r"^Pulsar-[A-Za-z+]+-v[0-9][^-]*-(.+)$")
+"""A version of a client, behind which stands how its program describes itself."""
+_KEEPALIVE: Final = (Command.PING, Command.PONG)
+_REQUEST_FIELD: Final[Mapping[Command, int]] = {
+    Command.SUBSCRIBE: 5, Command.PRODUCER: 3, Command.ACK: 8, Command.PARTITIONED_METADATA: 2, Command.LOOKUP: 2,
+    Command.UNSUBSCRIBE: 2, Command.CLOSE_PRODUCER: 2, Command.CLOSE_CONSUMER: 2, Command.SEEK: 2, Command.GET_LAST_MESSAGE_ID: 2,
+    Command.PARTITIONED_METADATA_RESPONSE: 2, Command.LOOKUP_RESPONSE: 4, Command.GET_LAST_MESSAGE_ID_RESPONSE: 2,
+    Command.ACK_RESPONSE: 6,
+}  # fmt: skip
+"""Where a command has the number of the request, if not in its first field."""
+_NUMBERED: Final = frozenset(Command) - {
+    Command.CONNECT, Command.CONNECTED, Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR, Command.MESSAGE, Command.FLOW,
+    Command.REDELIVER, *_KEEPALIVE, Command.REACHED_END_OF_TOPIC, Command.ACTIVE_CONSUMER_CHANGE, Command.AUTH_CHALLENGE,
+    Command.AUTH_RESPONSE, Command.WATCH_TOPIC_UPDATE, Command.TOPIC_MIGRATED,
+}  # fmt: skip
+_TOPIC_FIELD: Final = {Command.SUBSCRIBE: 1, Command.PRODUCER: 1, Command.PARTITIONED_METADATA: 1, Command.LOOKUP: 1}
+_TRANSACTION_FIELDS: Final[Mapping[Command, tuple[int, int]]] = {
+    **{command: (2, 3) for command in Command if "_TXN" in command and command is not Command.NEW_TXN},
+    Command.SEND: (4, 5), Command.ACK: (6, 7), Command.ACK_RESPONSE: (2, 3),
+}  # fmt: skip
+"""Where a command has the two halves, least and most, of the id of a transaction."""
+_ERROR_FIELD: Final[Mapping[Command, int]] = {
+    Command.SEND_ERROR: 3, Command.ERROR: 2, Command.ACK_RESPONSE: 4, Command.PARTITIONED_METADATA_RESPONSE: 4,
+    Command.LOOKUP_RESPONSE: 6, Command.TC_CLIENT_CONNECT_RESPONSE: 2,
+    **dict.fromkeys((answer for answer in ANSWERED_BY.values() if answer is not Command.SEND_ERROR), 4),
+}  # fmt: skip
+_NAMES: Final = {number: name for name, number in ERRORS.items()}
+Place = tuple[int, int, int]
+"""Ledger, entry, partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is known of a cell: where its records carry their ids."""
+
+    identity: Identity | None
+
+    def record(self, single: payload.Single) -> str | None:
+        """Return the id in a message; None where it is none of ours."""
+        return decode_id(single.value) if self.identity is None else self.identity.find(None, single.value, single.properties)
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """What was asked for in an open transaction."""
+
+    records: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+
+
+class Pulsar:
+    """The protocol."""
+
+    name = "pulsar"
+    steps = STEPS
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Topics have one name."""
+
+    def ledger(self, key: str, identity: Identity | None) -> Ledger:  # noqa: ARG002 - record ids are told apart by the offered ones
+        """Make the bookkeeping of a cell."""
+        return Ledger(identity)
+
+    def session(self, conn: int, *, limit: int) -> PulsarSession:
+        """Begin a connection."""
+        return PulsarSession(conn, limit)
+
+
+class PulsarSession:
+    """What is known of one connection."""
+
+    def __init__(self, conn: int, limit: int) -> None:
+        self._conn = conn
+        self._limit = limit
+        self._heard: dict[Direction, PulsarFrame] = {}
+        """What was fed and not taken."""
+        self._numbers = dict.fromkeys(Direction, 0)
+        self._version = 0
+        self._owner: str | None = None
+        self._asked: OrderedDict[str, PulsarFrame] = OrderedDict()
+        self._sends: defaultdict[tuple[int, int], deque[PulsarFrame]] = defaultdict(deque)
+        """By producer and sequence: what waits for a receipt, in order."""
+        self._topics: dict[tuple[Command, int], str] = {}
+        """By PRODUCER or SUBSCRIBE and the number of the producer or consumer."""
+        self._given: defaultdict[int, OrderedDict[Place, PulsarFrame]] = defaultdict(OrderedDict)
+        """By consumer: what was delivered and waits to be acknowledged."""
+        self._open: dict[str, _Transaction] = {}
+        self._pieces: dict[tuple[Direction, str], bytes] = {}
+        """By the id of a message that comes in several: what of it was there."""
+
+    # -- frames ---------------------------------------------------------------------------------------------------
+
+    def feed(self, way: Direction, data: Data) -> Fed:
+        """Find the next frame."""
+        known = self._heard.get(way)
+        if known is not None:
+            return known
+        try:
+            fed = self._frame(way, data)
+        except (frames.NotAFrameError, MalformedError) as error:
+            return Opaque(str(error))
+        if isinstance(fed, PulsarFrame):
+            self._heard[way] = fed
+        return fed
+
+    def taken(self, way: Direction, size: int) -> None:  # noqa: ARG002 - of a frame, whole
+        """The next frame may be looked for."""
+        self._heard.pop(way, None)
+
+    def _frame(self, way: Direction, data: Data) -> Fed:
+        head = frames.head(data)
+        if isinstance(head, int):
+            return Need(head)
+        command = OF_NUMBER.get(head.type)
+        known = command is not None and (command in EITHER_WAY or (command in TO_CLIENT) is (way is Direction.RESPONSE))
+        if command is None or not known:
+            raise frames.NotAFrameError(f"a command of type {head.type}")
+        outlined = frames.outline(data, head.end, head.size) if command in (Command.SEND, Command.MESSAGE) else None
+        if isinstance(outlined, int):
+            return Need(outlined)
+        frame = PulsarFrame(
+            command, head.size, way=way, said=head.said, message=outlined, keepalive=command in _KEEPALIVE,
+            last=outlined is None or payload.is_last(outlined.metadata), transaction=_transaction(command, head.said),
+        )  # fmt: skip
+        self._fill(frame, command)
+        if command in _NUMBERED:
+            self._number(frame, command)
+        if self._owner is None and command in _TOPIC_FIELD and way is Direction.REQUEST:
+            self._owner = head.said.text(_TOPIC_FIELD[command]).rpartition("/")[2]
+        self._numbers[way] += 1
+        corr = frame.number = frame.asked.number if frame.asked else self._numbers[way] * (1 if way is Direction.REQUEST else -1)
+        frame.facts = {"version": self._version, "corr": corr, **self._facts(frame)}
+        frame.head = 0 if frame.keepalive else frame.size
+        return frame
+
+    def _fill(self, frame: PulsarFrame, command: Command) -> None:
+        """Say who is answered by what, and about what topic."""
+        said = frame.said
+        match command:
+            case Command.CONNECT:
+                frame.id = CONNECTING
+                self._version = said.number(4)
+                self._owner = self._owner or _name(said)
+            case Command.CONNECTED:
+                frame.asked, frame.answers = self._asked.get(CONNECTING), (CONNECTING,)
+            case Command.SEND:
+                frame.id = f"send-{self._numbers[frame.way] + 1}"
+                frame.topic = self._topics.get((Command.PRODUCER, said.number(1)))
+            case Command.SEND_RECEIPT | Command.SEND_ERROR:
+                waiting = self._sends.get((said.number(1), said.number(2)))
+                frame.asked = waiting[0] if waiting else None
+                frame.answers = () if frame.asked is None else (str(frame.asked.id),)
+            case Command.MESSAGE:
+                frame.id = f"message-{self._numbers[frame.way] + 1}"
+                frame.topic = self._topics.get((Command.SUBSCRIBE, said.number(1)))
+            case Command.ACK | Command.REDELIVER:
+                self._about(frame, command)
+            case Command.SUBSCRIBE | Command.PRODUCER:
+                frame.topic = said.text(1)
+                self._topics[command, said.number(4 if command is Command.SUBSCRIBE else 2)] = frame.topic
+
+    def _number(self, frame: PulsarFrame, command: Command) -> None:
+        """Say to which request it is the answer, or by which number it will be answered."""
+        number = _REQUEST_FIELD.get(command, 1)
+        if number not in frame.said:
+            return
+        name = f"request-{frame.said.number(number)}"
+        if frame.way is Direction.REQUEST:
+            frame.id = name
+        elif command not in EITHER_WAY:
+            frame.asked, frame.answers = self._asked.get(name), (name,)
+
+    def _about(self, frame: PulsarFrame, command: Command) -> None:
+        """Find the deliveries that are acknowledged, or refused."""
+        said, number = frame.said, frame.said.number(1)
+        given = self._given.get(number, OrderedDict[Place, PulsarFrame]())
+        named = said.inners(3 if command is Command.ACK else 2)
+        places = {_place(each): each for each in named}
+        if command is Command.REDELIVER and not named:
+            found = dict(given)
+        elif command is Command.ACK and said.number(2) == CUMULATIVE and places:
+            upto = max(places)
+            found = {place: each for place, each in given.items() if place <= upto}
+        else:
+            found = {place: given[place] for place in places if place in given}
+        frame.taken_off = tuple(found.values())
+        frame.answers = tuple(str(each.id) for each in frame.taken_off) if command is Command.ACK else ()
+        frame.topic = self._topics.get((Command.SUBSCRIBE, number))
+        for at, place in enumerate(found):
+            if place in places and 5 in places[place]:  # noqa: PLR2004 - ack_set: what of a batch is not acknowledged yet
+                words = places[place].numbers(5)
+                frame.kept[at] = frozenset(n for n in range(64 * len(words)) if words[n // 64] >> n % 64 & 1)
+
+    def _facts(self, frame: PulsarFrame) -> dict[str, Any]:
+        said, command = frame.said, frame.step
+        facts: dict[str, Any] = {"topic": frame.topic, "transaction": frame.transaction}
+        if command in (Command.SEND, Command.SEND_RECEIPT, Command.SEND_ERROR):
+            facts |= {"producer": said.number(1), "sequence": said.number(2)}
+        if command == Command.SEND_RECEIPT and 3 in said:  # noqa: PLR2004 - message_id
+            facts["place"] = _written(_place(said.inner(3)))
+        if command == Command.MESSAGE:
+            facts |= {"consumer": said.number(1), "place": _written(_place(said.inner(2))), "redelivered": said.number(3)}
+        if command in (Command.ACK, Command.REDELIVER):
+            ids = said.inners(3 if command == Command.ACK else 2)
+            facts |= {"consumer": said.number(1), "places": [_written(_place(each)) for each in ids]}
+        if command == Command.SUBSCRIBE:
+            facts |= {"subscription": said.text(2), "shared": said.number(3)}
+        if command == Command.PRODUCER:
+            facts["producer"] = said.text(4)
+        if command == Command.END_TXN:
+            facts["commit"] = said.number(4) == COMMITS
+        return {name: value for name, value in facts.items() if value is not None}
+
+    # -- what they are about ----------------------------------------------------------------------------------------
+
+    def read(self, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+        """Say which records a frame carries, acknowledges or commits."""
+        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
+        if frame.message is not None:
+            return self._read_message(frame, data, frame.message, ledger)
+        error = _error(frame)
+        if frame.asked is not None:
+            subject = frame.asked.subject
+            ids = subject.transactional_ids | ({frame.transaction} if frame.transaction else set())
+            frame.subject = Subject(subject.records, subject.topics, frozenset(ids))
+        elif frame.step == Command.END_TXN:
+            transaction = self._open.get(frame.transaction or "", _Transaction())
+            frame.subject = self._subject(frame, transaction.records, transaction.topics)
+        else:
+            frame.carried = tuple(each for at, one in enumerate(frame.taken_off) for each in _done(one, frame.kept.get(at)))
+            frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
+        return Insight(frame.subject, error)
+
+    def _read_message(self, frame: PulsarFrame, data: bytes | None, outlined: frames.Outline, ledger: Ledger) -> Insight:
+        if data is None:
+            return Insight(because=f"{frame.size} bytes are above the limit of {self._limit}", voids=True)
+        frame.subject = self._subject(frame, (), (frame.topic,))
+        try:
+            whole = self._whole(frame, outlined, data)
+            found = () if whole is None else payload.singles(outlined.metadata, whole)
+        except (payload.NotReadError, MalformedError) as error:
+            return Insight(frame.subject, because=str(error), voids=True)
+        frame.carried = tuple((ledger.record(each), _attempt(each)) for each in found)
+        frame.subject = self._subject(frame, (r for r, _ in frame.carried if r is not None), (frame.topic,))
+        return Insight(frame.subject)
+
+    def _whole(self, frame: PulsarFrame, outlined: frames.Outline, data: bytes) -> bytes | None:
+        """Return a payload that is whole; nothing before the last part of one that comes in several. Raises NotReadError."""
+        if not frames.is_sound(outlined, data):
+            raise payload.NotReadError("a message whose checksum is wrong")
+        metadata, part = outlined.metadata, data[outlined.payload :]
+        if not payload.is_chunk(metadata):
+            return part
+        name = (frame.way, metadata.text(payload.UUID))
+        before = self._pieces.pop(name, b"") if metadata.number(payload.CHUNK) else b""
+        if len(before) + len(part) > payload.MOST_BYTES:
+            raise payload.NotReadError(f"a message in parts, of more than {payload.MOST_BYTES} bytes")
+        if frame.last:
+            return before + part
+        self._pieces[name] = before + part
+        if len(self._pieces) > MAX_REMEMBERED:
+            self._pieces.pop(next(iter(self._pieces)))
+        return None
+
+    def _subject(self, frame: PulsarFrame, records: Iterable[str], topics: Iterable[str | None]) -> Subject:
+        ids = frozenset[str]() if frame.transaction is None else frozenset((frame.transaction,))
+        return Subject(frozenset(records), frozenset(each for each in topics if each is not None), ids)
+
+    def sending(self, frame: Frame) -> None:
+        """Remember what will be answered; the oldest is forgotten where there are too many."""
+        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
+        said = frame.said
+        if frame.step == Command.SEND:
+            self._sends[said.number(1), said.number(2)].append(frame)
+            if len(self._sends) > MAX_REMEMBERED:
+                self._sends.pop(next(iter(self._sends)))
+        elif frame.step == Command.MESSAGE:
+            given, place = self._given[said.number(1)], _place(said.inner(2))
+            given.pop(place, None)
+            _remember(given, place, frame)
+        elif frame.way is Direction.REQUEST and frame.id is not None:
+            _remember(self._asked, str(frame.id), frame)
+
+    def settled(self, frame: Frame, ledger: Any, *, reached: bool) -> Iterable[Line]:
+        """Return what the frame carried, now that its fate is known."""
+        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
+        if reached:
+            self._went(frame)
+        if frame.step in (Command.SEND_RECEIPT, Command.SEND_ERROR) and frame.asked is not None:
+            key = (frame.said.number(1), frame.said.number(2))
+            waiting = self._sends.get(key)
+            if waiting and waiting[0] is frame.asked:
+                waiting.popleft()
+            if not waiting:
+                self._sends.pop(key, None)
+        elif frame.answers and frame.way is Direction.RESPONSE:
+            self._asked.pop(str(frame.answers[0]), None)
+        return () if ledger is None else tuple(lines_of(self._conn, frame, _error(frame), reached=reached))
+
+    def _went(self, frame: PulsarFrame) -> None:
+        if frame.step in (Command.ACK, Command.REDELIVER):
+            given = self._given[frame.said.number(1)]
+            for at, each in enumerate(frame.taken_off):
+                if at not in frame.kept:
+                    given.pop(_place(each.said.inner(2)), None)
+        transaction = frame.transaction
+        if transaction is None or frame.way is Direction.RESPONSE:
+            return
+        if frame.step == Command.END_TXN:
+            self._open.pop(transaction, None)
+        else:
+            found = self._open.setdefault(transaction, _Transaction())
+            found.records |= frame.subject.records
+            found.topics |= frame.subject.topics
+
+    # -- what can be done to it ---------------------------------------------------------------------------------------
+
+    def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
+        """Make the answer that refuses a request."""
+        assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
+        if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
+            raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
+        command = Command(frame.step)
+        answer, said, code = ANSWERED_BY[command], frame.said, ERRORS[error]
+        if command is Command.SEND:
+            return frames.command(NUMBERS[answer], {1: said.number(1), 2: said.number(2), 3: code, 4: error})
+        request = said.number(_REQUEST_FIELD.get(command, 1))
+        halves = {} if frame.transaction is None else dict(zip((3, 2), map(int, frame.transaction.split(":")), strict=True))
+        own = {1: said.number(1), 6: request} if command is Command.ACK else {1: request}
+        return frames.command(NUMBERS[answer], own | halves | {4: code, 5: error})
+
+    def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - nothing is
+        """Nothing may: producers, consumers and their numbers belong to their connection."""
+        return Immovable("belongs to its connection, as producers and consumers do")
+
+    def owner(self) -> str | None:
+        """Return who the client says that it is: a user, or how it describes itself; else the first topic that it named."""
+        return self._owner
+
+    def silence_s(self, way: Direction) -> float | None:  # noqa: ARG002 - both sides ask
+        """Return what both sides have by default; nobody says it."""
+        return SILENCE_S
+
+    def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
+        """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
+        return ()
+
+
+def _name(connect: Message) -> str | None:
+    """Return the user that a CONNECT names, or how the program describes itself."""
+    if connect.text(5) == BASIC:
+        return connect.text(3).partition(":")[0] or None
+    described = _DESCRIBED.match(connect.text(1))
+    return described[1] if described else None
+
+
+def _transaction(command: Command, said: Message) -> str | None:
+    fields = _TRANSACTION_FIELDS.get(command)
+    return None if fields is None else payload.transaction_of(said, fields)
+
+
+def _place(message_id: Message) -> Place:
+    return message_id.signed(1), message_id.signed(2), message_id.signed(3, -1)
+
+
+def _written(place: Place) -> str | None:
+    """Return a place as a text; ``None`` where a broker names none, since it has stored nothing."""
+    ledger, entry, _ = place
+    return None if ledger < 0 or entry < 0 else f"{ledger}:{entry}"
+
+
+def _attempt(single: payload.Single) -> str | None:
+    return next((value.decode("utf-8", "replace") for name, value in single.properties if name == ATTEMPT_HEADER), None)
+
+
+def _done(delivered: PulsarFrame, kept: frozenset[int] | None) -> Iterable[tuple[str | None, str | None]]:
+    return (each for at, each in enumerate(delivered.carried) if kept is None or at not in kept)
+
+
+def _error(frame: PulsarFrame) -> int | str | None:
+    """Return by what an answer refuses; 0: it does not; None: it is none."""
+    if frame.way is Direction.REQUEST or frame.step == Command.MESSAGE:
+        return None
+    number = _ERROR_FIELD.get(Command(frame.step))
+    if number is None or number not in frame.said:
+        return 0
+    code = frame.said.number(number)
+    return _NAMES.get(code, f"ServerError {code}")
+
+
+def _remember(where: OrderedDict[Any, PulsarFrame], name: object, frame: PulsarFrame) -> None:
+    where[name] = frame
+    if len(where) > MAX_REMEMBERED:
+        where.popitem(last=False)

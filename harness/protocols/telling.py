@@ -1,0 +1,52 @@
+"""The history's lines of what happens on a queue, whatever the protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.protocols.acts import Act
+
+if TYPE_CHECKING:
+    from harness.wire.protocol import Line
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is to be told of a frame. Of an answer, it is that of what it answers.
+
+    ``act``: SEND, GIVE, ACK or COMMIT, which is any end of a transaction. ``number``: by which it is told from others of its
+    connection. ``how``: what an acknowledgement says of the message.
+    """
+
+    act: Act
+    conn: int
+    number: int
+    topic: str | None = None
+    transaction: str | None = None
+    attempt: str | None = None
+    redelivered: bool = False
+    how: str = "ack"
+
+
+def line(about: About, record: str, *, reached: bool, answered: bool = False, error: str | int = 0) -> Line:
+    """Return what a frame, or the answer to it (``answered``, by ``error`` where it refuses), says of a record."""
+    fields: dict[str, Any] = {"record": record, "request": f"{about.conn}:{about.number}"}
+    outcome = None if not answered else "refused" if error else "taken"
+    match about.act:
+        case Act.SEND if answered:
+            return kinds.PRODUCE_ANSWER, {**fields, "error": error, "reached": reached}
+        case Act.SEND:
+            bound = {"transactional": about.transaction is not None, "transactional_id": about.transaction}
+            return (kinds.SENT if reached else kinds.UNSENT), {
+                **fields, "topic": about.topic, **bound, "attempt": about.attempt,
+            }  # fmt: skip
+        case Act.GIVE:
+            given = {"topic": about.topic, "conn": about.conn, "redelivered": about.redelivered}
+            return kinds.FETCHED, {"record": record, **given, "reached": reached}
+        case Act.COMMIT:
+            return kinds.ENDING, {**fields, "outcome": outcome, "reached": reached}
+        case _:
+            how = {"how": about.how, "transactional_id": about.transaction}
+            return kinds.ACKNOWLEDGED, {**fields, **how, "outcome": outcome, "reached": reached}

@@ -1,0 +1,1 @@
+"""ZooKeeper's client protocol, as the wire reads it."""

@@ -1,0 +1,105 @@
+"""Jute, in which ZooKeeper's frames are written: big-endian numbers, and a length before what has one. Pure."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.protocols.zookeeper.steps import CREATES, OPCODES, WITH_DATA, Op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INT: Final = struct.Struct(">i")
+_MULTI_HEADER: Final = struct.Struct(">i?i")
+"""Of one of several operations: what it is, whether there is none any more, an error."""
+FAILED: Final = -1
+"""What an operation is called in an answer that says why all were refused; and what stands behind the last one."""
+
+
+class UnreadableError(ValueError):
+    """The bytes end too soon, or say what cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation on a node, with what it is to hold where that is told."""
+
+    op: Op | None
+    path: str
+    data: bytes = b""
+
+
+class Cursor:
+    """Reads one field after the other. Each read raises :class:`UnreadableError`."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data = data
+        self.at = at
+
+    def number(self) -> int:
+        """Read 4 bytes."""
+        return int(self.unpack(_INT)[0])
+
+    def unpack(self, what: struct.Struct) -> tuple[int, ...]:
+        """Read a structure."""
+        return what.unpack(self._take(what.size))
+
+    def buffer(self) -> bytes:
+        """Read bytes behind their length; none is written as -1."""
+        size = self.number()
+        if size < -1:
+            raise UnreadableError(f"a length of {size}")
+        return self._take(max(size, 0))
+
+    def skip(self, size: int) -> None:
+        """Pass over bytes."""
+        self._take(size)
+
+    def text(self) -> str:
+        """Read a text behind its length."""
+        return self.buffer().decode("utf-8", "replace")
+
+    def _take(self, size: int) -> bytes:
+        taken = self._data[self.at : self.at + size]
+        if len(taken) != size:
+            raise UnreadableError(f"it ends {size - len(taken)} bytes too soon")
+        self.at += size
+        return taken
+
+
+def operation(cursor: Cursor, op: Op | None) -> Operation:
+    """Read one that begins with a path, up to and with its data."""
+    path = cursor.text()
+    return Operation(op, path, cursor.buffer() if op in WITH_DATA else b"")
+
+
+def operations(cursor: Cursor) -> Iterator[Operation]:
+    """Read those of a ``multi``."""
+    while True:
+        number, done, _ = cursor.unpack(_MULTI_HEADER)
+        if done:
+            return
+        op = OPCODES.get(number)
+        yield operation(cursor, op)
+        if op in CREATES:
+            for _ in range(cursor.number()):
+                cursor.skip(_INT.size)
+                cursor.buffer()
+                cursor.buffer()
+            cursor.skip(_INT.size + (8 if op is Op.CREATE_TTL else 0))
+        elif op in (Op.SET_DATA, Op.DELETE, Op.CHECK):
+            cursor.skip(_INT.size)
+        else:
+            raise UnreadableError(f"an operation {number} among several")
+
+
+def refused(cursor: Cursor) -> int:
+    """Return the first error in the answer to a ``multi``: all are refused, or none is."""
+    while True:
+        number, done, _ = cursor.unpack(_MULTI_HEADER)
+        if done or number != FAILED:
+            return 0
+        if error := cursor.number():
+            return error

@@ -1,0 +1,81 @@
+package lostack;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A server's port for questions: a line of words each, answered with lines of JSON and an empty line. */
+final class ControlPort {
+    /** Who answers. */
+    interface Answering {
+        void reply(List<String> words, PrintWriter out) throws Exception;
+    }
+
+    private ControlPort() {
+    }
+
+    /** Answer whoever asks, for ever. */
+    static void answer(int port, Answering answering) throws IOException {
+        try (ServerSocket server = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
+            while (true) {
+                Socket client = server.accept();
+                Thread thread = new Thread(() -> converse(client, answering), "control");
+                thread.setDaemon(true);
+                thread.start();
+            }
+        }
+    }
+
+    private static void converse(Socket client, Answering answering) {
+        try (client;
+                BufferedReader in = new BufferedReader(new InputStreamReader(client.getInputStream(), StandardCharsets.UTF_8));
+                PrintWriter out = new PrintWriter(client.getOutputStream(), false, StandardCharsets.UTF_8)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                try {
+                    answering.reply(Arrays.asList(line.split(" ")), out);
+                } catch (Exception error) {
+                    out.println(new Line().with("error", String.valueOf(error)));
+                }
+                out.println();
+                out.flush();
+            }
+        } catch (IOException gone) {
+            // who asked has left
+        }
+    }
+
+    /** One object of JSON. */
+    static final class Line {
+        private final Map<String, Object> fields = new LinkedHashMap<>();
+
+        Line with(String name, Object value) {
+            fields.put(name, value);
+            return this;
+        }
+
+        @Override
+        public String toString() {
+            StringBuilder text = new StringBuilder("{");
+            fields.forEach((name, value) -> text.append(text.length() > 1 ? ", " : "").append(quoted(name)).append(": ")
+                    .append(value == null || value instanceof Number ? String.valueOf(value) : quoted(value.toString())));
+            return text.append("}").toString();
+        }
+
+        private static String quoted(String word) {
+            StringBuilder text = new StringBuilder("\"");
+            for (char each : word.toCharArray()) {
+                text.append(each == '"' || each == '\\' || each < ' ' ? String.format("\\u%04x", (int) each) : String.valueOf(each));
+            }
+            return text.append('"').toString();
+        }
+    }
+}

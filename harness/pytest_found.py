@@ -1,0 +1,73 @@
+"""The pytest side of findings: each ``*.lostack.toml`` that is collected is a case, as ``lostack sweep --keep`` leaves them.
+
+It is green where what the pipeline claims is kept at that point: red from the finding to its end, then a regression test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.sweep import SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class NotKeptError(Exception):
+    """The finding is there; the message says what was seen."""
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario file."""
+
+    def runtest(self) -> None:
+        """Run it against a real system. Raises :class:`NotKeptError` where its cell is not green."""
+        import sys  # noqa: PLC0415
+
+        from harness.matrix.progress import make_progress  # noqa: PLC0415 - only for those who have one
+        from harness.matrix.runner import run  # noqa: PLC0415
+        from harness.model.failures import EnvironmentFailure, UsageError  # noqa: PLC0415
+        from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415
+
+        try:
+            plan = plan_of_files([self.path], self.config.getoption("--lostack-reports"), 1, "pytest")
+            with make_progress(sys.stderr) as progress:
+                saved = run(plan, progress)
+        except UsageError as error:
+            raise NotKeptError(str(error)) from error
+        except EnvironmentFailure as error:
+            pytest.exit(f"lostack: {error}", returncode=3)
+        if saved.info.interrupted or not saved.results:
+            raise KeyboardInterrupt
+        [result] = saved.results
+        if not result.verdict.green:
+            raise NotKeptError(
+                f"{result.verdict.label}: {result.verdict.reason}\n{result.plan.because}\nsaved: {result.directory}"
+            )
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Say what was seen, without a traceback."""
+        return str(excinfo.value) if isinstance(excinfo.value, NotKeptError) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Name the file."""
+        return self.path, None, self.path.name
+
+
+class ScenarioFile(pytest.File):
+    """A file with one scenario."""
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """Yield its case."""
+        item = ScenarioItem.from_parent(self, name=self.path.name.removesuffix(SUFFIX))
+        for mark in (pytest.mark.kafka, pytest.mark.timeout(0)):
+            item.add_marker(mark)
+        yield item
+
+
+def collected(file: Path, parent: pytest.Collector) -> ScenarioFile | None:
+    """Return the collector of a scenario file; ``None`` for every other one."""
+    return ScenarioFile.from_parent(parent, path=file) if file.name.endswith(SUFFIX) else None

@@ -1,0 +1,110 @@
+"""A broker of queues as a system under test: what it is started from, and a deployment of it with our own stages around."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from harness.model.cell import client_name
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError
+from harness.protocols.amqp import steps as amqp
+from harness.protocols.core import steps as core
+from harness.protocols.openwire import steps as openwire
+from harness.protocols.stomp import steps as stomp
+from harness.provision.clients import ClientSetup, prepare_client
+from harness.run.cell import CellRun
+from harness.run.queue_server import Product, QueueServer
+from harness.run.queues import parts_of
+from harness.stages.clients import AMQP, CORE, OPENWIRE, STOMP_PY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
+    from harness.protocols.acts import Act
+    from harness.provision.server import Install
+    from harness.wire.rules import StepName
+
+
+CLIENTS: Final = {STOMP_PY: "stomp", OPENWIRE: "openwire", AMQP: "amqp", CORE: "core"}
+"""What each client speaks."""
+ACTS: Final[Mapping[str, Mapping[Act, StepName]]] = {
+    "amqp": amqp.ACTS,
+    "core": core.ACTS,
+    "openwire": openwire.ACTS,
+    "stomp": stomp.ACTS,
+}
+"""Which step of a protocol each act is."""
+
+
+class QueueSystem:
+    """A broker, as a process of this machine. Implements :class:`harness.interfaces.Launcher`."""
+
+    def __init__(self, product: Product, version: str | None = None) -> None:
+        """``version``: another one than the default, of those whose sums are known."""
+        self._product, self._version = product, version
+        self.name = product.recipe.name if version is None else f"{product.recipe.name}=={version}"
+        self._install: Install | None = None
+        self._clients: dict[str, ClientSetup] = {}
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch Java, the jars and the compiler, and compile the broker's main class, where that is not there yet."""
+        self._install = self._product.recipe.ensure(say, self._version)
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch the clients that these cells are driven through."""
+        self._clients = {client: prepare_client(client, say) for client in sorted({cell.client for cell in cells})}
+
+    def deploy(self, need: Deployment, directory: Path) -> QueueDeployed:
+        """Start a broker with its wire; ready when it has answered."""
+        del need  # there is one broker in each of its deployments
+        if self._install is None:
+            raise RuntimeError("prepare() comes first")
+        broker = QueueServer(self._product, self._install, directory)
+        try:
+            broker.start()
+        except WaitTimeoutError as error:
+            broker.close()
+            raise EnvironmentFailure(f"{self._product.title} did not come up: {error}; its logs: {directory}") from error
+        except BaseException:
+            broker.close()
+            raise
+        return QueueDeployed(broker, self._clients)
+
+    def versions(self) -> dict[str, str]:
+        """The broker, its clients, Java and Python."""
+        found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
+        if self._install is not None:
+            found |= {self.name: self._install.version, "java": self._install.java_version}
+        return found | {"python": sys.version.split()[0]}
+
+
+class QueueDeployed:
+    """A running broker, and our own stages around it. Safe to use from several threads, one per cell."""
+
+    def __init__(self, broker: QueueServer, clients: Mapping[str, ClientSetup]) -> None:
+        self.broker = broker
+        self._clients = clients
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Its cells share no death."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        protocol = CLIENTS[client_name(cell.client)]
+        return CellRun(cell, history, parts_of(
+            cell, directory, history, broker=self.broker.speaking(protocol), setup=self._clients.get(cell.client),
+            words=ACTS[protocol],
+        ))  # fmt: skip
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self.broker.check()
+
+    def close(self) -> None:
+        """End everything."""
+        self.broker.close()

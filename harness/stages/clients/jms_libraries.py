@@ -1,0 +1,127 @@
+"""The libraries that implement JMS: how each is told of broker and settings, by the address that its factory is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from harness.stages.clients import AMQP, CORE, OPENWIRE
+from harness.stages.pushing import Acknowledge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.stages.stage import Stage
+
+CONNECT_S: Final = 30.0
+"""How long a broker may be away: longer than any restart here."""
+ANSWER_MS: Final = 10_000
+"""How long it may take to answer a greeting."""
+FLUSH_MS: Final = 2000
+"""How often what is acknowledged lazily is said at last: by its default the library says the last of it never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library. ``modes``: how it numbers those of acknowledgement, of which JMS has only some.
+
+    ``distributed``: the factory of connections whose sessions are of distributed transactions, and no others: out of one, those
+    can receive nothing. Empty: it has none.
+    """
+
+    factory: str
+    address: Callable[[Stage], str]
+    modes: Mapping[Acknowledge, int]
+    distributed: str = ""
+    in_java: bool = False
+    """Whether it takes properties only whose names could be Java's: without a dash."""
+
+
+def _openwire(stage: Stage) -> str:
+    producer, consumer = stage.settings.producer, stage.settings.consumer
+    options: dict[str, Any] = {
+        "wireFormat.tightEncodingEnabled": False,
+        "wireFormat.cacheEnabled": False,
+        "jms.watchTopicAdvisories": False,
+        "jms.connectResponseTimeout": ANSWER_MS,
+        "jms.prefetchPolicy.queuePrefetch": consumer.unit,
+        "jms.sendAcksAsync": not consumer.blocking,
+        "jms.redeliveryPolicy.maximumRedeliveries": consumer.share.limit - 1,
+        "jms.redeliveryPolicy.initialRedeliveryDelay": 0,
+        "jms.redeliveryPolicy.redeliveryDelay": 0,
+    }
+    if consumer.acknowledges is Acknowledge.OPTIMIZED:
+        options |= {"jms.optimizeAcknowledge": True, "jms.optimizedAckScheduledAckInterval": FLUSH_MS}
+    if producer.acks == 0:
+        options["jms.useAsyncSend"] = True
+    else:
+        options |= {"jms.alwaysSyncSend": True, "jms.sendTimeout": producer.request_timeout_ms}
+    if not producer.retries:
+        return f"tcp://{stage.bootstrap}?{_query(options)}"
+    inner = {name: options.pop(name) for name in tuple(options) if name.startswith("wireFormat.")}
+    options |= {"initialReconnectDelay": 50, "useExponentialBackOff": False, "timeout": int(CONNECT_S * 1000)}
+    return f"failover:(tcp://{stage.bootstrap}?{_query(inner)})?{_query(options)}"
+
+
+def _amqp(stage: Stage) -> str:
+    """At most once, both sides settle what they send when they send it."""
+    producer, consumer = stage.settings.producer, stage.settings.consumer
+    options: dict[str, Any] = {
+        "jms.validatePropertyNames": False,
+        "jms.connectTimeout": ANSWER_MS,
+        "jms.requestTimeout": ANSWER_MS,
+        "jms.prefetchPolicy.queuePrefetch": consumer.unit,
+        "jms.redeliveryPolicy.maxRedeliveries": consumer.share.limit - 1,
+        "jms.presettlePolicy.presettleConsumers": consumer.acknowledges is Acknowledge.AUTO,
+        "jms.presettlePolicy.presettleProducers": producer.acks == 0,
+        "transport.useEpoll": False,
+        "transport.useKQueue": False,
+    }
+    if producer.acks != 0:
+        options |= {"jms.forceSyncSend": True, "jms.sendTimeout": producer.request_timeout_ms}
+    return f"amqp://{stage.bootstrap}?{_query(options)}"
+
+
+def _core(stage: Stage) -> str:
+    """One message at a time, whatever the window: the library asks for each (a window of no bytes)."""
+    producer, consumer = stage.settings.producer, stage.settings.consumer
+    options: dict[str, Any] = {
+        "blockOnDurableSend": producer.acks != 0,
+        "blockOnAcknowledge": consumer.blocking,
+        "ackBatchSize": 0,
+        "consumerWindowSize": 0,
+        "callTimeout": producer.request_timeout_ms,
+        "reconnectAttempts": 0,
+        "initialConnectAttempts": 1,
+        "useTopologyForLoadBalancing": False,
+        "useEpoll": False,
+        "useKQueue": False,
+    }
+    return f"tcp://{stage.bootstrap}?{_query(options)}"
+
+
+def _query(options: Mapping[str, Any]) -> str:
+    return urlencode({name: str(value).lower() for name, value in options.items()})
+
+
+LIBRARIES: Final = {
+    OPENWIRE: Library(
+        "org.apache.activemq.ActiveMQConnectionFactory", _openwire, {
+            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.OPTIMIZED: 1, Acknowledge.CLIENT: 2,
+            Acknowledge.DUPS_OK: 3, Acknowledge.INDIVIDUAL: 4,
+        }, "org.apache.activemq.ActiveMQXAConnectionFactory",
+    ),
+    AMQP: Library(
+        "org.apache.qpid.jms.JmsConnectionFactory", _amqp, {
+            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
+            Acknowledge.INDIVIDUAL: 101,
+        },
+    ),
+    CORE: Library(
+        "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory", _core, {
+            Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
+            Acknowledge.BEFORE: 100, Acknowledge.INDIVIDUAL: 101,
+        }, in_java=True,
+    ),
+}  # fmt: skip

@@ -1,0 +1,196 @@
+"""pulsar-client, the library in C++ behind Python: topics of Pulsar, and subscriptions to them.
+
+It makes a lost connection again by itself, and sends again what was not answered: a program hears of neither. What it does not
+have in Python: an answer to an acknowledgement, another time than 100 ms to gather them in, transactions.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pulsar
+
+from harness.model.record import decode
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.stages.clients.interface import ClientError
+from harness.stages.clients.queues import Given
+from harness.stages.pushing import SUBSCRIPTION_NAME, Subscription
+from harness.stages.stage import SettingsRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.stages.clients.interface import Membership, Position
+    from harness.stages.stage import Stage
+
+CONNECT_S: Final = 60
+"""How long a broker may be away: longer than any restart here."""
+CONNECTION_MS: Final = 5000
+AGAIN_MS: Final = 100
+"""How long what is refused is kept from everybody; by default a minute."""
+_KINDS: Final = {
+    Subscription.SHARED: pulsar.ConsumerType.Shared, Subscription.EXCLUSIVE: pulsar.ConsumerType.Exclusive,
+    Subscription.FAILOVER: pulsar.ConsumerType.Failover, Subscription.KEY_SHARED: pulsar.ConsumerType.KeyShared,
+}  # fmt: skip
+
+
+def _client(stage: Stage) -> Any:
+    """Return a client, whose user is its name: no broker here asks for one."""
+    user = pulsar.AuthenticationBasic(stage.client_id, "none")
+    return pulsar.Client(
+        f"pulsar://{stage.bootstrap}", authentication=user, operation_timeout_seconds=CONNECT_S,
+        connection_timeout_ms=CONNECTION_MS,
+    )  # fmt: skip
+
+
+def _complaint(error: Exception) -> ClientError:
+    return ClientError(type(error).__name__, error)
+
+
+class Sent:
+    """A message under way. Implements :class:`~harness.stages.clients.interface.Pending`."""
+
+    def __init__(self, *, silent: bool) -> None:
+        self._silent = silent
+        self._told = threading.Event()
+        self._result: Any = None
+
+    def told(self, result: Any, _place: Any) -> None:
+        """Take note of what the library says; called by a thread of its own."""
+        self._result = result
+        self._told.set()
+
+    def wait(self, within_s: float) -> None:
+        """Wait for the receipt. Raises ClientError."""
+        if self._silent:
+            return
+        if not self._told.wait(within_s):
+            raise ClientError("Timeout", f"no receipt within {within_s:g} s")
+        if self._result != pulsar.Result.Ok:
+            raise ClientError(str(self._result).rpartition(".")[2], "the library says so")
+
+
+class PulsarProducer:
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._settings = stage.settings.producer
+        self._client = _client(stage)
+        self._producers: dict[str, Any] = {}
+
+    def init_transactions(self) -> None:
+        """There are none in Python."""
+        raise SettingsRefusedError("NotImplementedError: this client has no transactions")
+
+    begin = commit = abort = init_transactions
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
+        """A subscription has no positions of a program's."""
+        raise NotImplementedError("a subscription keeps its own position")
+
+    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
+        """Send a message; where its producer is idempotent, by the number that the record has in its source."""
+        sent = Sent(silent=self._settings.acks == 0)
+        told: dict[str, Any] = {"properties": {name: text.decode() for name, text in headers}}
+        if key is not None:
+            told["partition_key"] = key.decode()
+        payload = decode(value) if self._settings.names_records else None
+        if payload is not None:
+            told["sequence_id"] = payload.position
+        try:
+            self._producer(topic).send_async(value, sent.told, **told)
+        except pulsar.PulsarException as error:
+            raise _complaint(error) from error
+        return sent
+
+    def _producer(self, topic: str) -> Any:
+        if topic not in self._producers:
+            several = self._settings.unit > 1
+            self._producers[topic] = self._client.create_producer(
+                topic, producer_name=f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else None,
+                send_timeout_millis=self._settings.delivery_timeout_ms, batching_enabled=several, block_if_queue_full=True,
+                batching_max_messages=max(self._settings.unit, 2), batching_max_publish_delay_ms=self._settings.linger_ms,
+            )  # fmt: skip
+        return self._producers[topic]
+
+    def close(self, within_s: float) -> None:
+        """Give it up; the library closes in order where there is time."""
+        if within_s > 0:
+            with suppress(pulsar.PulsarException):
+                self._client.close()
+        else:
+            self._client.shutdown()
+
+
+class PulsarConsumer:
+    """Implements :class:`~harness.stages.clients.queues.QueueConsumer`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._settings = stage.settings.consumer
+        if self._settings.push.receipts:
+            raise SettingsRefusedError("NotImplementedError: this client waits for no answer to an acknowledgement")
+        self._client = _client(stage)
+        self._consumer: Any = None
+
+    def subscribe(self, queue: str) -> None:
+        """Let messages come, as many at a time as the settings say."""
+        try:
+            self._consumer = wait_until(
+                lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
+            )
+        except WaitTimeoutError as error:
+            raise ClientError("ConsumerBusy", error) from error
+
+    def _subscribed(self, topic: str) -> Any:
+        try:
+            return self._client.subscribe(
+                topic, SUBSCRIPTION_NAME, consumer_type=_KINDS[self._settings.push.subscription],
+                receiver_queue_size=self._settings.unit, consumer_name=self._stage.client_id,
+                initial_position=pulsar.InitialPosition.Earliest, negative_ack_redelivery_delay_ms=AGAIN_MS,
+            )  # fmt: skip
+        except pulsar.ConsumerBusy:  # the broker does not know yet that the last one is gone
+            return None
+        except pulsar.PulsarException as error:
+            raise _complaint(error) from error
+
+    def receive(self, within_s: float) -> Given | None:
+        """Return the next message."""
+        try:
+            message = self._consumer.receive(int(within_s * 1000))
+        except pulsar.Timeout:
+            return None
+        except pulsar.PulsarException as error:
+            raise _complaint(error) from error
+        place = message.message_id()
+        name = f"{place.ledger_id()}:{place.entry_id()}:{max(place.batch_index(), 0)}"
+        return Given(name, message.data(), message.redelivery_count() > 0, message)
+
+    def acknowledge(self, given: Given) -> None:
+        """Tell the library, which tells the broker within 100 ms, and hears no answer."""
+        try:
+            if self._settings.push.cumulative:
+                self._consumer.acknowledge_cumulative(given.token)
+            else:
+                self._consumer.acknowledge(given.token)
+        except pulsar.PulsarException as error:
+            raise _complaint(error) from error
+
+    def refuse(self, given: Given, *, for_good: bool) -> None:
+        """Let the message be given again, to whomever; nobody can refuse one for good."""
+        if for_good:
+            raise ClientError("NotImplementedError", "a subscription gives again what is refused")
+        self._consumer.negative_acknowledge(given.token)
+
+
+def make_producer(stage: Stage, *, transactional_id: str) -> PulsarProducer:  # noqa: ARG001 - this client has no transactions
+    """Return a producer with the stage's settings."""
+    return PulsarProducer(stage)
+
+
+def make_consumer(stage: Stage) -> PulsarConsumer:
+    """Return a consumer with the stage's settings."""
+    return PulsarConsumer(stage)

@@ -1,0 +1,210 @@
+"""Pulsar's Java client, in the JVM of ``stages/jvm/PulsarBridge.java``: see :mod:`.bridge`.
+
+It is the one that waits for the answer to an acknowledgement, and has transactions: what is sent and what is acknowledged in one
+is there together, or not at all. Whatever waits for a broker has a time-out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from harness.model.record import decode
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
+from harness.stages.clients.interface import ClientError, Meaning
+from harness.stages.clients.queues import Given
+from harness.stages.pushing import SUBSCRIPTION_NAME, Subscription
+from harness.stages.settings import SavePosition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.stages.clients.interface import Membership, Position
+    from harness.stages.stage import Stage
+
+CONNECT_S: Final = 60.0
+"""How long a broker may be away: longer than any restart here."""
+ANSWER_S: Final = 20.0
+"""How long it may take to answer anything else than a message."""
+NOTHING: Final = "-"
+_KINDS: Final = {
+    Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
+    Subscription.KEY_SHARED: "Key_Shared",
+}  # fmt: skip
+_MEANINGS: Final = {"ProducerFencedException": Meaning.FENCED}
+
+
+def _transacts(stage: Stage) -> bool:
+    settings = stage.settings
+    return settings.producer.transactional or settings.consumer.position is SavePosition.IN_TRANSACTION
+
+
+class Program:
+    """The one client of this program, and its open transaction: producers and consumers have both in common."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.bridge = Bridge.of_this_program(_MEANINGS)
+        self._lasts_ms = stage.settings.transaction_timeout_ms
+        [self.client] = self.bridge.call(
+            "client", f"pulsar://{stage.bootstrap}", stage.client_id, milliseconds(CONNECT_S),
+            str(_transacts(stage)).lower(),
+        )  # fmt: skip
+        self.transaction = NOTHING
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        [self.transaction] = self.bridge.call("begin", self.client, self._lasts_ms, milliseconds(ANSWER_S))
+
+    def end(self, how: str) -> None:
+        """End it; where that is not known, the broker does when its time is over."""
+        ended, self.transaction = self.transaction, NOTHING
+        self.bridge.call(how, ended, milliseconds(ANSWER_S))
+
+
+@cache
+def _program(text: str) -> Program:
+    from harness.stages.stage import Stage  # noqa: PLC0415 - it imports what chooses this module
+
+    return Program(Stage.from_json(text))
+
+
+def program_of(stage: Stage) -> Program:
+    """Return the client of this program."""
+    [text] = stage.environment().values()
+    return _program(text)
+
+
+class Sent:
+    """A message under way. Implements :class:`~harness.stages.clients.interface.Pending`."""
+
+    def __init__(self, bridge: Bridge, number: str, *, silent: bool) -> None:
+        self._bridge = bridge
+        self._number = number
+        self._silent = silent
+
+    def wait(self, within_s: float) -> None:
+        """Wait for the receipt. Raises ClientError."""
+        if not self._silent:
+            self._bridge.call("wait", self._number, milliseconds(within_s))
+
+
+class PulsarProducer:
+    """Implements :class:`~harness.stages.clients.interface.Producer`, of a broker that has neither epochs nor offsets."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._settings = stage.settings.producer
+        self._program = program_of(stage)
+        self._producers: dict[str, str] = {}
+
+    def init_transactions(self) -> None:
+        """What an earlier program has left open ends when its time is over: nobody else can end it."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._program.begin()
+
+    def commit(self) -> None:
+        """Commit it."""
+        self._program.end("commit")
+
+    def abort(self) -> None:
+        """Abort it."""
+        if self._program.transaction == NOTHING:
+            raise ClientError("InvalidTxnStatus", "nobody knows how it has ended")
+        self._program.end("abort")
+
+    def send_offsets(self, topic: str, positions: Position, membership: Membership) -> None:
+        """A subscription has no positions of a program's."""
+        raise NotImplementedError("a subscription keeps its own position")
+
+    def send(self, topic: str, value: bytes, key: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Sent:
+        """Send a message, in the transaction where one is open; of a producer with a name, by its number in the source."""
+        named = self._settings.names_records and self._program.transaction == NOTHING
+        payload = decode(value) if named else None
+        words = [word for name, data in headers for word in (name, coded(data))]
+        [number] = self._program.bridge.call(
+            "send", self._producer(topic), self._program.transaction, NOTHING if payload is None else payload.position,
+            coded(key), coded(value), *words,
+        )  # fmt: skip
+        return Sent(self._program.bridge, number, silent=self._settings.acks == 0)
+
+    def _producer(self, topic: str) -> str:
+        if topic not in self._producers:
+            named = f"{self._stage.key}.{self._stage.name}" if self._settings.names_records else NOTHING
+            [self._producers[topic]] = self._program.bridge.call(
+                "producer", self._program.client, topic, named, self._settings.delivery_timeout_ms, self._settings.unit,
+                self._settings.linger_ms,
+            )  # fmt: skip
+        return self._producers[topic]
+
+    def close(self, within_s: float) -> None:
+        """Let what is under way arrive: the client is the program's, and ends with it."""
+        if within_s > 0:
+            with suppress(ClientError):
+                self._program.bridge.call("close", self._program.client, milliseconds(within_s))
+
+
+class PulsarConsumer:
+    """Implements :class:`~harness.stages.clients.queues.QueueConsumer`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._settings = stage.settings.consumer
+        self._program = program_of(stage)
+        self._consumer = ""
+
+    def subscribe(self, queue: str) -> None:
+        """Let messages come, as many at a time as the settings say."""
+        try:
+            self._consumer = wait_until(
+                lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
+            )
+        except WaitTimeoutError as error:
+            raise ClientError("ConsumerBusyException", error) from error
+
+    def _subscribed(self, topic: str) -> str:
+        push = self._settings.push
+        try:
+            [number] = self._program.bridge.call(
+                "consumer", self._program.client, topic, SUBSCRIPTION_NAME, _KINDS[push.subscription], self._settings.unit,
+                self._stage.client_id, str(push.receipts).lower(),
+            )  # fmt: skip
+        except ClientError as error:
+            if error.name == "ConsumerBusyException":  # the broker does not know yet that the last one is gone
+                return ""
+            raise
+        return number
+
+    def receive(self, within_s: float) -> Given | None:
+        """Return the next message."""
+        found = self._program.bridge.call("receive", self._consumer, milliseconds(within_s))
+        if not found:
+            return None
+        token, name, times, key, value = found
+        return Given(name, decoded(value) or b"", int(times) > 0, token, decoded(key))
+
+    def acknowledge(self, given: Given) -> None:
+        """Acknowledge, in the transaction where one is open; wait for the answer where the settings ask for one."""
+        self._program.bridge.call(
+            "ack", self._consumer, given.token, self._program.transaction, str(self._settings.push.cumulative).lower(),
+            milliseconds(ANSWER_S),
+        )  # fmt: skip
+
+    def refuse(self, given: Given, *, for_good: bool) -> None:
+        """Let the message be given again, to whomever; nobody can refuse one for good."""
+        if for_good:
+            raise ClientError("UnsupportedOperationException", "a subscription gives again what is refused")
+        self._program.bridge.call("refuse", self._consumer, given.token)
+
+
+def make_producer(stage: Stage, *, transactional_id: str) -> PulsarProducer:  # noqa: ARG001 - a transaction has no name
+    """Return a producer with the stage's settings."""
+    return PulsarProducer(stage)
+
+
+def make_consumer(stage: Stage) -> PulsarConsumer:
+    """Return a consumer with the stage's settings."""
+    return PulsarConsumer(stage)

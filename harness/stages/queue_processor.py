@@ -1,0 +1,75 @@
+"""The processor stage between queues: queue → transform → queue. Exactly-once by a transaction of result and acknowledgement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.failpoint import failpoint
+from harness.model import events as kinds
+from harness.model.record import ORIGIN_HEADER, decode_id
+from harness.stages.clients import client_of, queue_client_of
+from harness.stages.queue_consumer import RECEIVE_S, acknowledged
+from harness.stages.sending import Message, Sender
+from harness.stages.settings import SavePosition
+from harness.stages.stage import Stage, run_stage
+
+if TYPE_CHECKING:
+    from harness.model.history import HistoryWriter
+    from harness.stages.clients.queues import Given
+
+
+class Processor:
+    """A consumer and a producer, and what is done between them with each message."""
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._position = stage.settings.consumer.position
+        self._consumer = queue_client_of(stage).make_consumer(stage)
+        self._sender = Sender(stage, ledger, client_of(stage).make_producer(stage, transactional_id=""), hop="sink")
+
+    def run(self) -> None:
+        """Transform everything that arrives, until stopped."""
+        self._consumer.subscribe(self._stage.topic_in)
+        self._ledger.write(kinds.READY, role="processor")
+        work = self._in_transaction if self._position is SavePosition.IN_TRANSACTION else self._outside
+        while True:
+            given = self._consumer.receive(RECEIVE_S)
+            if given is None:
+                continue
+            record = decode_id(given.value)
+            self._ledger.write(kinds.DELIVERED, record=record, redelivered=given.redelivered)
+            work(given)
+            failpoint("after-commit", record)
+
+    def _in_transaction(self, given: Given) -> None:
+        """Result and acknowledgement together; where it is aborted, the broker gives the message again."""
+        self._sender.commit(self._transform(given), before_commit=lambda: self._consumer.acknowledge(given))
+
+    def _outside(self, given: Given) -> None:
+        """The result by itself, the acknowledgement before or after it."""
+        before = self._position is SavePosition.BEFORE_WORK
+        if before and not acknowledged(self._ledger, self._consumer, given):
+            return
+        messages = self._transform(given)
+        while not self._sender.send(messages) and self._stage.settings.producer.resend:
+            pass
+        failpoint("before-commit", decode_id(given.value))
+        if not before:
+            acknowledged(self._ledger, self._consumer, given)
+
+    def _transform(self, given: Given) -> list[Message]:
+        record = decode_id(given.value)
+        failpoint("before-processing", record)
+        message = Message(self._stage.topic_out, record, given.key, given.value, ((ORIGIN_HEADER, given.name.encode()),))
+        failpoint("before-recording", record)
+        return [message]
+
+
+def process(stage: Stage, ledger: HistoryWriter) -> None:
+    """Run the stage."""
+    Processor(stage, ledger).run()
+
+
+if __name__ == "__main__":
+    run_stage(process)

@@ -1,0 +1,102 @@
+"""Which points are alike, and which of them are run: the first and the last of each class, and some of the rest at random."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from harness.sweep.points import Point
+
+K = TypeVar("K")
+SAMPLED = 0.05
+"""The part of what was pruned that is run all the same: whether the classes are right is not believed either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """What points must have in common to count as one: symmetric partitions and consumers have no name here."""
+
+    role: str
+    api: str
+    direction: str
+    act: str
+    phase: str
+
+    def __str__(self) -> str:
+        """As a report shows it."""
+        return f"{self.role} {self.api} {self.direction} · {self.act} · {self.phase}"
+
+
+class Why(StrEnum):
+    """Why a point is run."""
+
+    FIRST = "first"
+    LAST = "last"
+    SAMPLE = "sample"
+    SPLIT = "split"
+    """It stands between two of its class that came out differently."""
+
+
+Chosen: TypeAlias = "tuple[Point, Why]"
+
+
+def class_of(point: Point, phase: str) -> Class:
+    """Return the class of a point, whose step passes in ``phase``."""
+    if point.second is None:
+        step, act = point.step, point.act
+    else:
+        step, act = point.second[0], f"{point.step.role} {point.act}, then {point.second[1].act}"
+    return Class(step.role, step.api, str(step.direction), act, phase)
+
+
+def grouped(points: Iterable[Point], phases: Mapping[int, str]) -> dict[Class, tuple[Point, ...]]:
+    """Return the points of each class, in the order of the run. ``phases`` is by the place of a step."""
+    found: dict[Class, list[Point]] = {}
+    for point in points:
+        found.setdefault(class_of(point, phases[point.place]), []).append(point)
+    return {each: tuple(sorted(inside, key=lambda point: point.place)) for each, inside in found.items()}
+
+
+def chosen(classes: Mapping[Class, Sequence[Point]], seed: int, known: Collection[str] = ()) -> tuple[Chosen, ...]:
+    """Return the points that are run at first, and why: the first of every class, then the last ones, then a sample of the rest.
+
+    Who is cut short in between has seen every class. Within each of the three, classes that are not ``known`` from sweeps before
+    come first, and what kills a broker, which takes longest, last.
+    """
+    old = {point.id for each, points in classes.items() if str(each) in known for point in points}
+    dice = random.Random(f"sweep {seed}")
+    first = [(points[0], Why.FIRST) for points in classes.values()]
+    last = [(points[-1], Why.LAST) for points in classes.values() if len(points) > 1]
+    rest = [point for points in classes.values() for point in points[1:-1]]
+    drawn = sorted(dice.sample(range(len(rest)), k=-(-len(rest) * int(100 * SAMPLED) // 100)))
+    sample = [(rest[at], Why.SAMPLE) for at in drawn]
+    return tuple(
+        one for some in (first, last, sample) for one in sorted(some, key=lambda one: (one[0].id in old, one[0].kills_broker))
+    )
+
+
+def splits(points: Sequence[Point], outcome: Mapping[str, K]) -> Iterator[Point]:
+    """Yield the points to be run next in a class of which two came out differently: between neighbours that did, the middle one.
+
+    ``outcome`` is by the point's id, of those that were run and count. Where all neighbours agree, none is left.
+    """
+    at = [place for place, point in enumerate(points) if point.id in outcome]
+    for before, after in itertools.pairwise(at):
+        if after - before > 1 and outcome[points[before].id] != outcome[points[after].id]:
+            yield points[(before + after) // 2]
+
+
+def deviations(classes: Mapping[Class, Sequence[Point]], outcome: Mapping[str, K]) -> dict[Class, tuple[Point, ...]]:
+    """Return, by class, the points that came out otherwise than the first of their class that was run."""
+    found = {}
+    for each, points in classes.items():
+        ran = [point for point in points if point.id in outcome]
+        if other := tuple(point for point in ran if outcome[point.id] != outcome[ran[0].id]):
+            found[each] = other
+    return found

@@ -1,0 +1,199 @@
+"""A finding as a file: an ordinary scenario, that ``lostack run --scenario FILE`` runs, and pytest collects.
+
+::
+
+    schema = 1
+    name = "late-commit"
+    because = "..."
+    pipeline = "plain/exactly-once"        # or, of a pipeline of one's own: declaration = "../pipeline.toml"
+    client = "kafka-python"
+    seed = 1
+    records = 12
+    position = 2                           # of the record that the fault is at
+
+    [fault]
+    act = "late-next-kill"
+    at = {role = "producer", api = "EndTxn", direction = "request"}
+    into = {role = "producer", api = "Produce", direction = "response", offset = 1}
+
+    [then]                                 # what happens to the recovery, where something does
+    act = "lose"
+    at = {...}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Twice
+from harness.model.failures import UsageError
+from harness.model.scenario import Role
+from harness.model.types import misfit
+from harness.saved import write_whole
+from harness.sweep.cells import with_fault
+from harness.sweep.points import Happening, step_names
+from harness.wire.rules import Direction, RuleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.controls import Trigger
+    from harness.model.cell import Cell
+
+SCHEMA = 1
+LONGEST = 80
+"""So many characters has the name of a file at most, without its ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a scenario file says. ``partitions``: how many the topics have (0: as many as the pipeline says)."""
+
+    name: str
+    because: str
+    seed: int
+    records: int
+    position: int
+    fault: Happening
+    then: Happening | None = None
+    pipeline: str = ""
+    declaration: str = ""
+    """The file of a declared pipeline, from the scenario file's own folder."""
+    client: str = ""
+    system: str = ""
+    like: str = ""
+    """The scenario of lostack's own whose settings it has."""
+    partitions: int = 0
+    signature: str = ""
+    """What came of it when it was found, in words."""
+    came_back: int = 0
+    """How often it came back as it was found, of ``tried`` runs."""
+    tried: int = 0
+    """How often it was run again; 0: never, for the time was over."""
+    without: tuple[str, ...] = ()
+    """What it has less of than the scenario that it was found by."""
+    schema: int = SCHEMA
+    file: Path = field(default=Path(), compare=False)
+
+    def cell(self, base: Cell, name: str = "") -> Cell:
+        """Return its cell; ``base``: the pipeline's without a fault, of this seed and as many records."""
+        happens = self.fault.fault()
+        fault = happens if self.then is None else Twice(happens, self.then.fault())
+        return with_fault(base, name or self.name, fault, self.because, self.position)
+
+    def save(self, file: Path) -> Path:
+        """Write it, whole or not at all; what says nothing is left out."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, self.text(file.parent))
+        return file
+
+    def text(self, folder: Path) -> str:
+        """Return it as TOML, as it stands in a file of a folder."""
+        declared = os.path.relpath(self.declaration, folder) if self.declaration else ""
+        said = {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name not in _TABLES | {"file"}}
+        plain = {"schema": said.pop("schema")} | said | {"declaration": declared}
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in plain.items() if value not in ("", 0, ())]
+        for table in ("fault", "then"):
+            happens: Happening | None = getattr(self, table)
+            if happens is not None:
+                lines += ["", f"[{table}]", f"act = {json.dumps(happens.act)}", f"at = {_inline(happens.at)}"]
+                lines += [] if happens.into is None else [f"into = {_inline(happens.into)}"]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def again(self) -> str:
+        """How often it came back, in words."""
+        return f"came back {self.came_back} of {self.tried} times" if self.tried else "was not run again: the time was over"
+
+    @staticmethod
+    def load(file: Path) -> Found:
+        """Read a file. Raises :class:`UsageError` with one line that names it."""
+        try:
+            plain = tomllib.loads(file.read_text(encoding="utf-8"))
+            return Found._from_plain(plain, file)
+        except OSError as error:
+            raise UsageError(f"cannot read {file}: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is no TOML: {error}") from error
+        except (TypeError, ValueError, KeyError, AttributeError, RuleError) as error:
+            raise UsageError(f"{file} is no scenario: {error}") from error
+
+    @staticmethod
+    def _from_plain(plain: dict[str, Any], file: Path) -> Found:
+        if plain.get("schema", SCHEMA) > SCHEMA:
+            raise ValueError(f"it was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
+        known = {each.name for each in dataclasses.fields(Found)} - {"file"}
+        if unknown := sorted(plain.keys() - known):
+            raise ValueError(f"it says {unknown[0]}; what it can say: {', '.join(sorted(known))}")
+        happenings: dict[str, Any] = {table: _happening(plain[table]) for table in ("fault", "then") if table in plain}
+        found = Found(**plain | happenings | {"without": tuple(plain.get("without", ())), "file": file})
+        if wrong := _wrong(found):
+            raise ValueError(wrong)
+        if bool(found.pipeline) == bool(found.declaration):
+            raise ValueError("it names one of pipeline and declaration")
+        if not 1 <= found.position <= found.records:
+            raise ValueError(f"there is no record {found.position} of {found.records}")
+        found.fault.fault()
+        if found.then is not None:
+            Twice(found.fault.fault(), found.then.fault())
+        declared = str(file.parent / found.declaration) if found.declaration else ""
+        return dataclasses.replace(found, declaration=declared)
+
+
+_TABLES = {"fault", "then"}
+
+
+def _wrong(found: Found) -> str | None:
+    """Say which number or text is none, or ``None``."""
+    hints = get_type_hints(Found).items()
+    return next((bad for name, hint in hints if hint in (str, int) and (bad := misfit(getattr(found, name), hint, name))), None)
+
+
+def _happening(plain: Mapping[str, Any]) -> Happening:
+    return Happening(plain["act"], _trigger(plain["at"]), None if "into" not in plain else _on_wire(plain["into"]))
+
+
+def _trigger(plain: Mapping[str, Any]) -> OnWire | InProgram:
+    return InProgram(Role(plain["role"]), str(plain["failpoint"])) if "failpoint" in plain else _on_wire(plain)
+
+
+def _on_wire(plain: Mapping[str, Any]) -> OnWire:
+    name = step_names().get(plain["api"])
+    if name is None:
+        raise ValueError(f"no step is called {plain['api']}")
+    since = None if "since" not in plain else _on_wire(plain["since"])
+    rest = {key: value for key, value in plain.items() if key not in {"api", "since", "role", "direction"}}
+    if wrong := next((bad for key, value in rest.items() if (bad := misfit(value, int, key))), None):
+        raise ValueError(wrong)
+    return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **rest)
+
+
+def _inline(at: Trigger) -> str:
+    """Return a trigger as an inline table."""
+    if isinstance(at, InProgram):
+        return f"{{role = {json.dumps(str(at.role))}, failpoint = {json.dumps(at.name)}}}"
+    words = [f"role = {json.dumps(str(at.role))}", f"api = {json.dumps(at.api.label)}", f'direction = "{at.direction}"']
+    words += [f"offset = {at.offset}"] if at.offset else []
+    words += [f"occurrence = {at.occurrence}"] if at.occurrence != 1 else []
+    if at.since is not None:
+        words.append(f"since = {_inline(at.since)}")
+    return "{" + ", ".join(words) + "}"
+
+
+def slug(text: str) -> str:
+    """Return a name that a file can have; what is long ends in a digest, so that no two share a name.
+
+    >>> slug("producer.EndTxn.request.k1-3+late-next (again)")
+    'producer-EndTxn-request-k1-3-late-next-again'
+    """
+    whole = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
+    return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,0 +1,158 @@
+"""Which pipelines are swept: those of our own stages, by their names, and a declared one."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.controls import InProgram
+from harness.faults import NoFault
+from harness.matrix.runner import RunPlan
+from harness.matrix.selection import SelectionError, check_numbers
+from harness.model.scenario import Predicted, Scenario
+from harness.pipelines import read_pipeline
+from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
+from harness.stages.settings import ours
+from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
+from harness.sweep.found import Found
+from harness.sweep.sweeping import Asked, Sweep
+from harness.systems.declared.system import DeclaredSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.interfaces import Launcher
+    from harness.model.cell import Cell
+    from harness.model.pipeline import Pipeline
+    from harness.model.semantics import Semantic
+    from harness.pipelines.declaration import Pipeline as Declared
+
+WITHOUT = "Without a fault nothing is lost and nothing is duplicated: what the steps are found in."
+
+
+def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
+    """Return a cell without a fault for each pipeline and semantic that is meant: ``plain/exactly-once``, ``plain`` or a glob.
+
+    Raises :class:`SelectionError` where a pattern means none, and UnknownNameError for a client or a system that is not there.
+    """
+    check_numbers(asked.records, (asked.seed,))
+    systems = registry.systems("process", asked.system or None)
+    found = {f"{pipeline}/{semantic}": (name, pipeline, semantic) for name in systems for pipeline, semantic in _offered(name)}
+    for pattern in only:
+        if not any(_means(pattern, each) for each in found):
+            names = dict.fromkeys((*(name.partition("/")[0] for name in found), *found))
+            raise SelectionError(f"no pipeline is meant by {pattern!r}; {registry.suggestion(pattern, names)}")
+    meant = [each for name, each in found.items() if any(_means(pattern, name) for pattern in only)]
+    clients = {name: registry.clients_of(name, (asked.client,) if asked.client else ()) for name in systems}
+    return [_cell(asked, name, client, pipeline, semantic) for name, pipeline, semantic in meant for client in clients[name]]
+
+
+def _cell(asked: Asked, system: str, client: str, pipeline: Pipeline, semantic: Semantic) -> SweepCell:
+    expect = {semantic: _without(asked, pipeline, semantic)}
+    scenario = Scenario(NO_FAULT, NO_FAULT, NoFault(), WITHOUT, expect, pipeline, group=GROUP)
+    return SweepCell(scenario, semantic, system, client, "process", asked.seed, asked.records)
+
+
+def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
+    """Return what a run without a fault must show, with the settings that it has."""
+    if not asked.like:
+        return Predicted()
+    there = {one.id: one for one in registry.scenarios() if one.pipeline == pipeline and semantic in one.expect}
+    like = there[registry.known(asked.like, there, f"scenario of {pipeline}/{semantic}")]
+    return Predicted(settings=like.settings(semantic, asked.client, asked.system))
+
+
+def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+    """Make a sweep of what is asked for; nothing is written. ``keep``: a declared pipeline's broker stays up between runs.
+
+    Raises as :func:`swept`, or as the declaration is read.
+    """
+    if not asked.declared:
+        [base] = swept([asked.what], asked)
+        return Sweep(directory, asked, base, registry.system(base.system), failpoints=failpoints_of(base))
+    pipeline = read_pipeline(Path(asked.what))
+    pipeline.check_commands()
+    return declared_sweep(asked, directory, pipeline, DeclaredSystem(keep=keep))
+
+
+def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: DeclaredSystem) -> Sweep:
+    """Return the sweep of a declared pipeline."""
+
+    def again(cells: Sequence[Cell]) -> set[str]:
+        return system.silences.too_short(cell for cell in cells if isinstance(cell, DeclaredCell))
+
+    return Sweep(directory, asked, declared_base(pipeline, asked.seed), system, kills_brokers=not system.attached, again=again,
+                 failpoints=tuple((str(stage.role), name) for stage in pipeline.stages for name in stage.failpoints))  # fmt: skip
+
+
+def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
+    """Return the cell of a declared pipeline without a fault. Raises DeclarationError where its records cannot be told apart."""
+    [without] = [one for one in failure_points(pipeline) if one.id == NO_FAULT]
+    [cell] = cells_of(pipeline, [without], seed=seed)
+    base = DeclaredSweepCell(
+        scenario=cell.scenario, semantic=cell.semantic, system=cell.system, client=cell.client, runtime=cell.runtime, seed=seed,
+        records=cell.records, declared=pipeline,
+    )  # fmt: skip
+    base.load()
+    return base
+
+
+def failpoints_of(base: Cell) -> tuple[tuple[str, str], ...]:
+    """Return the failpoints that scenarios name in the programs of a pipeline, with its semantic and its settings."""
+    found: dict[tuple[str, str], None] = {}
+    for one in registry.scenarios():
+        at = getattr(one.fault, "at", None)
+        applies = one.pipeline == base.scenario.pipeline and isinstance(one.expect.get(base.semantic), Predicted)
+        if applies and isinstance(at, InProgram) and one.settings(base.semantic, base.client, base.system) == base.settings:
+            found[str(at.role), at.name] = None
+    return tuple(found)
+
+
+def loaded(base: Cell, records: int, partitions: int = 0) -> Cell:
+    """Return a cell of a pipeline with so many records, and partitions (0: as many as it has)."""
+    if isinstance(base, DeclaredSweepCell):
+        declared = replace(base.declared, records=records, partitions=partitions or base.declared.partitions)
+        return replace(base, records=records, declared=declared)
+    if not partitions:
+        return replace(base, records=records)
+    settings = ours(base.settings)
+    fewer = replace(settings, topic=replace(settings.topic, partitions=partitions))
+    scenario = replace(base.scenario, expect={base.semantic: Predicted(settings=fewer)})
+    return replace(base, records=records, scenario=scenario)
+
+
+def partitions_of(base: Cell) -> int:
+    """Return how many partitions the topics of a pipeline have."""
+    return base.declared.partitions if isinstance(base, DeclaredSweepCell) else ours(base.settings).topic.partitions
+
+
+def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:
+    """Return the plan of a run of scenario files. Raises as :func:`sweep_of`, and UsageError where a file is none."""
+    cells: list[Cell] = []
+    systems: dict[str, Launcher] = {}
+    for file in dict.fromkeys(files):
+        found = Found.load(file)
+        what = found.declaration or found.pipeline
+        sweep = sweep_of(Asked(what, found.client, found.seed, found.records, jobs, (1, 1), command, bool(found.declaration),
+                               found.system, found.like), reports, keep=False)  # fmt: skip
+        cells.append(found.cell(loaded(sweep.base, found.records, found.partitions)))
+        systems.setdefault(sweep.system.name, sweep.system)
+    if len({cell.id for cell in cells}) < len(cells):
+        raise SelectionError("two of these scenario files say the same: leave one out")
+    return RunPlan(
+        systems=tuple(systems.values()), cells=tuple(cells), not_applicable=(), reports=reports, jobs=jobs, command=command,
+        seeds=tuple(sorted({cell.seed for cell in cells})), records=max(cell.records for cell in cells),
+    )  # fmt: skip
+
+
+def _offered(system: str) -> list[tuple[Pipeline, Semantic]]:
+    """Return the pipelines of a system, each with the semantics that it is offered under, in their order."""
+    pipelines = {one.pipeline.name: one.pipeline for one in registry.scenarios() if registry.runs(system, one)}
+    return [(pipeline, semantic) for pipeline in pipelines.values() for semantic in pipeline.recipes]
+
+
+def _means(pattern: str, name: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) or name.partition("/")[0] == pattern

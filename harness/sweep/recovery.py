@@ -1,0 +1,99 @@
+"""Crashes during recovery: what a single fault has brought about is the run in which a second one is placed.
+
+The second fault goes only on steps that the dry runs do not have: requests about a record that come once more, and requests that
+nobody makes without a fault. Recoveries that are made of the same requests, after the same act, are one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.model.history import HISTORY, read_history
+from harness.model.plan import Plan
+from harness.sweep.outcomes import hit_of
+from harness.sweep.phases import name_of, phases
+from harness.sweep.points import KILL, KILL_BROKER, LOSE, REFUSE, Point, happenings, nameable, trigger
+from harness.sweep.steps import FAILPOINT, Step, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.controls import OnWire
+    from harness.model.cell import Load
+    from harness.sweep.outcomes import Outcome
+    from harness.sweep.points import Can
+    from harness.sweep.steps import Passed
+
+ACTS = frozenset({KILL, KILL_BROKER, LOSE})
+"""What a second fault may be."""
+
+
+def base_of(act: str) -> str:
+    """Return what an act is a case of: all refusals are.
+
+    >>> base_of("refuse-done-NOT_COORDINATOR"), base_of("late-next")
+    ('refuse', 'late-next')
+    """
+    return REFUSE if act.startswith(REFUSE) else act
+
+
+def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Return the first of each kind of recovery: the same act, to the same role, and the same requests behind it."""
+    found: dict[tuple[str, str, tuple[str, ...]], Outcome] = {}
+    for one in sorted(outcomes, key=lambda one: one.point.place):
+        if one.proved and one.point.second is None and one.point.step.direction != FAILPOINT:
+            found.setdefault((one.point.step.role, base_of(one.point.act), one.signature.recovery), one)
+    return tuple(found.values())
+
+
+def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load: Load, can: Can) -> Iterator[tuple[Point, str]]:
+    """Yield the points of one fault's recovery, each with the phase that its second step passes in.
+
+    ``known``: the names of the dry runs; ``usual``: the requests that these make, as ``role api``.
+    """
+    history = read_history(first.directory / HISTORY)
+    hit, phase = hit_of(history), phases(history)
+    if hit is None:
+        return
+    frames = trace(history, Plan.load(first.directory).key).frames
+    at = next((number for number, frame in enumerate(frames) if name_of(frame.line) == name_of(hit)), len(frames))
+    for step, frame in _steps(first.point, frames[at:], known, usual):
+        if not nameable(step) or not any(record.id == step.at for record in load.records):
+            continue
+        for happens, because in happenings(step, _at(step, first.point, load), can):
+            if happens.act in ACTS:
+                told = f"{first.point.because} Then: {because[:1].lower()}{because[1:]}"
+                yield replace(first.point, second=(step, happens), because=told), phase.get(name_of(frame.line), "")
+
+
+def _steps(
+    point: Point, frames: tuple[Passed, ...], known: frozenset[Step], usual: frozenset[str]
+) -> Iterator[tuple[Step, Passed]]:
+    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers are none."""
+    if not frames:
+        return
+    struck, killed = frames[0].process, set(map(str, point.fault.evidence().killed))
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for frame in frames[1:]:
+        role, api, way = frame.kind
+        if frame.names:
+            name = next((name for name in frame.names if name not in known), None)
+        else:
+            lives = frame.process != struck if role in killed else role != point.step.role or frame.process == struck
+            name = None
+            if lives and not frame.line.get("error") and not frame.line.get("records"):
+                counts[role, api, way] += 1
+                new = f"{role} {api}" not in usual
+                name = Step(role, api, way, counts[role, api, way], anchor=point.step) if new else None
+        if name is not None:
+            yield name, frame
+
+
+def _at(step: Step, first: Point, load: Load) -> OnWire:
+    """Return where a step of a recovery is: at a record, that counts from the first fault's; or counted from where that is."""
+    if step.record is None:
+        return replace(trigger(step), since=first.happens.at)
+    positions = {record.id: record.position for record in load.records}
+    return replace(trigger(step), offset=positions[step.at] - positions[first.step.at])

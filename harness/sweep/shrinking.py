@@ -1,0 +1,127 @@
+"""Shrinking: the smallest scenario that a finding comes back in, three times of three."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.model.cell import LEAST_RECORDS
+from harness.model.history import HISTORY, HistoryError, read_history
+from harness.sweep import SUFFIX
+from harness.sweep.found import Found, slug
+from harness.sweep.pipelines import loaded, partitions_of
+from harness.sweep.points import LATE_NEXT, LATE_NEXT_KILL, LOSE
+from harness.sweep.signature import signature_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from harness.matrix.runner import Progress
+    from harness.sweep.outcomes import Finding, Outcomes
+    from harness.sweep.signature import Signature
+    from harness.sweep.sweeping import Sweep
+
+FOUND = "found"
+TIMES = 3
+"""So often a smaller scenario must show the finding, of as many."""
+BEHIND = 3
+"""How many records must come behind the one that the fault is at."""
+
+
+def found_of(sweep: Sweep, finding: Finding) -> Found:
+    """Return a finding as the scenario that it was found by: its earliest point."""
+    point, asked = finding.first.point, sweep.asked
+    position = next(record.position for record in sweep.base.load().records if record.id == point.step.at)
+    return Found(
+        name=slug(point.id), because=point.because, seed=asked.seed, records=sweep.base.records, position=position,
+        fault=point.happens, then=None if point.second is None else point.second[1],
+        pipeline="" if asked.declared else asked.what, declaration=asked.what if asked.declared else "", client=asked.client,
+        system=asked.system, like=asked.like, signature=finding.signature.text(),
+    )  # fmt: skip
+
+
+def shrink_all(sweep: Sweep, outcomes: Outcomes, usual: frozenset[str], progress: Progress, until: float | None) -> None:
+    """Write every finding down as a scenario, the ones with most points first; those that were run again are left alone.
+
+    Where the time (monotonic) is over, the others are written as they were found.
+    """
+    for finding in outcomes.findings():
+        file = file_of(sweep, finding)
+        late = until is not None and time.monotonic() >= until
+        if file.exists() and (late or Found.load(file).tried):
+            continue
+        (found_of(sweep, finding) if late else shrink(sweep, finding, usual, progress)).save(file)
+
+
+def file_of(sweep: Sweep, finding: Finding) -> Path:
+    """Return where a finding's scenario stands."""
+    return sweep.directory / FOUND / f"{slug(finding.first.point.id)}.toml"
+
+
+def keep_all(sweep: Sweep, outcomes: Outcomes, folder: Path) -> tuple[Path, ...]:
+    """Keep every finding's scenario in a folder of the user's project, where pytest collects it; return the files."""
+    of = f"{sweep.base.pipeline} {sweep.base.semantic} {sweep.base.client}"  # others have points of the same names
+    files = [file for finding in outcomes.findings() if (file := file_of(sweep, finding)).exists()]
+    return tuple(Found.load(file).save(folder / f"{slug(f'{of} {file.stem}')}{SUFFIX}") for file in files)
+
+
+def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
+    """Yield what one thing less may leave of a scenario, in words. ``partitions``: how many its topics have."""
+    if found.then is not None:
+        yield "one fault", replace(found, then=None)
+    if found.records > LEAST_RECORDS and found.position + BEHIND <= LEAST_RECORDS:
+        yield f"{LEAST_RECORDS} records", replace(found, records=LEAST_RECORDS)
+    if partitions > 1 and not found.partitions:
+        yield "one partition", replace(found, partitions=1)
+    if found.fault.act == LATE_NEXT_KILL:
+        yield "nobody killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
+    elif found.fault.act != LOSE:
+        yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
+
+
+def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
+    """Return the smallest scenario that a finding was seen in: what can be left out is tried, each alone, then all together.
+
+    Where they do not bear each other, the first of them counts. Raises KeyboardInterrupt at Ctrl-C.
+    """
+    whole = found_of(sweep, finding)
+    tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base)))}
+    progress.say(f"shrinking {whole.name}: {', '.join(name for name in tried if name) or 'nothing can be left out'}")
+    counts = _came_back(sweep, tried, finding.signature, usual, progress)
+    able = [name for name, count in counts.items() if name and count == TIMES]
+    best, by = whole, able
+    for name in able:
+        best = _merged(best, tried[name], whole)
+    if len(able) > 1 and _came_back(sweep, {"together": best}, finding.signature, usual, progress)["together"] < TIMES:
+        best, by = tried[able[0]], able[:1]
+    return replace(best, came_back=TIMES if by else counts[""], tried=TIMES, without=tuple(by))
+
+
+def _merged(best: Found, other: Found, whole: Found) -> Found:
+    """Return a scenario with what another one leaves out of the whole, besides."""
+    names = ("then", "records", "partitions", "fault")
+    return replace(best, **{name: getattr(other, name) for name in names if getattr(other, name) != getattr(whole, name)})
+
+
+def _came_back(
+    sweep: Sweep, tried: Mapping[str, Found], signature: Signature, usual: frozenset[str], progress: Progress
+) -> dict[str, int]:  # fmt: skip
+    """Return how often each scenario showed a signature, of three runs."""
+    cells = {}
+    for name, found in tried.items():
+        base = loaded(sweep.base, found.records, found.partitions)
+        for number in range(1, TIMES + 1):
+            cell = found.cell(base, f"{found.name}~{slug(name) or 'whole'}~{number}")
+            if not name and number == 1:  # what stands still is confirmed once, with all its time
+                cell = replace(cell, patient=True)  # type: ignore[call-arg]  # both kinds have it
+            cells[cell.scenario.id] = name, cell
+    results = sweep.run_beside([cell for _, cell in cells.values()], progress)
+    counts = dict.fromkeys(tried, 0)
+    for result in results:
+        name, _ = cells[result.plan.scenario]
+        with suppress(HistoryError):  # without one it has shown nothing
+            counts[name] += signature_of(result, read_history(result.directory / HISTORY, result.plan.id), usual) == signature
+    return counts

@@ -1,0 +1,127 @@
+"""What came of a point: a signature, by which broken cells with one cause are one finding."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.semantics import PROMISES
+from harness.model.states import State
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.model.history import Event, History
+    from harness.saved import CellResult
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What came of a point, without its numbers: where and when it happened is not part of it.
+
+    ``anomalies``: what happened that some semantic forbids; ``states``: where records were at rest that were not recorded;
+    ``last_hops``: where lost ones were last seen; ``errors``: what the programs were told, and what ended them.
+    ``recovery``: which requests were made behind the fault that the dry runs do not make from the first record on; it is told,
+    and groups nothing, for how often a client asks for metadata is a matter of time.
+    """
+
+    verdict: str
+    anomalies: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    last_hops: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    recovery: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+
+    @property
+    def outcome(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The coarse part, by which the points of a class are compared: errors come and go with the moment."""
+        return self.verdict, self.anomalies, self.states
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is worth a finding."""
+        return self.verdict in {Kind.BROKEN, Kind.STUCK}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(plain: Mapping[str, Any]) -> Signature:
+        """Read it back."""
+        return Signature(str(plain["verdict"]), *(tuple(plain[name]) for name in ("anomalies", "states", "last_hops", "errors",
+                                                                                "recovery")))  # fmt: skip
+
+    def text(self) -> str:
+        """Say it in one line."""
+        said = [", ".join(self.anomalies), ", ".join(self.states), ", ".join(self.last_hops)]
+        told = f"; the programs were told {', '.join(self.errors)}" if self.errors else ""
+        return f"{self.verdict}: {'; '.join(each for each in said if each) or 'nothing missing'}{told}"
+
+
+def signature_of(result: CellResult, history: History, usual: frozenset[str] = frozenset()) -> Signature:
+    """Return the signature of a judged cell. ``usual``: the requests that the dry runs make, as ``role api``."""
+    account = result.judgement.account
+    states = Counter(account.records["state"])
+    counts = account.counts
+    found = [str(name) for name in sorted(frozenset().union(*PROMISES.values())) if counts.get(str(name))]
+    since = _fired_at(history)
+    return Signature(
+        verdict=str(result.verdict.kind),
+        anomalies=tuple(found),
+        states=tuple(sorted(str(state) for state in states if state not in (State.RECORDED, State.LOST))),
+        last_hops=tuple(sorted({str(hop) for hop in account.records["last_hop"].dropna() if hop})),
+        errors=tuple(sorted(errors_of(history, since))),
+        recovery=tuple(sorted(_asked(history, since) - usual)),
+    )
+
+
+def usual_requests(histories: Iterable[History]) -> frozenset[str]:
+    """Return which requests runs without a fault make from their first record on, as ``role api``."""
+    found: set[str] = set()
+    for history in histories:
+        frames = list(history.of(kinds.FRAME))
+        first = next((frame["t"] for frame in frames if frame.get("records")), None)
+        found |= {_asks(frame) for frame in frames if first is not None and frame["t"] >= first}
+    return frozenset(found)
+
+
+def _fired_at(history: History) -> int | None:
+    return next((event["t"] for event in history.of(kinds.FAULT) if event.get("phase") == "fired"), None)
+
+
+def _asked(history: History, since: int | None) -> set[str]:
+    frames = (frame for frame in history.of(kinds.FRAME) if since is not None and frame["t"] > since)
+    return {_asks(frame) for frame in frames if frame["dir"] == Direction.REQUEST}
+
+
+def _asks(frame: Event) -> str:
+    return f"{frame['role']} {frame['api']}"
+
+
+def errors_of(history: History, since: int | None) -> set[str]:
+    """Return the kinds of errors that the programs wrote down behind the fault: the name alone, never its text."""
+    found = set()
+    for event in history.of(kinds.REFUSED, kinds.UNKNOWN, kinds.SAVED, kinds.TRANSACTION, kinds.STOPPED, kinds.DOUBT):
+        told = event.get("error")
+        if event["event"] == kinds.STOPPED:
+            told = event.get("because") if event.get("kind") == "error" else None
+        if told and since is not None and event["t"] > since:
+            found.add(_class_of(str(told)))
+    return found
+
+
+def _class_of(error: str) -> str:
+    """Return the name of an error, without what it says of this one.
+
+    >>> _class_of("KafkaTimeoutError: Batch for TopicPartition(topic='c0ffee.in', partition=0) has expired")
+    'KafkaTimeoutError'
+    >>> _class_of("[Error 47] InvalidProducerEpochError")
+    '[Error 47] InvalidProducerEpochError'
+    """
+    return kinds.last_words(error).partition(":")[0].strip()[:60]

@@ -1,0 +1,189 @@
+"""The steps of a run, by names that hold in every run of the same load.
+
+A frame that is about records is named by one of them, and by how often such a frame was about it before. One that names no record
+is the k-th of its kind that its process is part of, counted from the nearest frame before it that has a name: steps counted from
+the beginning of a run stand elsewhere in the next one. What has the same name in several dry runs is a step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.wire.rules import Direction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.model.history import Event, History
+
+FAILPOINT = "failpoint"
+"""Where the direction of a frame stands, of a place inside a program: its name stands where an API does."""
+_WORDS = 3
+"""A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. ``ordinal`` (from 1): the how-manieth frame of its role, API and direction that is about ``record``.
+
+    Without a record: the how-manieth of its kind in its process since ``anchor``. Refused answers are not counted, as the wire's
+    rules pass over them.
+    """
+
+    role: str
+    api: str
+    direction: str
+    ordinal: int
+    record: str | None = None
+    anchor: Step | None = None
+
+    def __str__(self) -> str:
+        """What it is called in a plan and in a report.
+
+        >>> end = Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3")
+        >>> str(end), str(Step("producer", "Metadata", Direction.RESPONSE, 1, anchor=end))
+        ('producer.EndTxn.request.k1-3.2', 'producer.Metadata.response.1-after-EndTxn.request.k1-3.2')
+        """
+        kind = f"{self.role}.{self.api}.{self.direction}"
+        if self.anchor is None:
+            return f"{kind}.{self.record}" + (f".{self.ordinal}" if self.ordinal > 1 else "")
+        return f"{kind}.{self.ordinal}-after-{str(self.anchor).partition('.')[2]}"
+
+    @property
+    def behind(self) -> str:
+        """What it is called where everybody knows what it is counted from.
+
+        >>> end = Step("producer", "EndTxn", Direction.REQUEST, 1, "k1-3")
+        >>> Step("producer", "Metadata", Direction.RESPONSE, 1, anchor=end).behind
+        'producer.Metadata.response.1'
+        """
+        return str(self) if self.anchor is None else f"{self.role}.{self.api}.{self.direction}.{self.ordinal}"
+
+    @property
+    def at(self) -> str:
+        """The record that it is about, or is counted from."""
+        return self.record or (self.anchor.at if self.anchor else "")
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Role, API and direction."""
+        return self.role, self.api, self.direction
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A frame of a run: its line, the process it is of, and by which steps it can be named."""
+
+    line: Event
+    process: str
+    names: tuple[Step, ...]
+
+    @property
+    def kind(self) -> tuple[str, str, Direction]:
+        """Role, API and direction."""
+        return self.line["role"], self.line["api"], Direction(self.line["dir"])
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The frames of one run, in the wire's order."""
+
+    frames: tuple[Passed, ...]
+
+    @property
+    def names(self) -> frozenset[Step]:
+        """Every name that a frame of it has."""
+        return frozenset(name for frame in self.frames for name in frame.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What several dry runs have in common: ``found`` in the order of the first of them.
+
+    ``frames``: how many frames that one had. ``early``: frames before the first that has a name in its process, at which no rule
+    can be armed. ``named`` and ``recurred``, by whether a record names them: frames of the first run that have a name, and those
+    of them whose name recurred in all others.
+    """
+
+    found: tuple[tuple[Step, Passed], ...]
+    frames: int
+    early: int
+    named: Mapping[bool, int]
+    recurred: Mapping[bool, int]
+
+
+def process_of(line: Event, key: str) -> str:
+    """Return what names the process that a frame is of, as the wire counts: an incarnation of ours, or a foreign stage.
+
+    >>> process_of({"client": "c0ffee.producer.2-rdkafka", "role": "producer"}, "c0ffee")
+    'producer.2'
+    >>> process_of({"client": "my-app", "role": "producer"}, "c0ffee")
+    'route producer'
+    """
+    words = str(line["client"]).split(".", _WORDS - 1)
+    if len(words) < _WORDS or words[0] != key:
+        return f"route {line['role']}"
+    number = words[2]
+    end = next((at for at, char in enumerate(number) if not char.isalnum()), len(number))
+    return f"{words[1]}.{number[:end]}"
+
+
+def trace(history: History, key: str) -> Trace:
+    """Return the frames of a run that are about records, each with its names. ``key``: the cell's."""
+    seen: Counter[tuple[str, str, str, str]] = Counter()
+    frames = []
+    for line in history.of(kinds.FRAME):
+        names = []
+        if not _refused(line):
+            for record in line.get("records", ()):
+                kind = line["role"], line["api"], line["dir"], record
+                seen[kind] += 1
+                names.append(Step(line["role"], line["api"], Direction(line["dir"]), seen[kind], record))
+        frames.append(Passed(line, process_of(line, key), tuple(names)))
+    return Trace(tuple(frames))
+
+
+def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
+    """Name the frames that are about no record by the nearest ``stable`` step of their process before them."""
+    anchors: dict[str, Step] = {}
+    since: dict[str, Counter[tuple[str, str, Direction]]] = defaultdict(Counter)
+    frames = []
+    for frame in found.frames:
+        names = frame.names
+        anchor = anchors.get(frame.process)
+        if not frame.line.get("records") and anchor is not None and not _refused(frame.line):
+            since[frame.process][frame.kind] += 1
+            names = (Step(*frame.kind, since[frame.process][frame.kind], anchor=anchor),)
+        if near := next((name for name in frame.names if name in stable), None):
+            anchors[frame.process] = near
+            since[frame.process].clear()
+        frames.append(Passed(frame.line, frame.process, names))
+    return Trace(tuple(frames))
+
+
+def intersected(runs: Sequence[Trace]) -> Steps:
+    """Return the steps that all of several runs of one load have. Raises ``ValueError`` where there is no run."""
+    if not runs:
+        raise ValueError("no dry run, no steps")
+    by_record = frozenset.intersection(*(run.names for run in runs))
+    whole = [anchored(run, by_record) for run in runs]
+    stable = frozenset.intersection(*(run.names for run in whole))
+    found = tuple(_steps(whole[0], stable))
+    named = Counter(bool(frame.line.get("records")) for frame in whole[0].frames if frame.names)
+    recurred = Counter(step.record is not None for step, _ in found)
+    early = sum(not frame.names and not _refused(frame.line) for frame in whole[0].frames)
+    return Steps(found, len(whole[0].frames), early, dict(named), dict(recurred))
+
+
+def _steps(run: Trace, stable: frozenset[Step]) -> Iterator[tuple[Step, Passed]]:
+    """Yield one step for each frame that has a stable name: the first of its records that all runs name it by."""
+    for frame in run.frames:
+        if name := next((name for name in frame.names if name in stable), None):
+            yield name, frame
+
+
+def _refused(line: Event) -> bool:
+    return line["dir"] == Direction.RESPONSE and bool(line.get("error"))

@@ -1,0 +1,320 @@
+"""One sweep of one pipeline: dry runs, the plan that follows from them, rounds of points, and what was found.
+
+Layout::
+
+    reports/sweeps/<sweep>/sweep.json           what is swept: enough to go on with it, or to tell of it again
+    reports/sweeps/<sweep>/dry/<run>/           three runs without a fault, a saved run
+    reports/sweeps/<sweep>/points/<run>/        the points, saved runs; a round each, and one for each time it went on
+    reports/sweeps/<sweep>/beside/<run>/        what shrinks findings
+    reports/sweeps/<sweep>/found/<name>.toml    findings as scenarios
+
+All else is made of these. Whatever ends a sweep, what was judged is there, and ``--resume`` goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import statistics
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness import registry
+from harness.faults import NoFault
+from harness.judge.verdict import Kind
+from harness.latest import LATEST
+from harness.matrix.runner import RunPlan, run
+from harness.model.failures import UsageError
+from harness.model.history import HISTORY, read_history
+from harness.pipelines.cells import DeclaredCell
+from harness.saved import RUN_FILE, SWEEP_FILE, load_run, write_whole
+from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
+from harness.sweep.classes import Why, chosen, class_of, grouped
+from harness.sweep.outcomes import Outcomes, outcome_of
+from harness.sweep.phases import has_load, name_of, phases
+from harness.sweep.points import Can, in_programs, points
+from harness.sweep.recovery import first_faults, seconds
+from harness.sweep.signature import usual_requests
+from harness.sweep.steps import intersected, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
+
+    from harness.interfaces import Launcher
+    from harness.matrix.runner import Progress
+    from harness.model.cell import Cell
+    from harness.model.history import History
+    from harness.saved import CellResult
+    from harness.sweep.classes import Chosen, Class
+    from harness.sweep.outcomes import Outcome
+    from harness.sweep.points import Point
+    from harness.sweep.steps import Steps
+
+SCHEMA = 1
+RESULT_FILE = "result.json"
+DRY, POINTS, BESIDE = "dry", "points", "beside"
+DRY_RUNS = 3
+UNLOADED = "no other record moves before it, or behind it"
+
+
+class DryRunError(Exception):
+    """A run without a fault shows something already: a sweep of it would tell nothing. ``result`` is that run's cell."""
+
+    def __init__(self, result: CellResult) -> None:
+        super().__init__(result.verdict.reason)
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a sweep is of, as ``sweep.json`` says it. ``shard``: this part (from 1), of so many."""
+
+    what: str
+    """``plain/exactly-once``, or the file of a declaration."""
+    client: str
+    seed: int
+    records: int
+    jobs: int
+    shard: tuple[int, int]
+    command: str
+    declared: bool = False
+    system: str = ""
+    like: str = ""
+    """The scenario whose settings it has under its semantic; nothing: those of the pipeline's recipe."""
+    depth: int = 1
+    """How many faults a point has at most: 2 for one during the recovery from another."""
+    acts: tuple[str, ...] = ()
+    """Only these, by their names or how they begin (``kill``, ``refuse``); none: all."""
+    schema: int = SCHEMA
+
+    def save(self, directory: Path) -> None:
+        """Write ``sweep.json``, whole or not at all."""
+        directory.mkdir(parents=True, exist_ok=True)
+        write_whole(directory / SWEEP_FILE, json.dumps(dataclasses.asdict(self), indent=1))
+
+    @staticmethod
+    def load(directory: Path) -> Asked:
+        """Read it. Raises :class:`UsageError` where there is none, or one of a newer lostack."""
+        file = directory / SWEEP_FILE
+        try:
+            plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            if plain["schema"] > SCHEMA:
+                raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
+            part, parts = plain["shard"]
+            return Asked(**plain | {"shard": (int(part), int(parts)), "acts": tuple(plain["acts"])})
+        except OSError as error:
+            raise UsageError(f"{directory} is no sweep: cannot read {file.name}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{file} is damaged: {error}") from error
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What follows from the dry runs. ``seconds``: how long one of their cells took."""
+
+    steps: Steps
+    classes: dict[Class, tuple[Point, ...]]
+    chosen: tuple[tuple[Point, Why], ...]
+    inapplicable: tuple[tuple[Point, str], ...]
+    """Points that this system, or this machine, cannot do, and why."""
+    usual: frozenset[str]
+    seconds: float
+
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        return sum(map(len, self.classes.values()))
+
+    def class_of(self, point: Point) -> Class:
+        """Return the class of a point as it is planned."""
+        return next(each for each, inside in self.classes.items() if any(one.id == point.id for one in inside))
+
+
+@dataclass
+class Sweep:
+    """One sweep. ``base``: a :class:`SweepCell` or a :class:`DeclaredSweepCell`, whose scenario has no fault."""
+
+    directory: Path
+    asked: Asked
+    base: Cell
+    system: Launcher
+    kills_brokers: bool = True
+    failpoints: tuple[tuple[str, str], ...] = ()
+    """Places in its programs, by role and name."""
+    again: Callable[[Sequence[Cell]], Collection[str]] = lambda _: ()
+    interrupted: bool = field(default=False, init=False)
+    """Whether Ctrl-C cut it short."""
+    _judged: dict[Path, CellResult] = field(default_factory=dict, init=False)
+    """Cells that have ended, by their folders."""
+    _outcomes: dict[Path, Outcome] = field(default_factory=dict, init=False)
+
+    # --- the dry runs --------------------------------------------------------------------------------------------------
+
+    def dry_run(self, progress: Progress) -> None:
+        """Run it three times without a fault, unless that was done. Raises :class:`DryRunError`; KeyboardInterrupt at Ctrl-C."""
+        if len(self._dry()) < DRY_RUNS:
+            done = {result.plan.scenario for result in self._dry()}
+            names = [f"dry-{number}" for number in range(1, DRY_RUNS + 1)]
+            cells = tuple(self._without_fault(name) for name in names if name not in done)
+            saved = run(self._run_plan(cells, DRY, bool), progress)
+            if saved.info.interrupted:
+                raise KeyboardInterrupt
+        for result in self._dry():
+            if result.verdict.kind is not Kind.KEPT:
+                raise DryRunError(result)
+
+    def plan(self) -> Planned:
+        """Return what follows from the dry runs, which are there."""
+        dry = self._dry()
+        histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
+        keys = [result.plan.key for result in dry]
+        steps = intersected([trace(history, key) for history, key in zip(histories, keys, strict=True)])
+        phase = phases(histories[0])
+        in_phase = {place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)}
+        acts = self.asked.acts
+        can = self._can(steps)
+        found = itertools.chain(points(steps, self.base.load(), can), in_programs(steps, can))
+        able, unable = self._applicable(point for point in found if not acts or point.act.startswith(acts))
+        loaded = self._loaded(steps, histories[0])
+        unable += tuple((point, UNLOADED) for point in able if point.place not in loaded)
+        able = [point for point in able if point.place in loaded]
+        classes = grouped(able, in_phase)
+        mine, took_s = (
+            self._mine(chosen(classes, self.asked.seed, () if self.asked.shard[1] > 1 else self._seen_before())),
+            statistics.median(result.seconds for result in dry),
+        )
+        return Planned(steps, classes, mine, unable, usual_requests(histories), took_s)
+
+    def _seen_before(self) -> set[str]:
+        """Return the classes of which sweeps of the same pipeline before this one, in the same folder, have run a point."""
+        found: set[str] = set()
+        for file in self.directory.parent.glob(f"*/{RESULT_FILE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError):  # what cannot be read has shown nothing
+                told = json.loads(file.read_text(encoding="utf-8"))
+                if file.parent.name < self.directory.name and told["what"] == self.asked.what:
+                    found |= {str(one["class"]) for one in told["outcomes"]}
+        return found
+
+    def _mine(self, found: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
+        """Return this shard's part."""
+        part, parts = self.asked.shard
+        return tuple(one for number, one in enumerate(found) if number % parts == part - 1)
+
+    def _loaded(self, steps: Steps, history: History) -> set[int]:
+        """Return the places of steps with load before and behind them. At the first record that is a matter of time."""
+        first = self.base.load().records[0].id
+        found = enumerate(steps.found)
+        return {place for place, (step, frame) in found if step.at != first and has_load(history, frame.line, step.at)}
+
+    def _can(self, steps: Steps) -> Can:
+        processes: dict[str, set[str]] = {}
+        for _, frame in steps.found:
+            processes.setdefault(frame.line["role"], set()).add(frame.process)
+        members = frozenset(role for role, found in processes.items() if len(found) > 1)
+        return Can(self.kills_brokers, isinstance(self.base, DeclaredCell), members, self.failpoints)
+
+    def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
+        able, unable = [], []
+        for point in found:
+            because = registry.inapplicable(self.cell(point))
+            if because is None:
+                able.append(point)
+            else:
+                unable.append((point, because))
+        return able, tuple(unable)
+
+    def planned(self) -> Planned:
+        """Return the plan of all that has been run or is to be. Raises :class:`UsageError` where the dry runs are not there."""
+        if len(self._dry()) < DRY_RUNS:
+            raise UsageError(f"{self.directory}: its dry runs are not done; go on with lostack sweep --resume")
+        planned = self.plan()
+        return self.deeper(planned) if self.asked.depth > 1 else planned
+
+    def deeper(self, planned: Planned) -> Planned:
+        """Return the plan with a second fault in each kind of recovery that the points so far have shown."""
+        known = frozenset(step for step, _ in planned.steps.found)
+        can = self._can(planned.steps)
+        found: dict[Class, list[Point]] = {}
+        for first in first_faults(self.outcomes(planned).all):
+            for point, phase in seconds(first, known, planned.usual, self.base.load(), can):
+                found.setdefault(class_of(point, phase), []).append(point)
+        classes = {each: tuple(inside) for each, inside in found.items()}
+        both = planned.chosen + self._mine(chosen(classes, self.asked.seed))
+        return dataclasses.replace(planned, classes=planned.classes | classes, chosen=both)
+
+    # --- the points ----------------------------------------------------------------------------------------------------
+
+    def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
+        """Run what is left of the chosen points, then what splits classes, until nothing is left, or until a time (monotonic)."""
+
+        def enough() -> bool:
+            return until is not None and time.monotonic() >= until
+
+        while not self.interrupted and not enough():
+            left = self._left(planned)
+            if not left:
+                return
+            cells = tuple(self.cell(point) for point, _ in left)
+            saved = run(self._run_plan(cells, POINTS, enough), progress)
+            self.interrupted = saved.info.interrupted
+
+    def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
+        """Run cells that are no points, as those that shrink a finding. Raises KeyboardInterrupt at Ctrl-C."""
+        saved = run(self._run_plan(tuple(cells), BESIDE, bool), progress)
+        if saved.info.interrupted:
+            raise KeyboardInterrupt
+        return saved.results
+
+    def outcomes(self, planned: Planned) -> Outcomes:
+        """Return what came of the points so far, judged again from what is saved."""
+        why = {point.id: why for point, why in planned.chosen}
+        known = {point.id: (point, each) for each, inside in planned.classes.items() for point in inside}
+        for result in self._results(POINTS):
+            if result.ended and result.plan.scenario in known and result.directory not in self._outcomes:
+                point, each = known[result.plan.scenario]
+                because = why.get(point.id, Why.SPLIT)
+                self._outcomes[result.directory] = outcome_of(result, point, because, each, planned.usual)
+        return Outcomes(planned.classes, tuple(self._outcomes.values()))
+
+    def cell(self, point: Point) -> Cell:
+        """Return the cell of a point."""
+        position = next(record.position for record in self.base.load().records if record.id == point.step.at)
+        return with_fault(self.base, point.id, point.fault, point.because, position)
+
+    def _left(self, planned: Planned) -> list[tuple[Point, Why]]:
+        outcomes = self.outcomes(planned)
+        done = {one.point.id for one in outcomes.all}
+        left = [(point, why) for point, why in planned.chosen if point.id not in done]
+        return left or [(point, Why.SPLIT) for point, _ in outcomes.splits()]
+
+    # --- runs ----------------------------------------------------------------------------------------------------------
+
+    def _without_fault(self, name: str) -> Cell:
+        scenario = dataclasses.replace(self.base.scenario, id=name, fault=NoFault())
+        return dataclasses.replace(self.base, scenario=scenario)
+
+    def _run_plan(self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]) -> RunPlan:
+        return RunPlan(
+            systems=(self.system,), cells=cells, not_applicable=(), reports=self.directory / folder, jobs=self.asked.jobs,
+            command=self.asked.command, seeds=(self.base.seed,), records=self.base.records,
+            again=lambda: self.again(cells), enough=enough,
+        )  # fmt: skip
+
+    def _results(self, folder: str) -> list[CellResult]:
+        """Return the judged cells of all runs in a folder of the sweep, in their order; none is judged twice."""
+        files = sorted((self.directory / folder).glob(f"*/{RUN_FILE}"))
+        known = {str(where): result for where, result in self._judged.items()}
+        runs = [load_run(file.parent, judged=known) for file in files if file.parent.name != LATEST]
+        results = [result for saved in runs for result in saved.results]
+        self._judged |= {result.directory: result for result in results if result.ended}
+        return results
+
+    def _dry(self) -> list[CellResult]:
+        return [result for result in self._results(DRY) if result.ended][:DRY_RUNS]
+
+
+__all__ = ["Asked", "DeclaredSweepCell", "DryRunError", "Planned", "Sweep", "SweepCell"]

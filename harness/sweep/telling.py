@@ -1,0 +1,213 @@
+"""What is told of a sweep: its plan, its lines, its JSON."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shlex
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from harness.judge.verdict import Kind
+from harness.model.failures import UsageError
+from harness.report.summary import ExitCode, counted
+from harness.saved import write_whole
+from harness.sweep.classes import Why
+from harness.sweep.found import Found
+from harness.sweep.outcomes import line_of, merged
+from harness.sweep.page import PAGE_FILE, page_of
+from harness.sweep.pipelines import sweep_of
+from harness.sweep.points import words
+from harness.sweep.shrinking import file_of
+from harness.sweep.sweeping import RESULT_FILE, Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from harness.sweep.outcomes import Finding, Outcome, Outcomes
+    from harness.sweep.points import Point
+    from harness.sweep.sweeping import Planned, Sweep
+
+SCHEMA = 1
+SHOWN = 12
+"""How many points of a finding are named."""
+BROKER_S = 8.0
+"""How long a cell takes longer in which a broker dies and comes back: an estimate, said as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a sweep comes to."""
+
+    lines: tuple[str, ...]
+    exit_code: ExitCode
+
+
+def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator[str]:
+    """Yield what the dry runs have shown, and what is to be run."""
+    steps = planned.steps
+    for about, word in ((True, "about a record"), (False, "about none")):
+        if steps.named.get(about):
+            yield f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} stand in all three runs"
+    yield (f"  {counted(steps.early, 'frame')} before the first record of its process: no fault can be placed there"
+           if steps.early else "  no frame before the first record")  # fmt: skip
+    whys = Counter(why for _, why in planned.chosen)
+    part = "" if sweep.asked.shard == (1, 1) else f", of which this is part {'/'.join(map(str, sweep.asked.shard))}"
+    yield (f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, {len(planned.classes)} classes; to be run:"
+           f" {whys[Why.FIRST]} first, {whys[Why.LAST]} last, {whys[Why.SAMPLE]} sampled{part}")  # fmt: skip
+    for because, count in Counter(because for _, because in planned.inapplicable).items():
+        yield f"  {counted(count, 'point')} cannot be here: {because}"
+    ran = {one.point.id for one in sweep.outcomes(planned).all}
+    left = [point for point, _ in planned.chosen if point.id not in ran]
+    seconds = _estimate_s(sweep, planned, left)
+    known = f"; {len(ran)} of them were run before" if ran else ""
+    if left_s is None or seconds <= max(left_s, 0.0):
+        yield f"  that takes about {seconds / 60:.0f} minutes{known}"
+    else:
+        yield f"  the time buys about {len(left) * max(left_s, 0.0) / seconds:.0f} of {len(left)} points{known}"
+
+
+def _estimate_s(sweep: Sweep, planned: Planned, points: Sequence[Point]) -> float:
+    """Return about how long points take."""
+    brokers = sum(point.kills_broker for point in points)
+    return len(points) * planned.seconds / sweep.asked.jobs + brokers * BROKER_S / min(2, sweep.asked.jobs)
+
+
+def summary_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, *, cut: bool) -> Told:
+    """Return the lines that are told, and the exit code. ``cut``: its time was over before all was run."""
+    findings = outcomes.findings()
+    lines = ["", f"{sweep.asked.what}: {line_of(planned.steps.frames, outcomes)}"]
+    ran = {one.point.id for one in outcomes.all}
+    left = [point for point, _ in planned.chosen if point.id not in ran]
+    seconds = sum(one.seconds for one in outcomes.all)
+    if outcomes.all:
+        lines.append(f"  {seconds / len(outcomes.all):.1f} s a point")
+    if left:
+        lines.append(f"  PARTIAL: {len(left)} of {len(planned.chosen)} chosen points were not run")
+    for number, finding in enumerate(findings, 1):
+        lines += [*finding_lines(number, finding), *_scenario_lines(file_of(sweep, finding))]
+    for each, points in outcomes.deviations().items():
+        lines.append(f"  deviation: {each}: {', '.join(point.id for point in points[:SHOWN])}")
+    for one in outcomes.unproved[:SHOWN]:
+        lines.append(f"  without proof: {one.point.id}: {one.reason}")
+    if ended := [one for one in outcomes.unproved if one.ended]:
+        lines.append(f"  {counted(len(ended), 'point')} ended a program, which nobody starts again: {ended[0].point.id}, ...")
+    if not findings:
+        lines.append("  no finding")
+    broken = any(finding.signature.verdict == Kind.BROKEN for finding in findings)
+    unseen = outcomes.unseen() if sweep.asked.shard == (1, 1) else ()
+    if unseen and not cut:
+        lines.append(f"  {len(unseen)} of {len(outcomes.classes)} classes have no point with a proof: {unseen[0]}"
+                     f"{', …' if len(unseen) > 1 else ''}")  # fmt: skip
+    wanting = bool(findings or (unseen and not cut) or not any(one.proved for one in outcomes.all))
+    return Told(tuple(lines), ExitCode.BROKEN if broken else ExitCode.VOID if wanting else ExitCode.KEPT)
+
+
+def finding_lines(number: int, finding: Finding) -> Iterator[str]:
+    """Yield a finding: what came of it, where, and one point in words."""
+    yield f"  finding {number}: {finding.signature.text()} ({counted(len(finding.points), 'point')})"
+    yield f"    {finding.first.point.because}"
+    yield f"    {finding.first.reason}"
+    named = [one.point.id for one in finding.points[:SHOWN]]
+    yield f"    {', '.join(named)}{', …' if len(finding.points) > SHOWN else ''}"
+
+
+def _scenario_lines(file: Path) -> Iterator[str]:
+    """Yield how a finding is run again, and what was left out of it."""
+    if not file.exists():
+        return
+    found = Found.load(file)
+    less = f", with {', '.join(found.without)}" if found.without else ""
+    yield f"    {found.again}{less}"
+    yield f"    again: lostack run --scenario {shlex.quote(os.path.relpath(file))}"
+
+
+def as_json_text(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> str:
+    """Return what came of a sweep as JSON."""
+    return json.dumps(plain_of(sweep, planned, outcomes, told), indent=1) + "\n"
+
+
+def plain_of(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> dict[str, Any]:
+    """Return what came of a sweep as plain data."""
+    steps = planned.steps
+    return {
+        "schema": SCHEMA,
+        "what": sweep.asked.what,
+        "claims": str(sweep.base.semantic),
+        "client": sweep.base.client,
+        "seed": sweep.asked.seed,
+        "shard": list(sweep.asked.shard),
+        "exit_code": int(told.exit_code),
+        "frames": steps.frames,
+        "early": steps.early,
+        "steps": [{"name": str(step), "words": words(step)} for step, _ in steps.found],
+        "points": planned.points,
+        "classes": [{"class": str(each), "points": [point.id for point in inside]} for each, inside in planned.classes.items()],
+        "chosen": len(planned.chosen),
+        "outcomes": [_outcome(sweep.directory, one) for one in outcomes.all],
+        "deviations": {str(each): [point.id for point in points] for each, points in outcomes.deviations().items()},
+        "findings": [_finding(sweep, finding) for finding in outcomes.findings()],
+    }  # fmt: skip
+
+
+def _finding(sweep: Sweep, finding: Finding) -> dict[str, Any]:
+    return {
+        "signature": finding.signature.to_json(), "because": finding.first.point.because, "reason": finding.first.reason,
+        "points": [one.point.id for one in finding.points], "scenario": _scenario(sweep, finding),
+    }  # fmt: skip
+
+
+def _scenario(sweep: Sweep, finding: Finding) -> str | None:
+    file = file_of(sweep, finding)
+    return str(file.relative_to(sweep.directory)) if file.exists() else None
+
+
+def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
+    return {
+        "point": one.point.id, "why": str(one.why), "class": str(one.planned), "hit": str(one.where), "reason": one.reason,
+        "signature": one.signature.to_json(), "seconds": round(one.seconds, 3),
+        "cell": os.path.relpath(one.directory, directory),
+    }  # fmt: skip
+
+
+def report_of(directories: Sequence[Path]) -> Told:
+    """Tell of a sweep again, or of its parts as one; what is written stands in the folder of the first.
+
+    Raises UsageError where a folder is no sweep, where they are of different ones, and where nothing was run yet.
+    """
+    sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        if replace(other.asked, shard=(1, 1), command="") != replace(first.asked, shard=(1, 1), command=""):
+            raise UsageError(f"{other.directory} is no part of the sweep in {first.directory}: it was asked for otherwise")
+    plans = [each.planned() for each in sweeps]
+    found = [each.outcomes(planned) for each, planned in zip(sweeps, plans, strict=True)]
+    outcomes = functools.reduce(merged, found)
+    both = replace(plans[0], chosen=tuple({point.id: (point, why) for plan in plans for point, why in plan.chosen}.values()))
+    if len({each.asked.shard[0] for each in sweeps}) == first.asked.shard[1]:  # together they are the whole
+        first.asked = replace(first.asked, shard=(1, 1))
+    told = summary_of(first, both, outcomes, cut=False)
+    files = write_sweep(first, both, outcomes, told)
+    return Told((*told.lines, *map(str, files)), told.exit_code)
+
+
+def write_sweep(sweep: Sweep, planned: Planned, outcomes: Outcomes, told: Told) -> tuple[Path, ...]:
+    """Write what is kept of a sweep beside its plan; return the files."""
+    files = {RESULT_FILE: as_json_text(sweep, planned, outcomes, told), PAGE_FILE: _page(sweep, planned, outcomes)}
+    for name, text in files.items():
+        write_whole(sweep.directory / name, text)
+    return tuple(sweep.directory / name for name in files)
+
+
+def _page(sweep: Sweep, planned: Planned, outcomes: Outcomes) -> str:
+    asked = sweep.asked
+    facts = {"claims": str(sweep.base.semantic), "client": sweep.base.client, "seed": str(asked.seed),
+             "points": line_of(planned.steps.frames, outcomes), "command": asked.command}  # fmt: skip
+    again = {
+        finding.first.point.id: f"lostack run --scenario {_scenario(sweep, finding)}"
+        for finding in outcomes.findings() if _scenario(sweep, finding)
+    }  # fmt: skip
+    return page_of(asked.what, facts, planned.steps, outcomes, again)

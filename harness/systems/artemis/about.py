@@ -1,0 +1,49 @@
+"""What ActiveMQ Artemis declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.interfaces import PointsLine, System
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.model.scenario import Scenario
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether a scenario's pipeline is its own."""
+    return scenario.pipeline.system == SYSTEM.name
+
+
+def versions() -> Collection[str]:
+    """Return the versions of which the sums of all jars are known."""
+    from harness.systems.artemis.install import RECIPE  # noqa: PLC0415 - what fetches is imported when it is asked
+
+    return RECIPE.versions()
+
+
+POINTS = (
+    PointsLine("Artemis 2.44.0, STOMP", "queue-by-id", "stomp.py", (
+        "no receipt, `ack:auto`; ¹ receipt, not sent again, ACK before the work",
+        "receipt, sent again; `ack:client-individual`, ACK after the work",
+        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+    )),
+    PointsLine("Artemis 2.44.0, Core (JMS)", "queue-by-id", "core", (
+        "sends do not block, `AUTO_ACKNOWLEDGE` blocks; ¹ sends block, not sent again, acknowledged before the work",
+        "sends block, sent again; `INDIVIDUAL_ACKNOWLEDGE` after the work",
+        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+    )),
+)  # fmt: skip
+SYSTEM = System(
+    name="artemis",
+    launcher="harness.systems.artemis.system:launcher",
+    clients=("stomp.py", "core"),
+    runs=runs,
+    abilities=lambda _: frozenset(),
+    versions=versions,
+    scenarios="harness.scenarios.artemis:SCENARIOS",
+    knowledge="harness.systems.artemis.knowledge:KNOWLEDGE",
+    points=POINTS,
+)

@@ -1,0 +1,21 @@
+"""ActiveMQ Artemis as a system under test."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.run.queue_server import Product
+from harness.run.queue_system import QueueSystem
+from harness.systems.artemis.install import RECIPE
+from harness.systems.artemis.journal import called, messages
+
+CONNECTORS: Final = {
+    "stomp": "tcp://127.0.0.1:{port}?protocols=STOMP&anycastPrefix=/queue/&useEpoll=false&useKQueue=false",
+    "core": "tcp://127.0.0.1:{port}?protocols=CORE&useEpoll=false&useKQueue=false",
+}
+ARTEMIS: Final = Product("Artemis", RECIPE, messages, CONNECTORS, called)
+
+
+def launcher(_runtime: str = "process", version: str | None = None) -> QueueSystem:
+    """Return its launcher."""
+    return QueueSystem(ARTEMIS, version)

@@ -1,0 +1,106 @@
+"""Kafka between the stages: topics, whose readers save positions with their groups."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kafka.errors import KafkaError
+
+from harness.model import events as kinds
+from harness.pipelines.declaration import CONSUMING
+from harness.run.drain import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.model.scenario import Role
+    from harness.systems.declared.authorities import Authorities
+    from harness.systems.declared.positions import Positions
+    from harness.systems.declared.scene import Scene
+
+TOO_LARGE = (10, 18)
+"""Errors of a broker that will not take a batch: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
+HELD_BACK_S = 3.0
+"""A reader that an open transaction holds back for longer is told of."""
+
+
+class Log:
+    """Implements :class:`harness.systems.declared.between.Between`."""
+
+    unanswered: tuple[type[Exception], ...] = (KafkaError,)
+
+    def __init__(self, scene: Scene, positions: Positions, authorities: Authorities) -> None:
+        self._scene = scene
+        self._positions = positions
+        self._authorities = authorities
+        self._held_back: tuple[str | None, float] = None, time.monotonic()
+        """The log whose readers an open transaction holds back, and since when."""
+
+    @property
+    def tail(self) -> bool:
+        """Whether the last records are recorded, and no position will be saved behind them."""
+        return self._positions.tail
+
+    def checks(self) -> Sequence[Check]:
+        """No transaction is open, and no reader is behind."""
+        return Check("topic", self.trouble), Check("position", self._positions.trouble)
+
+    def settled(self) -> bool:
+        """Whether no group is behind in the pipeline's topic."""
+        return self._positions.trouble_in_topic() is None
+
+    def trouble(self) -> str | None:
+        """Which partition has an open transaction, or ``None``; how long one has had it is written down where that is long."""
+        for topic in sorted({*self._scene.pipeline.topics, *self._scene.sighted.topics()}):
+            for partition, ends in self._scene.kafka.observer.ends(topic).items():
+                if ends.stable != ends.end:
+                    self._hold_back(f"{topic}/{partition}")
+                    return f"{topic}/{partition}: last stable offset {ends.stable}, high watermark {ends.end}"
+        self._hold_back(None)
+        return None
+
+    def refused(self) -> str | None:
+        """Say which record the broker refuses for its size, if any. Of a batch of several, a client may send each by itself."""
+        refused = self._scene.sighted.refused(*TOO_LARGE)
+        sent = [e for e in self._scene.so_far.of(kinds.SENT) if e["request"] in refused] if refused else []
+        batches = Counter((e["request"], e["topic"], e["partition"]) for e in sent)
+        for event in sent:
+            if batches[event["request"], event["topic"], event["partition"]] == 1:
+                return (
+                    f"the record {event['record']} is too large for {event['topic']}: the broker refuses it "
+                    f"(MESSAGE_TOO_LARGE); let less than max.message.bytes be sent at once, 1048588 unless the broker says "
+                    "otherwise, compressed or as a reference to where it lies"
+                )
+        return None
+
+    def expel(self, role: Role) -> None:
+        """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
+        if role not in CONSUMING:
+            return
+        scene = self._scene
+        alone = sum(each in CONSUMING for each in scene.roles) == 1
+        mine = scene.sighted.groups(role)
+        ours = scene.kafka.ours(mine)
+        for group in ours if alone else sorted(mine & set(ours)):
+            if count := scene.kafka.observer.expel(group):
+                scene.history.write(kinds.EXPELLED, group=group, members=count, role=role)
+
+    def members(self) -> int:
+        """Return how many members the cell's groups have now."""
+        return sum(len(self._scene.kafka.observer.members(group)) for group in self._scene.groups())
+
+    def observe(self) -> None:
+        """Ask every authority; nobody is held back any more."""
+        self._hold_back(None)
+        self._authorities.observe()
+
+    def _hold_back(self, log: str | None) -> None:
+        """Note that readers of a log are held back by an open transaction; or that none are."""
+        name, since = self._held_back
+        if log == name:
+            return
+        if name is not None and (seconds := time.monotonic() - since) > HELD_BACK_S:
+            self._scene.history.write(kinds.HELD_BACK, log=name, seconds=round(seconds, 1))
+        self._held_back = log, time.monotonic()

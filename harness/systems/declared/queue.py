@@ -1,0 +1,137 @@
+"""A queue between the stages: what was acknowledged is gone from it, and its broker's journal says what was there."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from harness.model.places import Waiting
+from harness.model.states import Hop
+from harness.run.drain import Check
+from harness.run.queues import UNANSWERED, Count, on_open_connections, tell_count, tell_message, what_waits
+from harness.systems.declared.ends import Ends
+from harness.systems.declared.nodes import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.model.scenario import Role
+    from harness.run.queues import Message, QueueBroker
+    from harness.systems.declared.found import Found, Result
+    from harness.systems.declared.scene import Scene
+
+UNACKNOWLEDGED_S = 15.0
+"""How long a consumer that has everything, and does nothing, may take to acknowledge what it was given, without any fault."""
+
+
+class Queue:
+    """Implements :class:`harness.systems.declared.between.Between`."""
+
+    unanswered: tuple[type[Exception], ...] = UNANSWERED
+
+    def __init__(self, scene: Scene, found: Found) -> None:
+        self._scene = scene
+        self._found = found
+        self._ends = Ends(scene, found)
+
+    @property
+    def tail(self) -> bool:
+        """Whatever waits is waited for."""
+        return False
+
+    @property
+    def _broker(self) -> QueueBroker:
+        return self._scene.queues
+
+    @property
+    def _name(self) -> str:
+        return self._broker.queue(self._scene.pipeline.topic)
+
+    def checks(self) -> Sequence[Check]:
+        """Nothing waits in it."""
+        return (Check("queue", self.trouble, costly=True),)
+
+    def settled(self) -> bool:
+        """Whether nothing waits in it."""
+        return what_waits(self._broker, self._name) is None
+
+    def trouble(self) -> str | None:
+        """Say what waits in it, or ``None``. Raises StageError where, without a fault, nobody acknowledges what was given."""
+        waits, count = what_waits(self._broker, self._name), self._broker.count(self._name)
+        still = time.monotonic() - self._scene.sighted.last / 1e9
+        if self._scene.faultless and count.in_flight and not count.ready and still > UNACKNOWLEDGED_S:
+            raise StageError(
+                f"{count.in_flight} messages were given to the consumer and not acknowledged in {UNACKNOWLEDGED_S:g} s: after a "
+                "restart they would all come again; let it acknowledge each when its work is done",
+                "queue",
+            )
+        return waits
+
+    def refused(self) -> str | None:
+        """Return nothing: who is refused is told by an ERROR, and its connection ends."""
+        return None
+
+    def expel(self, role: Role) -> None:
+        """Nothing: its connections ended with it, and what it had is given to others."""
+
+    def members(self) -> int:
+        """Return none: a queue has no groups."""
+        return 0
+
+    def observe(self) -> None:
+        """Ask every authority: what waits, what is in the output, and the journal last."""
+        scene, broker, name = self._scene, self._broker, self._name
+        aside = broker.dead_letters(name)
+        queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
+        counts = {hop: broker.count(queue) for hop, queue in queues.items()}
+        found = self._found.results_in(self._found.rows())
+        self._found.check_ids("row of the output", found)
+        held = {hop: broker.messages(queue) for hop, queue in queues.items()}
+        self._ends.observe_source()
+        origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
+        self._observe_queue(Hop.ASIDE, aside, held[Hop.ASIDE], counts[Hop.ASIDE])
+        if scene.faultless:
+            self.check_kept(found, origins)
+            self._ends.learn(found, stored=bool(held[Hop.TOPIC]))
+        self._ends.observe_results(found, origins, nowhere={"place": None})
+
+    def check_kept(self, found: Sequence[Result], origins: Mapping[str | None, Sequence[object]]) -> None:
+        """Raise StageError where something is in the output that the journal never had."""
+        missing = [result.record for result in found if result.record in self._scene.known and result.record not in origins]
+        if missing:
+            raise StageError(
+                f"{len(missing)} records are in the output, and the broker's journal never had them, as {missing[0]}: a message "
+                "that is not persistent is in no journal, and gone with its broker; let the producer send persistent ones (over "
+                "STOMP by the header persistent:true)"
+            )
+
+    def _observe_queue(
+        self, hop: Hop, queue: str, messages: Sequence[Message], count: Count
+    ) -> dict[str | None, list[dict[str, Any]]]:  # fmt: skip
+        """Write every copy that a queue has had; return the places of the visible ones, by their records."""
+        scene, results = self._scene, [self._found.in_message(message.value) for message in messages]
+        self._found.check_ids(f"message of {queue}", results)
+        if hop is Hop.TOPIC and scene.faultless:
+            seen = zip(results, messages, strict=True)
+            self._found.check_input([result.record for result, message in seen if message.visible])
+        has = Counter(e["record"] for e in on_open_connections(scene)) if hop is Hop.TOPIC else Counter[str]()
+        origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
+        for result, message in zip(results, messages, strict=True):
+            if message.visible:
+                origins[result.record].append({"place": message.place})
+            self._tell(hop, queue, message, result, has)
+        tell_count(scene.history, hop, queue, count)
+        return origins
+
+    def _tell(self, hop: Hop, queue: str, message: Message, result: Result, has: Counter[str]) -> None:
+        record, waiting = result.record, message.waiting
+        if waiting is Waiting.READY and record is not None and has[record]:
+            has[record] -= 1
+            waiting = Waiting.IN_FLIGHT
+        known = self._scene.known
+        tell_message(
+            self._scene.history, hop, queue, message, record=record, key=known[record].key if record in known else None,
+            waiting=waiting, intact=record is not None, foreign=record is None and self._scene.pipeline.id is None,
+            **self._ends.shown(result),
+        )  # fmt: skip

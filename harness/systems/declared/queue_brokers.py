@@ -1,0 +1,117 @@
+"""The broker of a queue that a declared pipeline runs on: one of any system whose deployment has a queue's broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from harness.model.scenario import Deployment, Role
+from harness.run.nodes import ServerNode
+from harness.run.queues import BROKER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from harness.controls import Target
+    from harness.interfaces import Deployed, Launcher
+    from harness.model.history import HistoryWriter
+    from harness.pipelines.security import DeclaredSecurity
+    from harness.run.queues import QueueBroker
+    from harness.runtimes.interface import Runtime
+    from harness.stages.access import Access
+    from harness.wire.control import WireControl
+
+
+class HasBroker(Protocol):
+    """What a deployment must have for a declared pipeline to run on it."""
+
+    broker: QueueBroker
+
+
+class OwnQueues:
+    """Brokers of ours. Implements :class:`harness.systems.declared.system.Source`."""
+
+    attached = False
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what they are started from."""
+        self._launcher.prepare(say)
+
+    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> QueueBrokers:
+        """Return a broker, not started yet: one cell's, whatever it needs, for its journal holds all that it ever had."""
+        del need, security
+        return QueueBrokers(self._launcher, directory)
+
+    def versions(self) -> Mapping[str, str]:
+        """What its system says."""
+        return self._launcher.versions()
+
+
+class QueueBrokers:
+    """A broker of ours. Implements :class:`harness.systems.declared.brokers.Brokers`."""
+
+    access: Access | None = None
+
+    def __init__(self, launcher: Launcher, directory: Path) -> None:
+        self._launcher = launcher
+        self._deployed: Deployed | None = None
+        self.directory = directory
+
+    @property
+    def broker(self) -> QueueBroker:
+        """The broker. Raises RuntimeError before it was started."""
+        if self._deployed is None:
+            raise RuntimeError("it was never started")
+        return cast("HasBroker", self._deployed).broker
+
+    @property
+    def runtime(self) -> Runtime:
+        """Where it lives."""
+        return self.broker.runtime
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+        return self.broker.wire
+
+    def start(self) -> None:
+        """Start wire and broker."""
+        self._deployed = self._launcher.deploy(Deployment.OWN, self.directory)
+
+    def bootstrap(self, role: Role) -> str:
+        """Return the wire's address for a role."""
+        return self.broker.address(role)
+
+    def routes(self, *roles: str) -> tuple[str, ...]:
+        """Return the names of the wire's routes for these roles."""
+        return tuple(route.name for route in self.wire.routes() if route.role in roles)
+
+    def destination(self, topic: str) -> str:
+        """Return what its clients call a queue."""
+        return self.broker.queue(topic)
+
+    def servers(self, history: HistoryWriter) -> Mapping[Role, Callable[[], Target]]:
+        """Return the broker."""
+        own = self.broker
+        node = ServerNode(history, own.process, own.kill, own.restart, name=BROKER)
+        return {Role.BROKER: lambda: node}
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Nothing: a queue is there as soon as somebody names it."""
+
+    def clean(self, topics: Iterable[str]) -> None:
+        """Nothing: no cell was here before."""
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        if self._deployed is not None:
+            self._deployed.check()
+
+    def close(self) -> None:
+        """End wire and broker. Safe to call twice."""
+        if self._deployed is not None:
+            self._deployed.close()
+            self._deployed = None

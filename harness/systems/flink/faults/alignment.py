@@ -1,0 +1,68 @@
+"""AtAlignment: the TaskManager dies while a checkpoint waits for the barrier of one of two inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.faults.triggers import rule_at
+from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.scenario import Evidence
+from harness.systems.flink.abilities import RunningJob, StandingInput, Written
+from harness.systems.flink.faults.crash import During
+from harness.systems.flink.faults.waves import SECOND, after_target, kill_task_manager, through_checkpoint
+from harness.systems.flink.proofs import Aligned, CheckpointWas
+from harness.systems.flink.roles import TASK_MANAGER
+from harness.wire.rules import Action, How
+
+if TYPE_CHECKING:
+    from harness.controls import Controls
+
+BEHIND = after_target(2)
+
+
+@dataclass(frozen=True, slots=True)
+class AtAlignment:
+    """One input stands still at the record behind the target, and passes no barrier on; the other one has passed its own.
+
+    What comes behind that barrier is worked on meanwhile where the checkpoint is ``unaligned``, and waits where it is not. The
+    settings must say the same, and that the job has two inputs.
+    """
+
+    id: ClassVar[str] = "flink-crash-at-alignment"
+    spare: ClassVar[int] = 1
+
+    unaligned: bool
+
+    def evidence(self) -> Evidence:
+        """The source stood, the TaskManager died; the checkpoint was incomplete; what had come behind the barrier."""
+        return Evidence("failpoint", killed=(TASK_MANAGER,), at_target=False,
+                        proofs=(CheckpointWas(During.INCOMPLETE), Aligned(not self.unaligned)))  # fmt: skip
+
+    def needs(self) -> tuple[type, ...]:
+        """A job of which one source can stand, and what it has written."""
+        return (RunningJob, StandingInput, Written)
+
+    def arm(self, controls: Controls) -> None:
+        """Let our producer stop twice, and the job's source at the record behind the target."""
+        controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
+        controls.arm(BEHIND, rule_at(BEHIND, Action.HOLD, LAST_WAVE))
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Begin a checkpoint there, let the other input go on, kill; let the job be restarted."""
+        job, inputs = controls.ability(RunningJob), controls.ability(StandingInput)
+        position = controls.load.target.position
+        inputs.arm(position + 1)
+        through_checkpoint(controls, job)
+        controls.ability(Written).await_written(position)
+        behind = controls.await_fired(BEHIND)
+        controls.say("fired", record=inputs.await_stand())
+        number = job.begin_checkpoint()
+        controls.resolve(behind.hold, How.RELEASE)
+        controls.await_exhausted()
+        inputs.await_beside(given=self.unaligned)
+        job.tell_checkpoint(number)
+        kill_task_manager(controls)
+        job.await_running()
+        controls.say("healed")

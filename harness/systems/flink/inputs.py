@@ -1,0 +1,55 @@
+"""The sources of a job that has several: one of them stands at a record, in the thread that passes barriers on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.model.waiting import wait_until
+from harness.systems.flink.abilities import StandingInput
+from harness.systems.flink.settings import flinks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.history import Event
+    from harness.systems.kafka.scene import Scene
+
+GIVEN_S: Final = 30.0
+
+
+def failpoint_of(scene: Scene) -> Path:
+    """Return the file that names the record at which a source stands."""
+    return scene.failpoints / "source"
+
+
+class Inputs(StandingInput):
+    """Those of a cell's job."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def arm(self, position: int) -> None:
+        """Write the file that a source looks for."""
+        self._scene.failpoints.mkdir(exist_ok=True)
+        failpoint_of(self._scene).write_text(next(each.id for each in self._scene.load.records if each.position == position))
+
+    def await_stand(self) -> str:
+        """Wait for the line in which the source says so."""
+        return str(self._stand()["record"])
+
+    def await_beside(self, *, given: bool) -> None:
+        """Wait for what the wire saw of the answers, and for the job's own lines."""
+        stands, inputs = self._stand(), flinks(self._scene.cell.settings).job.inputs
+        lines = [e for e in self._scene.so_far.of(kinds.SENT) if e["topic"] == self._scene.source]
+        wanted = {e["record"] for e in lines if e["partition"] % inputs != stands["partition"] % inputs}
+
+        def seen() -> bool:
+            found = self._scene.so_far.of(kinds.DELIVERED if given else kinds.FETCHED)
+            return wanted <= {e["record"] for e in found if given or e["reached"]}
+
+        wait_until(seen, within_s=GIVEN_S, because="the other inputs to have read all there is")
+
+    def _stand(self) -> Event:
+        stands = self._scene.so_far.finder(kinds.FAILPOINT, lambda e: e["by"] == "source")
+        return wait_until(stands, within_s=GIVEN_S, because="a source to stand still")[-1]

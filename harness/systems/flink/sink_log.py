@@ -1,0 +1,76 @@
+"""What a job has written, and what the readers of that log see of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.model import events as kinds
+from harness.model.waiting import wait_until
+from harness.systems.flink.abilities import Written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.systems.kafka.scene import Scene
+
+WRITTEN_S: Final = 30.0
+ENDED_S: Final = 60.0
+POLL_S: Final = 0.05
+
+
+class SinkLog(Written):
+    """The log that is the sink of a cell. ``writer`` says what the job's present attempt writes as."""
+
+    def __init__(self, scene: Scene, writer: Callable[[], str]) -> None:
+        self._scene = scene
+        self._writer = writer
+
+    def await_written(self, position: int) -> None:
+        """Wait for the answers that the wire has seen."""
+        wanted = {record.id for record in self._scene.load.records if record.position <= position}
+
+        def written() -> bool:
+            so_far = self._scene.so_far
+            asked = {(e["record"], e["request"]) for e in so_far.of(kinds.SENT) if e["topic"] == self._scene.sink}
+            answers = {(e["record"], e["request"]) for e in so_far.of(kinds.PRODUCE_ANSWER) if not e["error"]}
+            return wanted <= {record for record, _ in asked & answers}
+
+        wait_until(written, within_s=WRITTEN_S, because=f"what comes before position {position + 1} to be in the sink's log")
+
+    def await_aborted(self) -> None:
+        """Ask the coordinator about the first transaction with the target."""
+        self._await_end(self._of_target()[0], "CompleteAbort")
+        self._tell_unseen()
+
+    def await_committed(self) -> None:
+        """Wait until no partition has an open transaction."""
+        wait_until(lambda: not self._unseen(), within_s=ENDED_S, because="all in the sink's log to be seen", poll_s=POLL_S)
+
+    def tell_readers(self) -> None:
+        """Write it down when the coordinator has ended the transaction in which this attempt has written the target."""
+        self._await_end(self._of_target(f"{self._writer()}.")[-1], "CompleteCommit")
+        self._tell_unseen()
+
+    def await_readers(self) -> None:
+        """Wait, and write it down."""
+        self.await_committed()
+        self._tell_unseen()
+
+    def _of_target(self, begins: str = "job-") -> list[str]:
+        """Return the transactional ids under which the target was written; ``begins``: by which attempts."""
+        target = [e for e in self._scene.so_far.of(kinds.SENT) if e["record"] == self._scene.load.target.id]
+        found = [str(e["transactional_id"]) for e in target if (e.get("attempt") or "").startswith(begins)]
+        if not found:
+            raise RuntimeError(f"{begins} has not written the target in a transaction")
+        return found
+
+    def _await_end(self, name: str, state: str) -> None:
+        wait_until(lambda: self._scene.observer.transaction(name) == state, within_s=ENDED_S, poll_s=POLL_S,
+                   because=f"the coordinator to say {state} of {name}")  # fmt: skip
+
+    def _tell_unseen(self) -> None:
+        self._scene.history.write(kinds.FAULT, phase="readers", fault=self._scene.cell.scenario.fault.id, unseen=self._unseen())
+
+    def _unseen(self) -> int:
+        """How many offsets lie behind an open transaction."""
+        return sum(ends.end - ends.stable for ends in self._scene.observer.ends(self._scene.sink).values())

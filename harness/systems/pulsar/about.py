@@ -1,0 +1,51 @@
+"""What Pulsar declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.interfaces import PointsLine, System
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.model.scenario import Scenario
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether a scenario's pipeline is its own."""
+    return scenario.pipeline.system == SYSTEM.name
+
+
+def versions() -> Collection[str]:
+    """Return the versions of which the sums of all jars are known."""
+    from harness.systems.pulsar.install import versions as known  # noqa: PLC0415 - it reads files
+
+    return known()
+
+
+SEMANTICS = (
+    "sent once by the program, acknowledged before the work", "sent again, acknowledged after the work",
+    "the same, and the broker deduplicates; the sink absorbs what is given twice",
+)  # fmt: skip
+POINTS = (
+    PointsLine("Pulsar 4.2.4, Python client", "subscription", "pulsar-client", SEMANTICS),
+    PointsLine("Pulsar 4.2.4, Java client, acknowledgements answered", "subscription", "pulsar-java", SEMANTICS, {
+        "delivery-lost": "delivery-lost+answered", "commit-lost": "commit-lost+answered",
+        "consumer-crash-before-recording": "consumer-crash-before-recording+answered",
+        "consumer-crash-before-commit": "consumer-crash-before-commit+answered",
+    }),
+)  # fmt: skip
+
+
+SYSTEM = System(
+    name="pulsar",
+    launcher="harness.systems.pulsar.system:PulsarSystem",
+    clients=("pulsar-client", "pulsar-java"),
+    runs=runs,
+    abilities=lambda _: frozenset(),
+    versions=versions,
+    scenarios="harness.scenarios.pulsar:SCENARIOS",
+    knowledge="harness.systems.pulsar.knowledge:KNOWLEDGE",
+    points=POINTS,
+)

@@ -1,0 +1,44 @@
+"""Pulsar with a class-data archive of its jars, as a broker leaves it that has come up, sent itself a message, and ended."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from harness.model.failures import EnvironmentFailure
+from harness.provision.archive import ensure_archive
+from harness.provision.cache import cache_root
+from harness.systems.pulsar.broker import PulsarBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.systems.pulsar.install import Install
+
+DUMPED_S: Final = 60.0
+
+
+def with_archive(install: Install, say: Callable[[str], None]) -> Install:
+    """Return it with the flags of its archive, made where there is none yet."""
+    archive = ensure_archive(
+        install.java, install.jars, cache=cache_root(), say=say, make=lambda _, __, folder: _exercise(install, folder),
+        recipe="pulsar",
+    )  # fmt: skip
+    return replace(install, flags=archive.flags)
+
+
+def _exercise(install: Install, folder: Path) -> None:
+    """Start a broker, let it send itself a message, and leave ``classes.jsa`` in ``folder``. Raises where any step fails."""
+    archive, work = folder / "classes.jsa", folder / "runs" / "deployments" / "archive"
+    work.mkdir(parents=True)
+    broker = PulsarBroker(replace(install, flags=(f"-XX:ArchiveClassesAtExit={archive}",)), work)
+    try:
+        broker.start()
+        broker.process().terminate(DUMPED_S)
+    finally:
+        broker.close()
+    if not archive.exists() or not archive.stat().st_size:
+        raise EnvironmentFailure("the JVM wrote no archive")
+    shutil.rmtree(folder / "runs")

@@ -1,0 +1,79 @@
+"""What Pulsar standalone is started from, and its Java client: 143 MB of jars, checked by their sums, fetched when needed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from harness.provision.cache import cache_root
+from harness.provision.clients import CALLS, ClientSetup
+from harness.provision.compiled import compiled
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.stages.clients.bridge import COMMAND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.provision.java import Java
+
+HERE: Final = Path(__file__).parent
+BRIDGE: Final = HERE.parents[1] / "stages" / "jvm" / "PulsarBridge.java"
+NAME: Final = "pulsar"
+VERSION: Final = "4.2.4"
+MAIN: Final = "org.apache.pulsar.PulsarStandaloneStarter"
+BRIDGE_MAIN: Final = "lostack.PulsarBridge"
+_OPENED: Final = (
+    "java.base/sun.net", "java.base/java.lang", "java.base/java.nio", "java.base/jdk.internal.misc", "java.base/java.util.zip",
+    "java.base/jdk.internal.platform", "java.management/sun.management", "jdk.management/com.sun.management.internal",
+)  # fmt: skip
+JVM: Final = (
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED), "-Dio.netty.tryReflectionSetAccessible=true",
+)  # fmt: skip
+SERVER: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=384m")
+CLIENT: Final = ("-Xmx128m", "-XX:MaxDirectMemorySize=64m")
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """How to run it: ``*command(scratch) --config …``. ``flags``: of every JVM, such as a class-data archive of the jars."""
+
+    java: Java
+    jars: tuple[Path, ...]
+    version: str
+    flags: tuple[str, ...] = ()
+
+    def command(self, scratch: Path) -> tuple[str, ...]:
+        """Return the broker's. ``scratch``: where it unpacks its native libraries, which a JVM that is killed leaves behind."""
+        temporary = f"-Djava.io.tmpdir={scratch}"
+        return (str(self.java.path), *self.flags, *JVM, *SERVER, temporary, "-cp", _path(self.jars), MAIN)
+
+    def client(self, say: Callable[[str], None]) -> ClientSetup:
+        """Return what the Java client needs around a stage: the JVM beside it. Raises EnvironmentFailure."""
+        ours = compiled("pulsar-bridge", [CALLS, BRIDGE], self.jars, say)
+        command = (str(self.java.path), *self.flags, *JVM, *CLIENT, "-cp", _path((*self.jars, ours)), BRIDGE_MAIN)
+        return ClientSetup(self.version, variables={COMMAND: json.dumps(command)})
+
+
+def _path(jars: tuple[Path, ...]) -> str:
+    return os.pathsep.join(map(str, jars))
+
+
+def versions() -> tuple[str, ...]:
+    """Return the versions whose sums are known."""
+    return tuple(sorted((file.stem.removeprefix(f"{NAME}-") for file in HERE.glob(f"{NAME}-*.sha256")), key=Version))
+
+
+def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:
+    """Return a version, fetched where it is not there yet. Raises EnvironmentFailure, one line."""
+    cache = cache_root()
+    java = find_java(cache, say)
+    jar_set = read_jar_set(f"{NAME}-{version}", HERE)
+    folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
+    return Install(java, tuple(folder / name for name in sorted(jar_set.sums)), version)

@@ -1,0 +1,57 @@
+"""The settings of each semantic on Pulsar, and the pipeline: outbox → producer → topic → subscription → database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from harness.model.pipeline import Pipeline
+from harness.model.semantics import Semantic
+from harness.stages.pushing import Cursor, PushSettings
+from harness.stages.settings import (
+    AT_MOST_ONCE,
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_EXACTLY_ONCE,
+    ConsumerSettings,
+    SavePosition,
+    Settings,
+    TopicSettings,
+)
+
+AMO: Final = Settings(AT_MOST_ONCE.producer, AT_MOST_ONCE.consumer, TopicSettings(partitions=0))
+"""The program sends once, and acknowledges before its work; what the library does by itself is another matter."""
+ALO: Final = QUEUE_AT_LEAST_ONCE
+EOS: Final = replace(QUEUE_EXACTLY_ONCE, producer=replace(QUEUE_EXACTLY_ONCE.producer, idempotence=True))
+"""The broker knows a record by its producer's name and its number in the source; the sink knows it by its id."""
+AMO_DEDUPLICATED: Final = replace(AMO, producer=replace(AMO.producer, idempotence=True))
+ALO_DEDUPLICATED: Final = replace(ALO, producer=EOS.producer)
+
+
+def answered(settings: Settings) -> Settings:
+    """Return settings in which an acknowledgement goes at once, and its answer is waited for."""
+    return _pushed(settings, receipts=True)
+
+
+def with_cursor(settings: Settings, cursor: Cursor) -> Settings:
+    """Return settings for a subscription whose acknowledgements are written down otherwise; its producer is deduplicated."""
+    return _pushed(replace(settings, producer=replace(settings.producer, idempotence=True)), cursor=cursor)
+
+
+def _pushed(settings: Settings, **more: Any) -> Settings:
+    return replace(settings, consumer=replace(settings.consumer, push=replace(settings.consumer.push, **more)))
+
+
+SUBSCRIPTION: Final = Pipeline(
+    "subscription", "pulsar", {Semantic.AT_MOST_ONCE: AMO, Semantic.AT_LEAST_ONCE: ALO, Semantic.EXACTLY_ONCE: EOS}
+)
+IN_TRANSACTION: Final = replace(
+    EOS, transaction_timeout_ms=5_000,
+    consumer=ConsumerSettings(position=SavePosition.IN_TRANSACTION, push=PushSettings(receipts=True)),
+)  # fmt: skip
+"""Result and acknowledgement in one transaction. That of a program that is gone ends when its time is over."""
+TRANSFORM: Final = Pipeline(
+    "transform", "pulsar",
+    {Semantic.AT_MOST_ONCE: answered(AMO), Semantic.AT_LEAST_ONCE: answered(ALO), Semantic.EXACTLY_ONCE: IN_TRANSACTION},
+    to_topic=True,
+)  # fmt: skip
+"""outbox → producer → topic → subscription → processor → topic."""

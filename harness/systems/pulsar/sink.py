@@ -1,0 +1,60 @@
+"""A topic as the sink of a cell: what a processor has sent, read as the other topic is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.model.places import Waiting
+from harness.model.record import decode
+from harness.model.states import Hop
+from harness.run.queues import tell_message
+from harness.run.sinks import NO_ORIGIN, Row, recorded
+
+if TYPE_CHECKING:
+    from harness.run.queues import QueueBroker
+    from harness.run.scene import CellScene
+
+
+@dataclass
+class TopicSink:
+    """Results in a topic without a subscription. Implements :class:`harness.run.queues.Results`."""
+
+    scene: CellScene
+    broker: QueueBroker
+    there: str = ""
+    """It is no database."""
+
+    @property
+    def name(self) -> str:
+        """The topic."""
+        return self.broker.queue(f"{self.scene.cell.key}.out")
+
+    def open(self) -> None:
+        """It is made when somebody sends to it."""
+
+    def close(self) -> None:
+        """It stays."""
+
+    def size(self) -> Any:
+        """Return how many copies it has, and how many can be seen."""
+        found = self.broker.messages(self.name)
+        return len(found), sum(message.visible for message in found)
+
+    def trouble(self) -> str | None:
+        """Which transactions may yet change it, or ``None``."""
+        left = sum(message.waiting is Waiting.OPEN for message in self.broker.messages(self.name))
+        return f"{left} results are in transactions that are open" if left else None
+
+    def observe(self) -> None:
+        """Write every copy, and every one that can be seen as a result; nobody reads it, so none waits for that."""
+        for order, message in enumerate(self.broker.messages(self.name)):
+            payload = decode(message.value)
+            mine = payload is not None and payload.cell_key == self.scene.cell.key
+            waiting = Waiting.OPEN if message.waiting is Waiting.OPEN else None
+            tell_message(
+                self.scene.history, Hop.SINK, self.name, message, record=payload.record if payload and mine else None, key=None,
+                waiting=waiting, intact=bool(payload and mine and payload.intact),
+            )  # fmt: skip
+            if message.visible:
+                recorded(self.scene, Row(message.value, None, order, NO_ORIGIN, message.attempt, place=message.origin))

@@ -1,0 +1,102 @@
+"""Pulsar as a system under test: what it is started from, and a deployment of it with our own stages around."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from harness.model.cell import client_name
+from harness.provision.clients import ClientSetup, prepare_client
+from harness.run.cell import CellRun
+from harness.run.queues import parts_of
+from harness.stages.clients import PULSAR_JAVA
+from harness.stages.settings import ours
+from harness.systems.pulsar.archive import with_archive
+from harness.systems.pulsar.broker import PulsarBroker, namespace_of
+from harness.systems.pulsar.install import VERSION, Install, ensure
+from harness.systems.pulsar.sink import TopicSink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
+
+CLIENT_VERSION: Final = "3.13.0"
+"""Of the Python client, where a run names none: it lives in an environment of its own, as every version of it does."""
+
+
+class PulsarSystem:
+    """Pulsar, as a process of this machine. Implements :class:`harness.interfaces.Launcher`."""
+
+    name = "pulsar"
+
+    def __init__(self, _runtime: str = "process", version: str | None = None) -> None:
+        """``version``: another one than the default, of those whose sums are known."""
+        self._version = version or VERSION
+        if version is not None:
+            self.name = f"{self.name}=={version}"
+        self._install: Install | None = None
+        self._clients: dict[str, ClientSetup] = {}
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch Java and the jars, and make their class-data archive, where that is not there yet."""
+        self._install = with_archive(ensure(say, self._version), say)
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch the clients that these cells are driven through."""
+        if self._install is None:
+            raise RuntimeError("prepare() comes first")
+        for client in sorted({cell.client for cell in cells}):
+            whole = client if client != client_name(client) else f"{client}=={CLIENT_VERSION}"
+            self._clients[client] = self._install.client(say) if client == PULSAR_JAVA else prepare_client(whole, say)
+
+    def deploy(self, need: Deployment, directory: Path) -> PulsarDeployed:
+        """Start a broker with its wire; ready when it has taken a message and given it out."""
+        del need  # there is one broker in each of its deployments
+        if self._install is None:
+            raise RuntimeError("prepare() comes first")
+        broker = PulsarBroker(self._install, directory)
+        try:
+            broker.start()
+        except BaseException:
+            broker.close()
+            raise
+        return PulsarDeployed(broker, self._clients)
+
+    def versions(self) -> dict[str, str]:
+        """Pulsar, its clients, Java and Python."""
+        found = {client.partition("==")[0]: setup.version for client, setup in self._clients.items()}
+        if self._install is not None:
+            found |= {self.name: self._install.version, "java": self._install.java.version}
+        return found | {"python": sys.version.split()[0]}
+
+
+class PulsarDeployed:
+    """A running broker, and our own stages around it. Safe to use from several threads, one per cell."""
+
+    def __init__(self, broker: PulsarBroker, clients: Mapping[str, ClientSetup]) -> None:
+        self.broker = broker
+        self._clients = clients
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Its cells share no death."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        self.broker.place(cell.key, namespace_of(ours(cell.settings)))
+        to_topic = cell.scenario.pipeline.to_topic
+        return CellRun(cell, history, parts_of(
+            cell, directory, history, broker=self.broker, setup=self._clients.get(cell.client),
+            to_queue=(lambda scene: TopicSink(scene, self.broker)) if to_topic else None,
+        ))  # fmt: skip
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self.broker.check()
+
+    def close(self) -> None:
+        """End everything."""
+        self.broker.close()

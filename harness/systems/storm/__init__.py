@@ -1,0 +1,1 @@
+"""Storm as a system under test, on Kafka as its transport."""

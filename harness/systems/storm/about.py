@@ -1,0 +1,30 @@
+"""What Storm declares of itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from harness.interfaces import System
+from harness.systems.storm.settings import NAME
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Scenario
+
+ABILITIES: Final[frozenset[type]] = frozenset()
+
+
+def runs(scenario: Scenario) -> bool:
+    """Whether a scenario's pipeline is a topology of it, on one broker."""
+    return scenario.pipeline.system == NAME and not scenario.deployment.clustered
+
+
+SYSTEM = System(
+    name=NAME,
+    launcher="harness.systems.storm.system:StormSystem",
+    scenarios="harness.scenarios.storm:STORM",
+    knowledge="harness.systems.storm.knowledge:KNOWLEDGE",
+    clients=("storm-kafka-client",),
+    runs=runs,
+    abilities=lambda _: ABILITIES,
+    transport="kafka",
+)

@@ -1,0 +1,34 @@
+"""Who submits topologies and ends them: asked line by line, on loopback. See ``jvm/Desk.java``."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any, Final
+
+HOST: Final = "127.0.0.1"
+ANSWER_S: Final = 60.0
+
+
+class DeskError(Exception):
+    """The desk did not answer, or said why it cannot; the message is one line."""
+
+
+def ask(port: int, *words: str) -> list[dict[str, Any]]:
+    """Return what it answers. Raises :class:`DeskError`."""
+    said: list[dict[str, Any]] = []
+    try:
+        with socket.create_connection((HOST, port), timeout=ANSWER_S) as client, client.makefile("rw") as talk:
+            talk.write(" ".join(words) + "\n")
+            talk.flush()
+            for line in talk:
+                if not line.strip():
+                    break
+                said.append(json.loads(line))
+            else:
+                raise DeskError(f"{words[0]}: the desk hung up")
+    except OSError as error:
+        raise DeskError(f"{words[0]}: {error}") from error
+    if said and "error" in said[0]:
+        raise DeskError(f"{words[0]}: {str(said[0]['error']).partition(chr(10))[0]}")
+    return said

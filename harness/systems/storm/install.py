@@ -1,0 +1,51 @@
+"""What a Storm is started from: its jars, Kafka's client, and our topology. Fetched once, checked by sums.
+
+The store of metrics that Nimbus keeps in RocksDB is half of a Storm's bytes, and nobody asks it here: it is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.provision.cache import cache_root
+from harness.provision.compiled import compiled
+from harness.provision.jars import ensure_jars, read_jar_set
+from harness.provision.java import find_java
+from harness.provision.server import CONTROL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.provision.kafka import KafkaInstall
+
+VERSION: Final = "2.8.3"
+SOURCES: Final = Path(__file__).parent / "jvm"
+DESK: Final = "lostack.Desk"
+
+
+@dataclass(frozen=True, slots=True)
+class StormInstall:
+    """How to run Storm: ``java -cp <a folder with storm.yaml>:jars <a main class of it>``. ``topology`` is what is submitted."""
+
+    java: Path
+    jars: tuple[Path, ...]
+    topology: Path
+    versions: dict[str, str]
+
+
+def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstall:
+    """Return Storm, fetched and compiled for where this is the first run. Safe in several runs at once.
+
+    Raises EnvironmentFailure with one line that says what is missing and what helps.
+    """
+    cache = cache_root()
+    java = find_java(cache, say)
+    own = read_jar_set(f"storm-{VERSION}")
+    folder = ensure_jars(own, cache=cache, java=java, say=say)
+    [client] = (path for path in map(Path, kafka.classpath.split(":")) if path.name.startswith("kafka-clients-"))
+    jars = (*(folder / name for name in sorted(own.sums)), client)
+    topology = compiled("storm-topology", [*sorted(SOURCES.glob("*.java")), CONTROL], jars, say)
+    versions = {"storm": VERSION, "storm-kafka-client": VERSION, "storm-kafka-clients": client.stem.rpartition("-")[2]}
+    return StormInstall(java.path, jars, topology, versions)

@@ -1,0 +1,11 @@
+"""What Storm tells the judge of its histories."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.judge.proof import Knowledge
+from harness.systems.storm.settings import TOPOLOGY
+from harness.systems.storm.signs import storm_signs
+
+KNOWLEDGE: Final = Knowledge(signs=(storm_signs,), recipes={TOPOLOGY.name: TOPOLOGY.recipes})

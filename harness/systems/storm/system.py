@@ -1,0 +1,93 @@
+"""Storm as a system under test: a Kafka to read and write, and a cluster that runs the topologies of cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model.scenario import Role
+from harness.provision.kafka import ensure_kafka
+from harness.run.cell import CellRun
+from harness.systems.kafka.system import Prepared, started
+from harness.systems.storm.cluster import Cluster
+from harness.systems.storm.install import ensure_storm
+from harness.systems.storm.parts import parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Deployment
+    from harness.systems.kafka.services import Services
+    from harness.systems.kafka.transport import KafkaTransport
+    from harness.systems.storm.install import StormInstall
+
+
+class StormSystem:
+    """A topology for each cell, on a Storm and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
+
+    name = "storm"
+
+    def __init__(self, runtime: str = "process", version: str | None = None) -> None:
+        del version  # there is one
+        self._kafka = Prepared(runtime)
+        self._storm: StormInstall | None = None
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch what Kafka and Storm need, compile the topology."""
+        self._kafka.prepare(say)
+        self._storm = ensure_storm(ensure_kafka(say), say)
+
+    def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
+        """Fetch or build what only some cells need."""
+        self._kafka.prepare_for(cells, say)
+
+    def deploy(self, need: Deployment, directory: Path) -> StormDeployed:
+        """Start a broker with its wire, and a Storm beside it."""
+        if self._storm is None:
+            raise RuntimeError("prepare() comes first")
+        transport = self._kafka.transport(need, directory)
+        cluster = Cluster(transport.runtime, self._storm, directory / "storm")
+        return started(StormDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster), directory)
+
+    def versions(self) -> dict[str, str]:
+        """Those of Kafka, Storm, and its client of Kafka."""
+        return self._kafka.versions(self.name) | (self._storm.versions if self._storm else {})
+
+
+class StormDeployed:
+    """A broker behind its wire, and a Storm for the topologies of cells."""
+
+    def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster) -> None:
+        self.transport = transport
+        self.cluster = cluster
+        self._services = services
+
+    def start(self) -> None:
+        """Start Storm, and meanwhile wire and broker."""
+        self.cluster.start()
+        self.transport.start(preloads=())
+        self.cluster.await_up()
+
+    def together(self, cells: Sequence[Cell]) -> None:
+        """Share no death of a broker."""
+
+    def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
+        """Return the run of one cell."""
+        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, cluster=self.cluster)
+        return CellRun(cell, history, parts)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where anything of it has died by itself."""
+        self.transport.check()
+        self._services.check()
+        self.cluster.check()
+
+    def close(self) -> None:
+        """End Storm, then services, broker and wire."""
+        try:
+            self.cluster.close()
+        finally:
+            self._services.close()
+            self.transport.close()

@@ -1,0 +1,138 @@
+"""The topology of a cell: submitted, run by a worker that its supervisor starts again, ended through Nimbus."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.model import events as kinds
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
+from harness.run.drain import StageEndedError
+from harness.systems.storm.desk import DeskError
+from harness.systems.storm.settings import storms
+from harness.systems.storm.words import words_of
+
+if TYPE_CHECKING:
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.storm.cluster import Cluster
+
+READY_S: Final = 90.0
+POLL_S: Final = 0.02
+SHELL: Final = 128
+"""What a shell adds to the number of a signal that has ended a program."""
+
+
+class Worker:
+    """The worker that runs the topology of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
+
+    name = "worker"
+    role = Role.PROCESSOR
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+        self.incarnation = 0
+        self._pid = 0
+        self._id = ""
+        self._told = False
+
+    def await_ready(self) -> None:
+        """Wait for the next one's word that it does its work."""
+        writer = f"{self.name}-{self.incarnation + 1}"
+        ready = self._scene.so_far.finder(kinds.READY, lambda e: e["by"] == writer)
+        [said, *_] = wait_until(lambda: ready(), within_s=READY_S, because=f"{writer} to run", poll_s=POLL_S)  # noqa: PLW0108
+        self.incarnation += 1
+        self._pid, self._id, self._told = int(said["pid"]), str(said["worker"]), False
+        self._say("started", known_as=self._id)
+        self._say("ready")
+
+    def ended(self) -> int | None:
+        """With what it ended, if it has, as its supervisor says; written down once."""
+        code = self._cluster.ended_with(self._id)
+        if code is not None and not self._told:
+            self._told = True
+            killed = code > SHELL
+            self._say("exited", status=None if killed else code, signal=code - SHELL if killed else None)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL it, and wait for its parent's word that it has died of that."""
+        os.kill(self._pid, signal.SIGKILL)
+        self._cluster.await_end(self._id)
+        self.ended()
+
+    def pause(self) -> None:
+        """Stop it."""
+        os.kill(self._pid, signal.SIGSTOP)
+        self._say("paused")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self._pid, signal.SIGCONT)
+        self._say("resumed")
+
+    def restart(self) -> None:
+        """Its supervisor does that; wait until the next one does its work."""
+        self.await_ready()
+
+    def runs(self) -> bool:
+        """Whether its process is there."""
+        return Path(f"/proc/{self._pid}").exists()
+
+    def _say(self, phase: str, **fields: Any) -> None:
+        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=self.incarnation, phase=phase,
+                                  pid=self._pid, **fields)  # fmt: skip
+
+
+class RunningTopology:
+    """One topology. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+        self._submitted = False
+        self.worker = Worker(scene, cluster)
+
+    def open(self) -> None:
+        """It is submitted when the run says so."""
+
+    def stand_by(self) -> None:
+        """It starts at once."""
+
+    def start(self) -> None:
+        """Submit it, and wait until its worker does its work."""
+        client = f"{self._scene.cell.key}.{self.worker.name}"  # whichever worker it is
+        self._cluster.submit(self._scene.cell.key, words_of(self._scene, storms(self._scene.cell.settings), client))
+        self._submitted = True
+        self.worker.await_ready()
+
+    def trouble(self) -> str | None:
+        """Find no trouble, or raise StageEndedError where its worker has ended by itself."""
+        if not self.worker.runs():
+            raise StageEndedError(f"the worker ended with {self.worker.ended()}")
+        return None
+
+    def unwritten(self) -> str | None:
+        """Which record the bolt has in hand, or ``None``: where nobody follows tuples, only its results tell that it is done."""
+        so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
+        given = {event["record"] for event in so_far.of(kinds.DELIVERED) if event["by"] == writer}
+        asked = {
+            (event["record"], event["request"]) for event in so_far.of(kinds.SENT)
+            if event["topic"] == self._scene.sink and str(event["attempt"]).startswith(f"{writer}.")
+        }  # fmt: skip
+        answered = {(event["record"], event["request"]) for event in so_far.of(kinds.PRODUCE_ANSWER) if not event["error"]}
+        missing = min(given - {record for record, _ in asked & answered}, default=None)
+        return None if missing is None else f"{writer} was given {missing}, and has not written it"
+
+    def close(self) -> None:
+        """End it."""
+        if not self._submitted:
+            return
+        self._submitted = False
+        try:
+            self._cluster.end(self._scene.cell.key)
+        except DeskError:  # its Nimbus is gone, or knows it no more
+            return

@@ -1,0 +1,126 @@
+"""ActiveMQ Artemis over STOMP and Core, at every point of the plain pipeline: outbox → producer → queue → consumer → database.
+
+The points are those of ActiveMQ Classic, and so is most of what is predicted. What differs is exactly-once: each message carries
+its record's id (``_AMQ_DUPL_ID``), which the broker writes down with the message and takes no second time, so that the queue
+itself has the record once; what is delivered twice is absorbed by the sink, as there.
+
+Over Core, Artemis' own protocol, a library of JMS acknowledges before it hands a message over (AUTO_ACKNOWLEDGE), or sends an
+acknowledgement and a commit behind it when the program says so; it asks for one message at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.controls import OnWire
+from harness.faults import Drop
+from harness.judge.signs import DELIVERED_AGAIN
+from harness.model.prediction import Exactly, Permitted
+from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
+from harness.protocols.core.steps import Packet
+from harness.scenarios import activemq
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, holds
+from harness.stages.pushing import Acknowledge
+from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, queue_pipeline
+from harness.systems.artemis.signs import KEPT_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.model.scenario import Fault
+    from harness.model.semantics import Semantic
+    from harness.stages.settings import Settings
+
+QUEUE = queue_pipeline("artemis", by_id=True)
+FEW = {"none", "ack-lost"}
+CORE = "core"
+BY_ID = replace(QUEUE_AT_LEAST_ONCE, producer=replace(QUEUE_AT_LEAST_ONCE.producer, idempotence=True))
+"""At-least-once whose messages carry their records' ids, and a sink that absorbs nothing."""
+_AGAIN = {
+    "producer-crash-before-ack": "The broker has stored the message and its producer dies before it reads the receipt. "
+    "At-most-once does not send again; at-least-once does, as a new message; one that carries the id of the first is answered "
+    "by a receipt, too, and not kept.",
+    "ack-lost": "The message is stored and its receipt is lost. Sent again it is a second message, but for the id that it "
+    "carries: the broker has that already, and takes it with a receipt, as if it were new.",
+    "broker-crash-before-ack": "The broker has the message in its journal, and dies before the receipt is out. It is there after "
+    "the restart, and so is its id, which was written in the same transaction.",
+}
+"""Where a message is sent again that the broker has."""
+
+
+_ACKNOWLEDGED_FIRST = (
+    "At-most-once where the program acknowledges, before its work. The lost delivery does nothing. But this broker sends the "
+    "next message when it has an ACK, and the receipt of that when its journal is flushed: the connection may be cut in between. "
+    "Then the record before is acknowledged, its program does not know, and nobody works on it."
+)
+
+
+_BY_CORE: dict[str, dict[Semantic, Predicted | NotApplicable]] = {
+    "delivery-lost": {AMO: holds(DELIVERED_AGAIN)},
+    "delivery-lost+connection-lives": dict.fromkeys(
+        (AMO, ALO, EOS), NotApplicable("both sides count packets: none may vanish while its connection lives")
+    ),
+    "consumer-crash-before-recording": {AMO: LOSES},
+}
+"""Where the library's word on a message makes another thing of at-most-once than the broker's."""
+
+
+def _here(scenario: Scenario) -> Scenario:
+    """Return a scenario of Classic as it is here."""
+    suite = Suite.CORE if scenario.id in FEW else Suite.DAY
+    if scenario.id == "delivery-lost+acknowledged-first":
+        expect = {AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN, settings=QUEUE_AT_MOST_ONCE_ANSWERED)}
+        return replace(scenario, pipeline=QUEUE, suite=suite, because=_ACKNOWLEDGED_FIRST, expect=expect, by_client={})
+    if scenario.id not in _AGAIN:
+        return replace(scenario, pipeline=QUEUE, suite=suite, by_client={CORE: _BY_CORE.get(scenario.id, {})})
+    again = {**scenario.expect, EOS: holds(KEPT_ONCE)}
+    return replace(scenario, pipeline=QUEUE, suite=suite, because=_AGAIN[scenario.id], expect=again, by_client={})
+
+
+_ALIKE = {scenario.id: _here(scenario) for scenario in activemq.POINTS}
+_VARIANTS = (
+    replace(
+        _ALIKE["ack-lost"], id="ack-lost+by-id", suite=Suite.DAY,
+        because="At-least-once whose messages carry their records' ids: the broker alone absorbs what is sent twice.",
+        expect={ALO: Predicted(sign=KEPT_ONCE, settings=BY_ID)},
+    ),
+    replace(
+        _ALIKE["commit-lost"], id="commit-lost+by-id",
+        because="The same ids protect no delivery: a message whose ACK was lost is given again, and recorded again.",
+        expect={ALO: Predicted(duplicated=Exactly(), settings=BY_ID)},
+    ),
+)  # fmt: skip
+_ACKNOWLEDGES = OnWire(Role.CONSUMER, Packet.ACKNOWLEDGE, REQUEST)
+NO_JMS = NotApplicable("this client has no modes of acknowledgement")
+
+
+def _over_core(name: str, because: str, fault: Fault, expect: Mapping[Semantic, Predicted]) -> Scenario:
+    """Return a scenario that only a client over Core can run."""
+    return Scenario(pipeline=QUEUE, id=name, failure_point=name.partition("+")[0], fault=fault, because=because, expect=expect,
+                    by_client={"stomp.py": dict.fromkeys(expect, NO_JMS)}, group="jms", pace_ms=activemq.PACE_MS)  # fmt: skip
+
+
+def _consuming(**more: Any) -> Settings:
+    """Return what at-most-once is made of, with a consumer that is told something else."""
+    return replace(QUEUE_AT_MOST_ONCE, consumer=replace(QUEUE_AT_MOST_ONCE.consumer, **more))
+
+
+_OVER_CORE = (
+    _over_core(
+        "ack-cut+auto", "AUTO_ACKNOWLEDGE, and the library waits for the answer (blockOnAcknowledge): its acknowledgement never "
+        "arrives, so it hands nothing over. The message comes again, to a program that has not seen it.",
+        Drop(_ACKNOWLEDGES), {AMO: holds(DELIVERED_AGAIN)},
+    ),
+    _over_core(
+        "ack-cut+auto-unanswered", "Control: AUTO_ACKNOWLEDGE by its defaults, where nobody waits for the answer. The program "
+        "works on the message; its acknowledgement never arrives, and it comes again: at-most-once it is only where it blocks.",
+        Drop(_ACKNOWLEDGES), {AMO: replace(DUPLICATES, control=True, settings=_consuming(blocking=False))},
+    ),
+    _over_core(
+        "delivery-lost+pre-acknowledged", "PRE_ACKNOWLEDGE: the broker has taken the message off its queue before it gives it "
+        "out. What is lost on the way is lost.",
+        Drop(activemq.MESSAGE), {AMO: replace(LOSES, settings=_consuming(mode=Acknowledge.BEFORE))},
+    ),
+)  # fmt: skip
+SCENARIOS = (*_ALIKE.values(), *_VARIANTS, *_OVER_CORE)

@@ -1,0 +1,328 @@
+"""Pulsar: outbox → producer → topic → subscription → database, at the points of the plain pipeline and at its own.
+
+One message per SEND, one in flight per consumer, a shared subscription. Every restart is after SIGKILL. Two things differ from
+other brokers. A client's library makes a lost connection again by itself and sends again what was not answered: a program that
+sends once has no say in that. And a library gathers acknowledgements for 100 ms, and hears no answer to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill, NoFault, WorkFails
+from harness.judge.signs import (
+    ABORTED,
+    ABSORBED,
+    DELIVERED_AGAIN,
+    NOT_GIVEN_AGAIN,
+    NOT_RESENT,
+    REPEATED_REQUEST,
+    TAKEN_AGAIN,
+)
+from harness.model.prediction import AtLeast, Exactly, Permitted, Some
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
+from harness.protocols.pulsar.steps import Command
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
+from harness.stages.pushing import Cursor, PushSettings, Subscription
+from harness.systems.pulsar.settings import ALO as PULSAR_ALO
+from harness.systems.pulsar.settings import (
+    ALO_DEDUPLICATED,
+    AMO_DEDUPLICATED,
+    SUBSCRIPTION,
+    TRANSFORM,
+    answered,
+    with_cursor,
+)
+from harness.systems.pulsar.settings import AMO as PULSAR_AMO
+from harness.systems.pulsar.settings import EOS as PULSAR_EOS
+from harness.systems.pulsar.signs import DEDUPLICATED, ENDED_UNHEARD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.model.scenario import Expectation, Fault
+    from harness.model.semantics import Semantic
+    from harness.wire.rules import Direction
+
+PULSAR_JAVA: Final = "pulsar-java"
+
+SEND, RECEIPT = OnWire(Role.PRODUCER, Command.SEND, REQUEST), OnWire(Role.PRODUCER, Command.SEND_RECEIPT, RESPONSE)
+MESSAGE, ACK = OnWire(Role.CONSUMER, Command.MESSAGE, RESPONSE), OnWire(Role.CONSUMER, Command.ACK, REQUEST)
+
+_ALL = (
+    Scenario(
+        pipeline=SUBSCRIPTION, id="none", failure_point="none", fault=NoFault(),
+        because="Without a fault nothing is lost and nothing is duplicated: the baseline.",
+        expect={AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="producer-crash-before-send", failure_point="producer-crash-before-send",
+        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
+        because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the receipt "
+        "has not, and the restarted producer takes the record again.",
+        expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="producer-crash-before-ack", failure_point="producer-crash-before-ack",
+        fault=Kill(RECEIPT, (Role.PRODUCER,)),
+        because="The broker has stored the message and its producer dies before it reads the receipt. At-most-once does not send "
+        "again; at-least-once does, as a new message. Where the broker deduplicates, and the new process has the name of the old "
+        "one and takes its sequence ids from the source, it answers without storing anything.",
+        expect={AMO: holds(NOT_RESENT), ALO: DUPLICATES, EOS: holds(DEDUPLICATED)},
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="request-lost", failure_point="request-lost", fault=Drop(SEND),
+        because="The SEND never reaches the broker, and the connection is cut. The library makes it again, and sends again, "
+        "without a word to the program: at-most-once does not lose here, for it was never only one attempt.",
+        expect={AMO: holds(REPEATED_REQUEST), ALO: holds(REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST)},
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="ack-lost", failure_point="ack-lost", fault=Drop(RECEIPT),
+        because="The message is stored and its receipt is lost. The library sends it again by itself, and nobody can forbid "
+        "that: a program that sends once has it twice. Only a broker that deduplicates takes it for what it is.",
+        expect={
+            AMO: Predicted(duplicated=Exactly(), control=True), ALO: DUPLICATES, EOS: holds(DEDUPLICATED),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="ack-lost+deduplicated", failure_point="ack-lost", fault=Drop(RECEIPT),
+        because="The same, where the namespace deduplicates: the broker answers it, and stores nothing.",
+        expect={
+            AMO: Predicted(sign=DEDUPLICATED, settings=AMO_DEDUPLICATED),
+            ALO: Predicted(sign=DEDUPLICATED, settings=ALO_DEDUPLICATED),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="broker-crash-before-append", failure_point="broker-crash-before-append",
+        deployment=Deployment.OWN, fault=Kill(SEND, (Role.BROKER,)),
+        because="The broker dies with the SEND not yet seen; the library sends it again when it is back. Acknowledgements that "
+        "no cursor had written down die with it: what they were of is given again.",
+        expect={
+            AMO: NotApplicable("what is given again after the broker's death is another point"),
+            ALO: Predicted(duplicated=Permitted(), sign=REPEATED_REQUEST), EOS: holds(REPEATED_REQUEST),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="broker-crash-before-ack", failure_point="broker-crash-before-ack",
+        deployment=Deployment.OWN, fault=Kill(RECEIPT, (Role.BROKER,)),
+        because="The bookie has the message in its journal and the broker dies before the receipt is out. It is there after the "
+        "restart, and the library sends it again; a broker that deduplicates has learnt from its own ledger what it has.",
+        expect={
+            AMO: Predicted(duplicated=AtLeast(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: holds(DEDUPLICATED),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="delivery-lost", failure_point="delivery-lost", fault=Drop(MESSAGE),
+        because="The message never reaches the consumer, and the connection is cut. What is not acknowledged is given again when "
+        "the library has made the connection again: this record, and what the program has acknowledged within the last 100 ms, "
+        "for that goes with the connection. A lost connection is enough to duplicate, whoever acknowledges first.",
+        expect={
+            AMO: Predicted(duplicated=Some(), control=True), ALO: Predicted(duplicated=Permitted(), sign=DELIVERED_AGAIN),
+            EOS: holds(DELIVERED_AGAIN),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="commit-lost", failure_point="commit-lost", fault=Kill(ACK, (Role.CONSUMER,)),
+        because="The acknowledgement never arrives and the consumer dies. The message is given again, although the program was "
+        "told that it is acknowledged: the library has answered, and not the broker. At-most-once has worked on it.",
+        expect={
+            AMO: Predicted(duplicated=AtLeast(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="consumer-crash-before-recording", failure_point="consumer-crash-before-recording",
+        fault=Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+        because="The message is in hand and its result not recorded. Even where it was acknowledged before, that was still with "
+        "the library, and has died with it: at-most-once does not lose the record, and works again on those that were "
+        "acknowledged within the last 100 ms.",
+        expect={
+            AMO: Predicted(duplicated=Some(), control=True), ALO: Predicted(duplicated=Permitted(), sign=DELIVERED_AGAIN),
+            EOS: holds(DELIVERED_AGAIN),
+        },
+    ),
+    Scenario(
+        pipeline=SUBSCRIPTION, id="consumer-crash-before-commit", failure_point="consumer-crash-before-commit",
+        fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        because="The result is recorded and the message not acknowledged: it is given again, and with it what the library had "
+        "not yet said.",
+        expect={
+            AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
+            ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED),
+        },
+    ),
+)  # fmt: skip
+NO_RECEIPTS = NotApplicable("the client waits for no answer to an acknowledgement")
+NO_TRANSACTIONS = NotApplicable("the client has no transactions")
+NOT_SENT_IN_ONE = NotApplicable("nothing is sent in a transaction")
+_ANSWERED_RECIPES = {AMO: answered(PULSAR_AMO), ALO: answered(PULSAR_ALO), EOS: answered(PULSAR_EOS)}
+
+
+def _by_java(name: str, point: str, fault: Fault, because: str, expect: Mapping[Semantic, Expectation], **more: Any) -> Scenario:
+    """Return a scenario of a subscription whose acknowledgements are answered, which only the Java client can be told."""
+    told = {
+        semantic: replace(each, settings=each.settings or _ANSWERED_RECIPES[semantic]) if isinstance(each, Predicted) else each
+        for semantic, each in expect.items()
+    }
+    return Scenario(
+        pipeline=SUBSCRIPTION, id=name, failure_point=point, fault=fault, because=because,
+        expect=dict.fromkeys(expect, NO_RECEIPTS), by_client={PULSAR_JAVA: told}, **more,
+    )  # fmt: skip
+
+
+ACK_RESPONSE = OnWire(Role.CONSUMER, Command.ACK_RESPONSE, RESPONSE)
+_ANSWERED = (
+    _by_java(
+        "none+answered", "none", NoFault(), "Without a fault, where each acknowledgement goes at once and is answered.",
+        {AMO: Predicted(), ALO: Predicted(), EOS: Predicted()},
+    ),
+    _by_java(
+        "delivery-lost+answered", "delivery-lost", Drop(MESSAGE),
+        "The message never reaches the consumer, and the connection is cut. It is given again, and nothing else is.",
+        {AMO: holds(DELIVERED_AGAIN), ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    _by_java(
+        "commit-lost+answered", "commit-lost", Kill(ACK, (Role.CONSUMER,)),
+        "The acknowledgement never arrives and the consumer dies. Who acknowledges first has not begun to work, since nobody has "
+        "answered: at-most-once is what it says.",
+        {AMO: holds(DELIVERED_AGAIN), ALO: DUPLICATES, EOS: holds(ABSORBED)},
+    ),
+    _by_java(
+        "commit-ack-lost", "commit-ack-lost", Kill(ACK_RESPONSE, (Role.CONSUMER,)),
+        "The broker has taken the acknowledgement and the consumer dies before it learns so. Acknowledged first, nobody has "
+        "worked on the message, and nobody will; acknowledged last, the work is done.",
+        {AMO: LOSES, ALO: holds(NOT_GIVEN_AGAIN), EOS: holds(NOT_GIVEN_AGAIN)},
+    ),
+    _by_java(
+        "consumer-crash-before-recording+answered", "consumer-crash-before-recording",
+        Kill(InProgram(Role.CONSUMER, "before-recording"), (Role.CONSUMER,)),
+        "The message is in hand and its result not recorded. Acknowledged, and answered, before the work it is gone.",
+        {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    ),
+    _by_java(
+        "consumer-crash-before-commit+answered", "consumer-crash-before-commit",
+        Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        "The result is recorded and the message not acknowledged. Nothing else waits with it: exactly this one is given again.",
+        {
+            AMO: NotApplicable("the message is acknowledged before the work: there is no acknowledgement after it"),
+            ALO: DUPLICATES, EOS: holds(ABSORBED),
+        },
+    ),
+)  # fmt: skip
+
+
+def _transform(name: str, fault: Fault, because: str, exactly: Expectation, **others: Expectation) -> Scenario:
+    """Return a scenario of the processor: exactly-once by transactions, ``others`` by their own names (amo, alo)."""
+    expect = {AMO: others.get("amo", NOT_SENT_IN_ONE), ALO: others.get("alo", NOT_SENT_IN_ONE), EOS: exactly}
+    return Scenario(
+        pipeline=TRANSFORM, id=f"transform-{name}", failure_point=name, fault=fault, because=because, group="transactions",
+        expect=dict.fromkeys(expect, NO_TRANSACTIONS), by_client={PULSAR_JAVA: expect},
+    )  # fmt: skip
+
+
+def _on(command: Command, direction: Direction = REQUEST) -> OnWire:
+    return OnWire(Role.PROCESSOR, command, direction)
+
+
+_TRANSACTIONS = (
+    _transform(
+        "none", NoFault(), "Without a fault: each result is sent, and its message acknowledged, in one transaction.", Predicted(),
+        amo=Predicted(), alo=Predicted(),
+    ),
+    _transform(
+        "txn-send-lost", Kill(_on(Command.SEND), (Role.PROCESSOR,)),
+        "The processor dies with its result not sent. Its transaction ends when its time is over, without anything in it; the "
+        "message was not acknowledged, and is given again.",
+        holds(DELIVERED_AGAIN), amo=LOSES, alo=holds(DELIVERED_AGAIN),
+    ),
+    _transform(
+        "txn-sent", Kill(_on(Command.SEND_RECEIPT, RESPONSE), (Role.PROCESSOR,)),
+        "The result is stored in the open transaction, and the processor dies before it learns so. Nobody sees that result: the "
+        "transaction is aborted when its time is over. The message is given again, and its result sent in another one.",
+        holds(ABORTED), amo=holds(NOT_RESENT), alo=DUPLICATES,
+    ),
+    _transform(
+        "txn-ack-registered", Kill(_on(Command.ACK), (Role.PROCESSOR,)),
+        "The subscription is in the transaction (ADD_SUBSCRIPTION_TO_TXN is answered), and the acknowledgement on its way when "
+        "the processor dies: aborted with the rest.",
+        holds(ABORTED),
+    ),
+    _transform(
+        "txn-end-lost", Kill(_on(Command.END_TXN), (Role.PROCESSOR,)),
+        "The processor has asked to commit and dies; the request never arrives. The message stays acknowledged by a transaction "
+        "that is open, and is given to nobody until its time is over; then it is aborted, and all is done again.",
+        holds(ABORTED),
+    ),
+    _transform(
+        "txn-end-answer-lost", Kill(_on(Command.END_TXN_RESPONSE, RESPONSE), (Role.PROCESSOR,)),
+        "The transaction is committed, and the processor dies before it learns so. Its message is acknowledged, and given to "
+        "nobody again.",
+        holds(ENDED_UNHEARD),
+    ),
+    _transform(
+        "txn-end-answer-dropped", Drop(_on(Command.END_TXN_RESPONSE, RESPONSE)),
+        "The same, and the processor lives on: its connection is cut. The library asks again, and the broker no longer knows "
+        "the transaction: the program is told TransactionNotFound of one that is committed. Nobody is given its message again.",
+        holds(ENDED_UNHEARD),
+    ),
+)  # fmt: skip
+_WRITTEN = {semantic: with_cursor(each, Cursor.WRITTEN) for semantic, each in _ANSWERED_RECIPES.items()}
+_BROKER = Kill(ACK_RESPONSE, (Role.BROKER,))
+_AFTER_ACK = (
+    _by_java(
+        "broker-crash-after-ack", "broker-crash-after-ack", _BROKER,
+        "The broker has taken the acknowledgement and dies before its answer is out. It writes down what is acknowledged once a "
+        "second at most, and answers all the same: what it had answered since is given again, whoever was told that it is done.",
+        {
+            AMO: Predicted(duplicated=Some(), control=True), ALO: Predicted(duplicated=AtLeast()), EOS: holds(ABSORBED),
+        }, deployment=Deployment.OWN,
+    ),
+    _by_java(
+        "broker-crash-after-ack+written", "broker-crash-after-ack", _BROKER,
+        "The same in a namespace without that limit (managedLedgerMaxMarkDeleteRate 0): an acknowledgement is written down "
+        "before it is answered. The record is taken off for good, and whoever acknowledges first has never worked on it. "
+        "What the consumer had in hand besides is given again. The broker deduplicates here, so what was under way is no matter.",
+        {
+            AMO: Predicted(lost=Exactly(), settings=_WRITTEN[AMO]),
+            ALO: Predicted(duplicated=Permitted(), sign=NOT_GIVEN_AGAIN, settings=_WRITTEN[ALO]),
+        }, deployment=Deployment.OWN,
+    ),
+)  # fmt: skip
+
+
+def _read_by(kind: Subscription, count: int, *, cumulative: bool = False) -> Scenario:
+    """Return the crash before the acknowledgement with another kind of subscription."""
+    push = PushSettings(subscription=kind, cumulative=cumulative)
+    told = {
+        semantic: replace(each, consumer=replace(each.consumer, push=push, count=count))
+        for semantic, each in ((ALO, PULSAR_ALO), (EOS, PULSAR_EOS))
+    }
+    return Scenario(
+        pipeline=SUBSCRIPTION, id=f"consumer-crash-before-commit+{'cumulative' if cumulative else kind}",
+        failure_point="consumer-crash-before-commit", fault=Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
+        because="The result is recorded and the message not acknowledged: to whomever the subscription gives it next, it is "
+        "given again, and with it what the library had not yet said.",
+        expect={ALO: Predicted(duplicated=AtLeast(), settings=told[ALO]), EOS: Predicted(sign=ABSORBED, settings=told[EOS])},
+        suite=Suite.NIGHT, group="subscriptions",
+    )  # fmt: skip
+
+
+_KINDS = (
+    _read_by(Subscription.EXCLUSIVE, 1), _read_by(Subscription.FAILOVER, 2), _read_by(Subscription.KEY_SHARED, 2),
+    _read_by(Subscription.EXCLUSIVE, 1, cumulative=True),
+)  # fmt: skip
+_REFUSED = Scenario(
+    pipeline=SUBSCRIPTION,
+    id="work-fails",
+    failure_point="work-fails",
+    fault=WorkFails(InProgram(Role.CONSUMER, "before-recording")),
+    because="The work fails, and the consumer refuses the message (a negative acknowledgement): it is given again, and the work "
+    "succeeds. Acknowledged before, there is nothing to refuse.",
+    expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)},
+    suite=Suite.NIGHT,
+    group="subscriptions",
+)
+_CORE = {"none", "ack-lost"}
+_EVERY = (*_ALL, *_ANSWERED, *_AFTER_ACK, *_TRANSACTIONS, *_KINDS, _REFUSED)
+SCENARIOS = tuple(replace(each, suite=Suite.CORE) if each.id in _CORE else each for each in _EVERY)

@@ -1,0 +1,60 @@
+"""Writes the table of points anew, in docs/points.md and README.md: ``python -m tests.points [RUN...]``.
+
+What the runs have measured is added to docs/points.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from harness.matrix.points import LEGEND, measured_in, page, places, table
+from harness.saved import load_run
+
+ROOT: Final = Path(__file__).parents[1]
+KEPT: Final = ROOT / "docs" / "points.json"
+PAGE: Final = ROOT / "docs" / "points.md"
+README: Final = ROOT / "README.md"
+SECTION: Final = re.compile(r"(?<=<!-- points -->\n).*?(?=<!-- /points -->)", re.DOTALL)
+HEAD: Final = """# The same points on every system
+
+Made by `python -m tests.points`: the predictions are those of the scenarios, and what was measured is in `points.json`.
+`lostack points` shows it, and with the names of saved runs what those have measured.
+
+"""
+
+Measured = dict[str, dict[int, bool]]
+
+
+def kept() -> Measured:
+    """Return what was measured."""
+    read = json.loads(KEPT.read_text(encoding="utf-8"))
+    return {name: {int(seed): right for seed, right in seeds.items()} for name, seeds in read.items()}
+
+
+def added(known: Measured, new: Measured) -> Measured:
+    """Return both, of the cells that the table has; a later run of a seed takes the place of the earlier one."""
+    wanted = {cell.name for line in places() for place in line for cell in place.cells()}
+    names = sorted((known.keys() | new.keys()) & wanted)
+    return {name: dict(sorted({**known.get(name, {}), **new.get(name, {})}.items())) for name in names}
+
+
+def rewritten(measured: Measured) -> dict[Path, str]:
+    """Return what the files are to hold."""
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(seeds)}" for name, seeds in measured.items())
+    readme = SECTION.sub(lambda _: f"\n{table(measured)}\n{LEGEND}\n\n", README.read_text(encoding="utf-8"))
+    return {KEPT: f"{{\n{lines}\n}}\n", PAGE: HEAD + page(measured), README: readme}
+
+
+def main(runs: list[str]) -> None:
+    """Write them."""
+    measured = added(kept(), measured_in(result for run in runs for result in load_run(Path(run)).results))
+    for file, text in rewritten(measured).items():
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,79 @@
+"""Which points are run: the first and the last of each class, and one in twenty of the rest."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.controls import OnWire
+from harness.model.scenario import Role
+from harness.protocols.kafka.steps import Api
+from harness.sweep.classes import Why, chosen, deviations, grouped, splits
+from harness.sweep.points import Happening, Point
+from harness.sweep.steps import Step
+from harness.wire.rules import Direction
+
+AT = OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST)
+
+
+def point(place: int, act: str = "lose", role: str = "producer") -> Point:
+    """Return a point of a step."""
+    return Point(Step(role, "Produce", Direction.REQUEST, 1, f"k0-{place}"), Happening(act, AT), place, "")
+
+
+def line(length: int) -> list[Point]:
+    """Return points of one class."""
+    return [point(place) for place in range(length)]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["lose", "kill"]), st.sampled_from(["calm", "joining"])), max_size=120), st.integers(0, 9)
+)
+def test_each_class_is_run_at_both_ends_and_a_sample_between(kinds: list[tuple[str, str]], seed: int) -> None:
+    """No point twice; the same seed draws the same ones; who is cut short after the first third has seen every class."""
+    points = [point(place, act) for place, (act, _) in enumerate(kinds)]
+    classes = grouped(points, {place: phase for place, (_, phase) in enumerate(kinds)})
+    assert sorted(one.place for inside in classes.values() for one in inside) == list(range(len(kinds)))
+    found = chosen(classes, seed)
+    assert found == chosen(classes, seed)
+    assert len({one.id for one, _ in found}) == len(found)
+    by_why = {why: [one for one, each in found if each is why] for why in Why}
+    assert {one.id for one in by_why[Why.FIRST]} == {inside[0].id for inside in classes.values()}
+    assert {one.id for one in by_why[Why.LAST]} == {inside[-1].id for inside in classes.values() if len(inside) > 1}
+    pruned = sum(max(0, len(inside) - 2) for inside in classes.values())
+    assert len(by_why[Why.SAMPLE]) == -(-pruned * 5 // 100)
+    assert [why for _, why in found] == sorted((why for _, why in found), key=[Why.FIRST, Why.LAST, Why.SAMPLE].index)
+
+
+def test_what_no_sweep_has_seen_comes_first() -> None:
+    """Whoever has a few minutes runs what is new."""
+    points = [point(place, act) for place, act in enumerate(("kill", "kill", "lose", "lose"))]
+    classes = grouped(points, dict.fromkeys(range(4), "calm"))
+    [old] = [str(each) for each in classes if each.act == "kill"]
+    assert [one.act for one, _ in chosen(classes, 1)] == ["kill", "lose", "kill", "lose"]
+    assert [one.act for one, _ in chosen(classes, 1, {old})] == ["lose", "kill", "lose", "kill"]
+
+
+@given(st.integers(3, 60), st.data())
+def test_a_split_finds_where_a_class_changes(length: int, data: st.DataObject) -> None:
+    """In as many runs as halving takes."""
+    points = line(length)
+    border = data.draw(st.integers(1, length - 1))
+    outcome = {points[at].id: at >= border for at in (0, length - 1)}
+    runs = 0
+    while found := list(splits(points, outcome)):
+        outcome |= {one.id: one.place >= border for one in found}
+        runs += 1
+    assert {points[border - 1].id, points[border].id} <= outcome.keys()
+    assert runs <= length.bit_length()
+
+
+def test_what_agrees_is_not_split_and_deviates_from_nothing() -> None:
+    """A class whose points all came out alike needs no more runs."""
+    points = line(9)
+    outcome = {points[at].id: "kept" for at in (0, 4, 8)}
+    [(each, inside)] = grouped(points, dict.fromkeys(range(9), "calm")).items()
+    assert not list(splits(points, outcome))
+    assert not deviations({each: inside}, outcome)
+    assert deviations({each: inside}, outcome | {points[4].id: "broken"}) == {each: (points[4],)}
+    assert [one.place for one in splits(points, outcome | {points[4].id: "broken"})] == [2, 6]

@@ -1,0 +1,99 @@
+"""``lostack sweep`` on the command line: wrong use in one line, a sweep of the play from its plan to its exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.cli import sweep as command
+from harness.cli.application import main
+from harness.faults import Drop
+from harness.report.summary import ExitCode
+from harness.sweep import pipelines
+from harness.sweep.sweeping import Sweep
+from harness.systems.memory.plants import Plant
+from tests.sweep.stepping import RIGHT, Stepping
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.sweep.sweeping import Asked
+
+PLAIN = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--records", "12", "--jobs", "1", "--act", "lose")
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> list[Plant]:
+    """Let sweeps run on the play; the last of the list is planted where anything is lost."""
+    planted = [RIGHT]
+
+    def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+        del keep
+        [base] = pipelines.swept([asked.what], asked)
+        return Sweep(directory, asked, base, Stepping(lambda cell: planted[-1] if isinstance(_fault(cell), Drop) else RIGHT))
+
+    monkeypatch.setattr(pipelines, "sweep_of", made)
+    return planted
+
+
+def _fault(cell: Cell) -> object:
+    return cell.scenario.fault
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (("sweep",), "name the declaration of a pipeline"), (("sweep", "x.toml", "--only", "plain"), "name the declaration"),
+        (("sweep", "x.toml"), "cannot read x.toml"), (("sweep", "--only", "plane"), "did you mean plain"),
+        (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"), (("sweep", "--resume", "nowhere"), "is no sweep"),
+        (("sweep", "--system", "memory", "--only", "plain", "--act", "kil-broker"), "did you mean kill-broker"),
+        ((*PLAIN, "--shard", "1/²"), "--shard 1/²"), ((*PLAIN, "--minutes", "nan"), "--minutes"),
+        ((*PLAIN, "--minutes", "-1"), "--minutes"), ((*PLAIN, "--keep", "/dev/null"), "no folder"),
+        (("sweep", "--resume", "nowhere", "--only", "plain"), "name no pipeline besides"),
+        (("sweep", "--only", "plain", "--client", "jav"), "no client is called jav"),
+        (("run", "--scenario", "x.toml"), "cannot read x.toml"), (("run", "--scenario", "x", "--only", "plain"), "one of them"),
+        (("export", "x.toml"), "not in the folder found"),
+    ],
+)  # fmt: skip
+def test_wrong_use(
+    arguments: tuple[str, ...], because: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """One line, exit code 2, and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert because in told
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep(wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing found: 0. What is planted: 1, with the line that runs it again, a page and JSON; told again by its folder."""
+    arguments = (*PLAIN, "--reports", str(tmp_path))
+    assert main((*arguments, "--explain")) == ExitCode.KEPT
+    assert "classes; to be run: " in capsys.readouterr().out
+    assert main((*arguments, "--json")) == ExitCode.KEPT
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+    wrong.append(Plant(lose=1))
+    assert main((*arguments, "--keep", str(tmp_path / "kept"))) == ExitCode.BROKEN
+    told = capsys.readouterr().out
+    assert "finding 1: broken: lost" in told
+    assert "came back 3 of 3 times, with one partition" in told
+    assert all(file.name.endswith(".lostack.toml") for file in (tmp_path / "kept").iterdir())
+    [*_, last] = sorted((tmp_path / command.SWEEPS).iterdir())
+    assert {"sweep.json", "result.json", "sweep.html", "found"} <= {file.name for file in last.iterdir()}
+    assert main(("report", str(last))) == ExitCode.BROKEN
+    assert "finding 1: broken: lost" in capsys.readouterr().out
+    assert main(("sweep", "--resume", str(last))) == ExitCode.BROKEN
+    assert "0 cells" not in capsys.readouterr().out
+
+
+def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path: Path) -> None:
+    """There is nothing left that the time could buy."""
+    assert wrong
+    assert main((*PLAIN, "--reports", str(tmp_path))) == ExitCode.KEPT
+    [one] = (tmp_path / command.SWEEPS).iterdir()
+    assert main(("sweep", "--resume", str(one), "--minutes", "0")) == ExitCode.KEPT

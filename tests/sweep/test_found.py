@@ -1,0 +1,152 @@
+"""Findings as files: shrunk, written, read back, run again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.controls import InProgram
+from harness.faults import Drop, Twice
+from harness.model.failures import UsageError
+from harness.model.scenario import Role
+from harness.sweep.found import LONGEST, Found, slug
+from harness.sweep.pipelines import plan_of_files, swept
+from harness.sweep.points import KILL, LATE_NEXT, LATE_NEXT_KILL, LOSE, Can, Happening, points, trigger
+from harness.sweep.shrinking import file_of, keep_all, shrink_all, smaller
+from harness.sweep.steps import Step
+from harness.systems.memory.plants import Plant
+from harness.wire.rules import Direction
+from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
+from tests.sweep.test_steps import saved, steps_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+
+END = trigger(Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3"))
+AFTER = replace(END, occurrence=1, since=END)
+LATE = Found(
+    name="late-commit", because='It says "late".', seed=3, records=24, position=5, pipeline="plain/exactly-once", client="java",
+    fault=Happening(LATE_NEXT_KILL, END, replace(END, offset=1, direction=Direction.RESPONSE)), then=Happening(LOSE, AFTER),
+)  # fmt: skip
+
+
+def test_a_file_says_what_was_found(tmp_path: Path) -> None:
+    """Written and read back it is the same; so is its fault."""
+    file = LATE.save(tmp_path / "found" / "late-commit.toml")
+    read = Found.load(file)
+    assert read == replace(LATE, file=file)
+    assert isinstance(read.cell(swept(["plain/exactly-once"], asked(system=""))[0]).scenario.fault, Twice)
+
+
+def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
+    """Read back it is the same."""
+    inside = replace(LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None)
+    assert Found.load(inside.save(tmp_path / "one.toml")).fault == inside.fault
+
+
+@pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])
+def test_every_point_of_a_real_run_can_be_written(semantic: str, tmp_path: Path) -> None:
+    """What happens at it is read back as it was."""
+    [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
+    known = {
+        point.happens
+        for point in points(steps_of(saved(semantic)), base.load(), Can(terminate=True, members=frozenset({"consumer"})))
+    }
+    for happens in sorted(known, key=repr)[::40]:
+        file = replace(LATE, fault=happens, then=None).save(tmp_path / "one.toml")
+        assert Found.load(file).fault == happens
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "because"),
+    [
+        ("position = 5", "position = 50", "there is no record 50 of 24"), ('act = "late-next-kill"', 'act = "x"', "nothing that"),
+        ('api = "EndTxn"', 'api = "EndTx"', "no step is called EndTx"), ("records = 24", 'records = "2"', "records cannot hold"),
+        ("seed = 3", "sed = 3", "it says sed"), ("schema = 1", "schema = 2", "newer"), ("schema = 1", "schema =", "no TOML"),
+        ("occurrence = 2", 'occurrence = "2"', "occurrence cannot"), ('pipeline = "plain/exactly-once"', "", "one of pipeline"),
+        ('role = "producer", api = "EndTxn"', 'api = "EndTxn"', "role"), ("offset = 1", "ofset = 1", "ofset"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_told_in_one_line(was: str, becomes: str, because: str, tmp_path: Path) -> None:
+    """With the file's name."""
+    file = LATE.save(tmp_path / "late.toml")
+    text = file.read_text()
+    assert was in text
+    file.write_text(text.replace(was, becomes, 1))
+    with pytest.raises(UsageError, match=because) as caught:
+        Found.load(file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_can_be_left_out() -> None:
+    """The second fault, records, partitions, the death of the sender: one at a time."""
+    found = dict(smaller(LATE, partitions=3))
+    assert list(found) == ["one fault", "12 records", "one partition", "nobody killed"]
+    assert found["one fault"].then is None
+    assert (found["12 records"].records, found["one partition"].partitions) == (12, 1)
+    assert found["nobody killed"].fault.act == LATE_NEXT
+    assert "12 records" not in dict(smaller(replace(LATE, position=11), partitions=3))
+    assert dict(smaller(replace(LATE, then=None, records=12, fault=Happening(LOSE, END)), partitions=1)) == {}
+
+
+def test_a_finding_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
+    """What is wrong at any lost answer needs neither 24 records nor several partitions; its file runs it again."""
+
+    def wrong(cell: Cell) -> Plant:
+        fault = cell.scenario.fault
+        lost = isinstance(fault, Drop) and (fault.at.api, fault.at.direction) == ("Produce", "response")
+        return Plant(lose=1) if lost else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, records=24, acts=("lose",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    [finding] = outcomes.findings()
+    shrink_all(one, outcomes, planned.usual, progress, until=None)
+    found = Found.load(file_of(one, finding))
+    assert (found.records, found.partitions, found.came_back, found.tried) == (12, 1, 3, 3)
+    assert found.without == ("12 records", "one partition")
+    ran = len(progress.ran)
+    shrink_all(one, outcomes, planned.usual, progress, until=None)
+    assert len(progress.ran) == ran, "what has a file is left alone"
+    [kept] = keep_all(one, outcomes, tmp_path / "kept")
+    assert kept.name.endswith(".lostack.toml")
+    assert kept.name.startswith("plain-at-least-once-"), "another pipeline has points of the same names"
+    plan = plan_of_files([kept], tmp_path, 1, "test")
+    [cell] = plan.cells
+    assert cell.scenario.fault == finding.first.point.fault
+    assert cell.records == 12
+    assert wrong(cell) is not RIGHT
+
+
+def test_the_time_may_be_over(tmp_path: Path) -> None:
+    """Then a finding is written as it was found, and nobody says that it was run again; who goes on runs it."""
+    one, progress = (
+        sweep(tmp_path / "one", lambda cell: Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT),
+        Quiet(),
+    )
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(replace(planned, chosen=planned.chosen[:8]), progress)
+    outcomes = one.outcomes(planned)
+    ran = len(progress.ran)
+    shrink_all(one, outcomes, planned.usual, progress, until=0.0)
+    assert len(progress.ran) == ran
+    files = [file_of(one, finding) for finding in outcomes.findings()]
+    assert files
+    assert {Found.load(file).again for file in files} == {"was not run again: the time was over"}
+    shrink_all(one, outcomes, planned.usual, progress, until=None)
+    assert {Found.load(file).again for file in files} == {"came back 3 of 3 times"}
+
+
+def test_no_two_names_are_one() -> None:
+    """However long what they have in common is."""
+    long = "producer.AddOffsetsToTxn.request.1-after-Produce.response.k1-3+kill+then+InitProducerId.response.1+"
+    assert slug(f"{long}lose") != slug(f"{long}kill")
+    assert len(slug(f"{long}lose")) == LONGEST

@@ -1,0 +1,158 @@
+"""The names of steps: those of three real runs of one load, and of runs that are made up."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model.history import History, parse_history
+from harness.sweep.phases import CALM, name_of, phases
+from harness.sweep.pipelines import failpoints_of, swept
+from harness.sweep.points import Can, in_programs, points, trigger
+from harness.sweep.steps import Step, Steps, intersected, process_of, trace
+from harness.wire.rules import Direction
+from tests.sweep.stepping import asked
+
+SAVED = Path(__file__).with_name("dry.tar.xz")
+"""What the wire wrote in three runs of the plain pipeline without a fault, under two semantics: Kafka, kafka-python, seed 1."""
+KEY = "c0ffee"
+
+
+def saved(semantic: str) -> list[tuple[History, str]]:
+    """Return real runs, with the keys of their cells."""
+    found = []
+    with tarfile.open(SAVED) as tar:
+        for member in tar.getmembers():
+            file = tar.extractfile(member)
+            if member.name.startswith(f"{semantic}/") and file is not None:
+                found.append((parse_history([("wire.jsonl", file.read())]), Path(member.name).stem))
+    return found
+
+
+def steps_of(runs: list[tuple[History, str]]) -> Steps:
+    """Return what runs have in common."""
+    return intersected([trace(history, key) for history, key in runs])
+
+
+@pytest.mark.parametrize(
+    ("semantic", "frames", "by_record", "others", "points_"),
+    [("at-least-once", 185, (120, 120), (31, 32), 1252), ("exactly-once", 429, (168, 168), (150, 174), 2653)],
+)
+def test_steps_of_real_runs(
+    semantic: str, frames: int, by_record: tuple[int, int], others: tuple[int, int], points_: int
+) -> None:  # fmt: skip
+    """Every frame about a record stands in all three runs, in the same phase; most others do, named by the step before them."""
+    runs = saved(semantic)
+    steps = steps_of(runs)
+    assert steps.frames == frames
+    assert (steps.recurred[True], steps.named[True]) == by_record
+    assert (steps.recurred[False], steps.named[False]) == others
+    names = [step for step, _ in steps.found]
+    assert len(set(names)) == len(names) == len({str(name) for name in names})
+    phase = phases(runs[0][0])
+    assert {phase[name_of(frame.line)] for _, frame in steps.found} >= {CALM, "position behind"}
+    [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
+    assert len(list(points(steps, base.load(), Can()))) == points_
+
+
+def test_the_load_of_a_sweep_is_that_of_its_dry_runs() -> None:
+    """What the frames of the saved runs are about are the records that a sweep of that seed offers today."""
+    [base] = swept(["plain/at-least-once"], asked(system="", records=24))
+    about = {
+        name.record for step, frame in steps_of(saved("at-least-once")).found for name in (step, *frame.names) if name.record
+    }
+    assert about == {record.id for record in base.load().records}
+
+
+def test_a_point_is_armed_where_its_step_stands() -> None:
+    """A step that names no record counts from another one, which names one; both are counted as the wire counts."""
+    end = Step("producer", "EndTxn", Direction.REQUEST, 2, "k1-3")
+    after = Step("producer", "AddPartitionsToTxn", Direction.RESPONSE, 1, anchor=end)
+    at = trigger(after)
+    assert (at.api.label, at.direction, at.occurrence, at.offset) == ("AddPartitionsToTxn", Direction.RESPONSE, 1, 0)
+    assert at.since == trigger(end)
+    assert after.at == end.at == "k1-3"
+    with pytest.raises(KeyError):
+        trigger(Step("producer", "api-75", Direction.REQUEST, 1, "k1-3"))
+
+
+def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
+    """Those that scenarios name on the same pipeline with the same settings; a file says them."""
+    [base] = swept(["plain/exactly-once"], asked(system="", records=24))
+    named = failpoints_of(base)
+    assert ("consumer", "before-commit") in named
+    assert ("consumer", "before-commit") not in failpoints_of(swept(["plain/at-most-once"], asked(system=""))[0])
+    found = list(in_programs(steps_of(saved("exactly-once")), Can(failpoints=named)))
+    assert len(found) == 24 * len(named)
+    assert {str(point.step) for point in found} >= {"consumer.before-commit.failpoint.k3-13"}
+    assert {point.fault.evidence().trigger for point in found} == {"failpoint"}
+    with pytest.raises(ValueError, match="inside a program nothing happens"):
+        replace(found[0].happens, act="lose").fault()
+
+
+def frame(number: int, api: str, way: str, records: tuple[str, ...] = (), error: int | None = None) -> dict[str, object]:
+    """Return the line of a frame."""
+    line = {"event": "frame", "t": number, "by": "wire", "role": "producer", "client": f"{KEY}.producer.1-x", "conn": 1,
+            "corr": number, "dir": way, "api": api}  # fmt: skip
+    return line | ({"records": list(records)} if records else {}) | ({} if error is None else {"error": error})
+
+
+def run_of(frames: list[tuple[str, str, tuple[str, ...], int | None]]) -> tuple[History, str]:
+    """Return a run of frames, each by API, direction, records and error."""
+    return History(tuple(frame(number, *one) for number, one in enumerate(frames, 1))), KEY  # type: ignore[arg-type]
+
+
+def test_a_refused_answer_is_no_step() -> None:
+    """A rule passes over it: the answer that grants what was asked has the same name with it and without it."""
+    granted = [("Produce", "request", ("a",), None), ("Produce", "response", ("a",), 0)]
+    refused = [granted[0], ("Produce", "response", ("a",), 7), *granted]
+    steps = steps_of([run_of(granted), run_of(refused)])
+    assert [str(step) for step, _ in steps.found] == ["producer.Produce.request.a", "producer.Produce.response.a"]
+
+
+def test_a_frame_about_several_is_named_by_the_one_that_all_runs_have_in_common() -> None:
+    """Which records come in one answer is a matter of time; each of them comes in one."""
+    together = [("Fetch", "response", ("a", "b"), 0)]
+    apart = [("Fetch", "response", ("a",), 0), ("Fetch", "response", ("b",), 0)]
+    assert [step.record for step, _ in steps_of([run_of(together), run_of(apart)]).found] == ["a"]
+    assert [step.record for step, _ in steps_of([run_of(apart), run_of(together)]).found] == ["a", "b"]
+
+
+def test_what_is_counted_from_nothing_has_no_name() -> None:
+    """Frames before the first record stand elsewhere in the next run, and no rule is armed by then."""
+    begin = [("Metadata", "request", (), None)] * 3
+    steps = steps_of([run_of([*begin, ("Produce", "request", ("a",), None), ("Metadata", "request", (), None)])] * 3)
+    assert [str(step) for step, _ in steps.found] == [
+        "producer.Produce.request.a", "producer.Metadata.request.1-after-Produce.request.a"
+    ]  # fmt: skip
+    assert steps.early == len(begin)
+
+
+def test_who_a_frame_is_of() -> None:
+    """A client id of another cell's key is a stranger's, whom the wire knows by the route."""
+    assert process_of({"client": f"{KEY}.consumer-2.3-rdkafka", "role": "consumer"}, KEY) == "consumer-2.3"
+    assert process_of({"client": f"{KEY}.consumer", "role": "consumer"}, KEY) == "route consumer"
+    assert process_of({"client": "other.consumer.1", "role": "consumer"}, KEY) == "route consumer"
+
+
+WAYS, RECORDS = st.sampled_from(["request", "response"]), st.sets(st.sampled_from("abc"), max_size=2)
+ABOUT = st.tuples(st.sampled_from(["Produce", "EndTxn"]), WAYS, RECORDS.map(lambda some: tuple(sorted(some))),
+                  st.sampled_from([None, 0, 7]))  # fmt: skip
+
+
+@given(st.lists(ABOUT, max_size=30), st.lists(ABOUT, max_size=30))
+def test_a_name_means_one_frame(
+    one: list[tuple[str, str, tuple[str, ...], int | None]], other: list[tuple[str, str, tuple[str, ...], int | None]]
+) -> None:  # fmt: skip
+    """In every run. A run has all steps in common with itself."""
+    steps = steps_of([run_of(one), run_of(other)])
+    names = [step for step, _ in steps.found]
+    assert len(set(names)) == len(names) <= steps.frames
+    assert {name.record for name in names if name.record} <= {record for *_, records, _ in other for record in records}
+    itself = steps_of([run_of(one)] * 2)
+    assert itself.recurred == {known: count for known, count in itself.named.items() if count}

@@ -1,0 +1,216 @@
+"""A whole sweep of a play: what is planted at a step is found there, in few runs, and a right system has no finding."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.faults import Drop, Kill, NoFault, Twice
+from harness.judge.verdict import Kind
+from harness.matrix.selection import SelectionError
+from harness.model.failures import UsageError
+from harness.registry import UnknownNameError
+from harness.report.summary import ExitCode
+from harness.saved import SWEEP_FILE
+from harness.stages.settings import ours
+from harness.sweep.classes import Why
+from harness.sweep.outcomes import line_of
+from harness.sweep.pipelines import swept
+from harness.sweep.sweeping import Asked, DryRunError
+from harness.sweep.telling import plain_of, summary_of, write_sweep
+from harness.systems.memory.plants import Plant
+from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+
+
+def loses_at_lost_answers(cell: Cell) -> Plant:
+    """Lose a record wherever the answer to a Produce is lost."""
+    fault = cell.scenario.fault
+    wrong = isinstance(fault, Drop) and fault.at.api == "Produce" and fault.at.direction == "response"
+    return Plant(lose=1) if wrong else RIGHT
+
+
+def test_what_is_planted_is_one_finding(tmp_path: Path) -> None:
+    """Every point of the class that was run shows it, and they are one finding; nothing else is."""
+    one, progress = sweep(tmp_path / "one", loses_at_lost_answers), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    [finding] = outcomes.findings()
+    assert finding.signature.verdict == Kind.BROKEN
+    assert finding.signature.anomalies == ("lost",)
+    assert {point.point.act for point in finding.points} == {"lose"}
+    assert {(point.point.step.api, str(point.point.step.direction)) for point in finding.points} == {("Produce", "response")}
+    assert summary_of(one, planned, outcomes, cut=False).exit_code == 1
+
+
+def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
+    """No single fault finds it; one during the recovery from another does, and its name says both."""
+
+    def wrong(cell: Cell) -> Plant:
+        fault = cell.scenario.fault
+        return Plant(lose=1) if isinstance(fault, Twice) and fault.second.at.api == "InitProducerId" else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    assert not one.outcomes(planned).findings()
+    deeper = one.deeper(planned)
+    assert {point.step.role for each, inside in deeper.classes.items() if each not in planned.classes for point in inside} == {
+        "producer"
+    }  # fmt: skip
+    one.run(deeper, progress)
+    outcomes = one.outcomes(deeper)
+    [finding] = outcomes.findings()
+    assert {point.point.happens.act for point in finding.points} == {"kill"}
+    assert {point.point.second[1].act for point in finding.points if point.point.second} == {"kill", "kill-broker", "lose"}
+    assert finding.first.point.id.endswith("+then+producer.InitProducerId.request.1+kill")
+    assert not outcomes.unproved
+
+
+def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
+    """Every class has a point with a proof; what was run is the first and the last of each, and 5 % of the rest."""
+    one, progress = sweep(tmp_path / "one"), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    assert not outcomes.findings()
+    assert not outcomes.unproved
+    assert not outcomes.unseen()
+    pruned = sum(max(0, len(inside) - 2) for inside in planned.classes.values())
+    assert sum(why is Why.SAMPLE for _, why in planned.chosen) == -(-pruned * 5 // 100) > 0
+    assert len(outcomes.chosen) == sum(min(2, len(inside)) for inside in planned.classes.values())
+    assert f"{len(outcomes.sampled)} sampled, 0 deviations, 0 without proof" in line_of(planned.steps.frames, outcomes)
+    told = summary_of(one, planned, outcomes, cut=False)
+    assert told.exit_code == 0
+    assert json.loads(json.dumps(plain_of(one, planned, outcomes, told)))["findings"] == []
+
+
+def test_a_deviation_splits_its_class(tmp_path: Path) -> None:
+    """What is wrong from one record on is found between the first and the last of the class, by halves."""
+
+    def wrong(cell: Cell) -> Plant:
+        late = cell.load().target.position > 5
+        return Plant(duplicate=1) if late and isinstance(cell.scenario.fault, Drop) else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    assert outcomes.deviations()
+    for each, inside in outcomes.inside().items():
+        if each.act != "lose" or each not in outcomes.deviations():
+            continue
+        ran = outcomes.by_id()
+        places = [at for at, point in enumerate(inside) if point.id in ran]
+        changes = [(a, b) for a, b in itertools.pairwise(places) if ran[inside[a].id] != ran[inside[b].id]]
+        assert changes
+        assert all(b - a == 1 for a, b in changes), "between two that differ, nothing is left to be run"
+
+
+def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
+    """It is told, and counts for nothing."""
+    one = sweep(tmp_path / "one", lambda cell: Plant(disarm=True) if isinstance(cell.scenario.fault, Kill) else RIGHT)
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    outcomes = one.outcomes(planned)
+    assert {one.point.act.partition("-")[0] for one in outcomes.unproved} == {"kill"}
+    assert {each.act.partition("-")[0] for each in outcomes.unseen()} == {"kill"}
+    assert summary_of(one, planned, outcomes, cut=False).exit_code == 4
+
+
+def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    """What was judged is not run again, and the plan is what it was."""
+    one, progress = sweep(tmp_path / "one"), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress, until=time.monotonic())
+    assert len(one.outcomes(planned).all) == 0
+    half = [point for point, _ in planned.chosen[: len(planned.chosen) // 2]]
+    some = replace(planned, chosen=tuple((point, Why.FIRST) for point in half))
+    one.run(some, progress)
+    again, later = sweep(tmp_path / "one"), Quiet()
+    again.dry_run(later)
+    assert not later.ran
+    anew = again.plan()
+    assert [point.id for point, _ in anew.chosen] == [point.id for point, _ in planned.chosen]
+    again.run(anew, later)
+    assert set(later.ran).isdisjoint(point.id for point in half)
+    assert len(again.outcomes(anew).all) == len(planned.chosen)
+
+
+def test_shards_have_every_point_once(tmp_path: Path) -> None:
+    """Together they are the whole sweep, also of one folder, where the later ones see what the first have run."""
+    whole = sweep(tmp_path / "whole")
+    whole.dry_run(Quiet())
+    found = []
+    for part in (1, 2, 3):
+        one = sweep(tmp_path / f"part-{part}", shard=(part, 3))
+        one.dry_run(Quiet())
+        planned = one.plan()
+        found += [point.id for point, _ in planned.chosen]
+        one.run(planned, Quiet())
+        outcomes = one.outcomes(planned)
+        write_sweep(one, planned, outcomes, summary_of(one, planned, outcomes, cut=False))
+    assert sorted(found) == sorted(point.id for point, _ in whole.plan().chosen)
+
+
+def test_what_is_broken_without_a_fault_is_not_swept(tmp_path: Path) -> None:
+    """It would tell nothing of any fault."""
+    one = sweep(tmp_path / "one", lambda _: Plant(lose=1))
+    with pytest.raises(DryRunError, match="lost"):
+        one.dry_run(Quiet())
+
+
+def test_a_folder_that_is_no_sweep(tmp_path: Path) -> None:
+    """Told in one line."""
+    with pytest.raises(UsageError, match="no sweep"):
+        Asked.load(tmp_path)
+    (tmp_path / SWEEP_FILE).write_text('{"schema": 99}')
+    with pytest.raises(UsageError, match="newer"):
+        Asked.load(tmp_path)
+    (tmp_path / SWEEP_FILE).write_text("[")
+    with pytest.raises(UsageError, match="damaged"):
+        Asked.load(tmp_path)
+
+
+def test_which_pipelines_are_meant() -> None:
+    """A name, a name with a semantic, or a glob; the settings may be those of a scenario, which must be one of theirs."""
+    three = [f"plain/{semantic}" for semantic in ("at-most-once", "at-least-once", "exactly-once")]
+    assert [f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain"], asked())] == three
+    assert [f"{cell.pipeline}/{cell.semantic}" for cell in swept(["plain/exactly*"], asked())] == three[2:]
+    settings = [ours(swept(three[2:], asked(system="", like=like))[0].settings) for like in ("", "late-commit")]
+    assert [each.producer.in_step for each in settings] == [False, True]
+    with pytest.raises(UnknownNameError, match="did you mean late-commit"):
+        swept(["plain/exactly-once"], asked(system="", like="late-comit"))
+    with pytest.raises(SelectionError, match="no pipeline is meant by 'plane'"):
+        swept(["plane"], asked())
+
+
+@pytest.mark.parametrize(("shard", "cut"), [((1, 1), False), ((1, 1), True), ((1, 2), False)])
+def test_a_sweep_of_which_nothing_has_a_proof_is_void(shard: tuple[int, int], cut: bool, tmp_path: Path) -> None:
+    """Also a part of one, and one whose time was over: it has shown nothing."""
+    one = sweep(
+        tmp_path / "one", lambda cell: RIGHT if isinstance(cell.scenario.fault, NoFault) else Plant(disarm=True), shard=shard
+    )
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    outcomes = one.outcomes(planned)
+    assert outcomes.all
+    assert not any(point.proved for point in outcomes.all)
+    assert summary_of(one, planned, outcomes, cut=cut).exit_code == ExitCode.VOID

@@ -1,0 +1,97 @@
+"""What is told of a sweep: JSON with a published form, a page, parts as one."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from harness.faults import Drop
+from harness.model.failures import UsageError
+from harness.model.history import History
+from harness.sweep import telling
+from harness.sweep.page import PAGE_FILE, table_of, timeline_of
+from harness.sweep.shrinking import shrink_all
+from harness.sweep.signature import errors_of
+from harness.sweep.sweeping import RESULT_FILE
+from harness.sweep.telling import plan_lines, report_of, summary_of, write_sweep
+from harness.systems.memory.plants import Plant
+from tests.sweep.stepping import RIGHT, Quiet, sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.model.cell import Cell
+    from harness.sweep.sweeping import Asked, Sweep
+
+
+def wrong(cell: Cell) -> Plant:
+    """Lose a record wherever anything is lost."""
+    return Plant(lose=1) if isinstance(cell.scenario.fault, Drop) else RIGHT
+
+
+def test_json_and_page(tmp_path: Path) -> None:
+    """The form of the JSON is published, and allows nothing it does not name; the page has every step, in its colour."""
+    one, progress = sweep(tmp_path / "one", wrong, acts=("lose", "kill-b")), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    said = [*plan_lines(one, planned, 60.0)]
+    assert any("stand in all three runs" in line for line in said)
+    one.run(planned, progress)
+    outcomes = one.outcomes(planned)
+    shrink_all(one, outcomes, planned.usual, progress, until=0.0)
+    told = summary_of(one, planned, outcomes, cut=False)
+    write_sweep(one, planned, outcomes, told)
+    result = json.loads((one.directory / RESULT_FILE).read_text())
+    jsonschema.validate(result, json.loads(resources.files("harness.sweep").joinpath("schema.json").read_text("utf-8")))
+    assert len(result["findings"]) == 1
+    assert (one.directory / result["findings"][0]["scenario"]).exists()
+    assert all((one.directory / each["cell"] / "cell.json").exists() for each in result["outcomes"])
+    assert any("again: lostack run --scenario" in line for line in told.lines)
+    timeline, table = timeline_of(planned.steps, outcomes), table_of(outcomes)
+    assert len(timeline.marks) == len(planned.steps.found)
+    assert {mark.verdict for mark in timeline.marks if mark.run} == {"broken", "kept"}
+    assert {cell.verdict for _, cells in table.rows for cell in cells if cell} == {"broken", "kept"}
+    assert sum(cell.of for _, cells in table.rows for cell in cells if cell) == planned.points
+    page = (one.directory / PAGE_FILE).read_text()
+    assert page.count("<rect ") == len(timeline.marks)
+    assert "script" not in page.partition("<style>")[0]
+    assert "finding 1 · broken" in page
+
+
+def test_parts_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All points of all parts, the findings of all of them, and one exit code; a part of another sweep is none."""
+    parts = [sweep(tmp_path / f"part-{part}", wrong, acts=("lose",), shard=(part, 2)) for part in (1, 2)]
+    for one in parts:
+        one.dry_run(Quiet())
+        one.run(one.plan(), Quiet())
+
+    def same(asked: Asked, directory: Path) -> Sweep:
+        return sweep(directory, wrong, acts=asked.acts, shard=asked.shard, seed=asked.seed)
+
+    monkeypatch.setattr(telling, "sweep_of", same)
+    told = report_of([one.directory for one in parts])
+    assert told.exit_code == 1
+    result = json.loads((parts[0].directory / RESULT_FILE).read_text())
+    each = [{one.point.id for one in part.outcomes(part.plan()).all} for part in parts]
+    assert {one["point"] for one in result["outcomes"]} == each[0] | each[1]
+    assert len(result["outcomes"]) == len(each[0] | each[1])
+    assert not any("PARTIAL" in line for line in told.lines)
+    assert any("PARTIAL" not in line and "finding 1" in line for line in told.lines)
+    other = sweep(tmp_path / "other", acts=("lose",), seed=2)
+    with pytest.raises(UsageError, match="no part of the sweep"):
+        report_of([parts[0].directory, other.directory])
+
+
+def test_a_signature_has_no_text_of_one_run() -> None:
+    """Errors by their names, behind the fault alone; a program that is done has been told nothing."""
+    lines = [
+        {"event": "acked", "t": 1}, {"event": "unknown", "t": 2, "error": "Early: not of this fault"},
+        {"event": "fault", "t": 3, "phase": "fired"}, {"event": "unknown", "t": 4, "error": "TimedOut: c0ffee.in-0 has expired"},
+        {"event": "stopped", "t": 5, "kind": "done", "because": "the source is exhausted"},
+        {"event": "stopped", "t": 6, "kind": "error", "because": "Fenced: epoch 3"}, {"event": "saved", "t": 7, "error": None},
+    ]  # fmt: skip
+    assert errors_of(History(tuple(lines)), 3) == {"TimedOut", "Fenced"}

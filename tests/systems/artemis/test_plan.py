@@ -1,0 +1,84 @@
+"""What is known of Artemis before anything is fetched: its points, what it predicts, its sums, its sign."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import registry
+from harness.model import events as kinds
+from harness.model.cell import Cell, expand
+from harness.model.history import History
+from harness.model.scenario import NotApplicable, Predicted, Suite
+from harness.model.semantics import Semantic
+from harness.model.states import Hop
+from harness.provision.jars import read_jar_set
+from harness.stages.settings import ours
+from harness.systems.artemis.install import RECIPE
+from harness.systems.artemis.signs import KEPT_ONCE, artemis_signs
+
+MOST_CORE_CELLS = 6
+AGAIN = {"producer-crash-before-ack", "ack-lost", "broker-crash-before-ack"}
+
+
+def cells(system: str = "artemis", client: str = "stomp.py") -> tuple[Cell, ...]:
+    """Return the cells of one seed."""
+    mine = [scenario for scenario in registry.scenarios() if registry.runs(system, scenario)]
+    return tuple(expand(mine, semantics=Semantic, seeds=[1], system=system, client=client))
+
+
+def points(system: str) -> set[tuple[str, Semantic]]:
+    """Return the points of a system that any client has."""
+    return {(cell.scenario.failure_point, cell.semantic) for cell in cells(system) if cell.scenario.group == "plain"}
+
+
+@pytest.mark.parametrize("client", ["stomp.py", "core"])
+def test_every_point_of_classic_is_there(client: str) -> None:
+    """Under every semantic; what applies and predicts zero names a sign, but for the baseline."""
+    assert points("artemis") == points("activemq")
+    for cell in cells(client=client):
+        theory = cell.expectation
+        assert isinstance(theory, Predicted | NotApplicable)
+        shows = isinstance(theory, NotApplicable) or theory.lost.must_show() or theory.duplicated.must_show()
+        assert shows or theory.stands or theory.sign or cell.scenario.id in {"none", "broker-crash-before-append"}, cell.id
+
+
+def test_exactly_once_carries_ids_and_what_is_sent_again_is_kept_once() -> None:
+    """That alone is the broker's; what is delivered again the sink absorbs, and the other semantics are Classic's."""
+    for cell in (*cells(), *cells(client="core")):
+        by_id = cell.semantic is Semantic.EXACTLY_ONCE or cell.scenario.id.endswith("+by-id")
+        if not isinstance(cell.expectation, NotApplicable):
+            assert ours(cell.settings).producer.idempotence is by_id, cell.id
+        if cell.semantic is Semantic.EXACTLY_ONCE and isinstance(cell.expectation, Predicted):
+            assert (cell.expectation.sign == KEPT_ONCE) is (cell.scenario.id in AGAIN), cell.id
+
+
+def test_a_few_cells_are_run_with_every_commit() -> None:
+    """Those where it differs, and the trap that a push is."""
+    core = [cell for cell in cells() if cell.scenario.suite is Suite.CORE]
+    assert {"none", "ack-lost"} == {cell.scenario.id for cell in core}
+    assert len(core) <= MOST_CORE_CELLS
+
+
+@pytest.mark.parametrize("version", RECIPE.versions())
+def test_every_version_has_the_sums_of_all_that_it_needs(version: str) -> None:
+    """Each jar with its module, so that none need be asked what it depends on."""
+    jar_set = read_jar_set(f"artemis-{version}", RECIPE.source.parent)
+    assert jar_set.listed
+    assert {f"artemis-{name}-{version}.jar" for name in ("server", "journal", "commons", "core-client", "stomp-protocol")} <= (
+        jar_set.sums.keys()
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "copies", "shown"),
+    [((0, 0), 1, True), ((0,), 1, False), ((0, 0), 2, False), ((0, "refused"), 1, False), ((0, 0), 0, False)],
+    ids=["kept-once", "sent-once", "kept-twice", "refused", "kept-never"],
+)
+def test_kept_once_is_what_was_taken_twice_and_is_there_once(answers: tuple[object, ...], copies: int, *, shown: bool) -> None:
+    """By what the broker answered, whether that arrived or not, and by its journal."""
+    told = [{"t": 1, "event": kinds.PRODUCE_ANSWER, "record": "k-1", "error": each, "reached": False} for each in answers]
+    kept = [{"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": True} for _ in range(copies)]
+    aside = {"t": 2, "event": kinds.STORED, "hop": Hop.ASIDE, "record": "k-1", "visible": True}
+    undone = {"t": 2, "event": kinds.STORED, "hop": Hop.TOPIC, "record": "k-1", "visible": False}
+    found = artemis_signs(History((*told, *kept, aside, undone), ()))
+    assert found == {KEPT_ONCE: {"k-1"} if shown else set()}

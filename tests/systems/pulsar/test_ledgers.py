@@ -1,0 +1,91 @@
+"""What is made of what a broker says of its ledgers: places, what waits, what is gone, batches, transactions."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from harness.model.places import Removal, Waiting
+from harness.protocols.pulsar.protobuf import made
+from harness.systems.pulsar.ledgers import Done, Entry, StrangeLedgerError, entries_of, messages, only
+
+
+def internal(*ledgers: tuple[int, int], last: str) -> dict[str, Any]:
+    """Return what ``internalStats`` says of ledgers."""
+    return {"ledgers": [{"ledgerId": each, "entries": count} for each, count in ledgers], "lastConfirmedEntry": last}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (internal((7, 0), last="7:2"), [(7, 0), (7, 1), (7, 2)]),
+        (internal((7, 0), last="7:-1"), []),
+        (internal((7, 2), (9, 0), last="7:1"), [(7, 0), (7, 1)]),
+        (internal((7, 2), (9, 0), last="9:0"), [(7, 0), (7, 1), (9, 0)]),
+        (internal(last="-1:-1"), []),
+    ],
+)
+def test_entries_stand_in_ledgers(said: dict[str, Any], found: list[tuple[int, int]]) -> None:
+    """Of the one that is written only the last position tells how many it has; that may still stand in the one before."""
+    assert list(entries_of(said)) == found
+
+
+def cursor(upto: str, ranges: str = "[]") -> dict[str, str]:
+    """Return what is said of a cursor."""
+    return {"markDeletePosition": upto, "individuallyDeletedMessages": ranges}
+
+
+def test_what_is_done_with_is_a_position_and_ranges_behind_it() -> None:
+    """Each range is open where it begins."""
+    done = Done.of(cursor("7:1", "[(7:2..7:5],(9:-1..9:0]]"))
+    where = [(5, 9), (7, 0), (7, 1), (7, 2), (7, 3), (7, 5), (7, 6), (9, 0), (9, 1)]
+    assert [at in done for at in where] == [True, True, True, False, True, True, False, True, False]
+
+
+def test_copies_wait_or_are_gone() -> None:
+    """Each at a place of its own, with the attempt that made it."""
+    entries = [
+        Entry((7, n), {"x-pulsar-property": json.dumps({"lostack-attempt": f"a-{n}", "x": "y"})}, b"v%d" % n) for n in range(3)
+    ]
+    found = messages(entries, Done.of(cursor("7:0", "[(7:1..7:2]]")))
+    assert [(m.place, m.name, m.value, m.attempt) for m in found] == [
+        (f"7:{n}:0", f"7:{n}:0", b"v%d" % n, f"a-{n}") for n in range(3)
+    ]  # fmt: skip
+    assert [(m.waiting, m.removed) for m in found] == [(None, Removal.ACK), (Waiting.READY, None), (None, Removal.ACK)]
+    assert all(m.waiting is Waiting.READY for m in messages(entries, None))
+    with pytest.raises(StrangeLedgerError, match="properties at"):
+        messages([Entry((7, 0), {"x-pulsar-property": "?"}, b"v")], None)
+
+
+def test_an_entry_may_be_a_batch() -> None:
+    """Whose messages have their numbers; one that is cut is strange."""
+    own = made({1: [made({1: "lostack-attempt", 2: "a"})], 3: 2})
+    body = (struct.pack(">I", len(own)) + own + b"v1") * 2
+    found = messages([Entry((7, 0), {"x-pulsar-num-batch-message": "2"}, body)], None)
+    assert [(m.place, m.value, m.attempt) for m in found] == [("7:0:0", b"v1", "a"), ("7:0:1", b"v1", "a")]
+    with pytest.raises(StrangeLedgerError, match="batch at"):
+        messages([Entry((7, 0), {"x-pulsar-num-batch-message": "3"}, body)], None)
+
+
+def test_of_a_transaction_the_broker_says_whether_it_is_open() -> None:
+    """What is not committed is not visible; the mark of an end is no copy."""
+    entries = [
+        Entry((7, 0), {"x-pulsar-txn-uncommitted": "true"}, b"a"), Entry((7, 1), {"x-pulsar-txn-aborted": "true"}, b"b"),
+        Entry((7, 2), {"x-pulsar-marker-type": "21"}, b""),
+        Entry((7, 3), {"x-pulsar-txn-uncommitted": "false", "x-pulsar-txn-aborted": "false"}, b"c"),
+    ]  # fmt: skip
+    assert [(m.value, m.visible, m.waiting, m.removed) for m in messages(entries, Done.of(cursor("7:3")))] == [
+        (b"a", False, Waiting.OPEN, None), (b"b", False, None, None), (b"c", True, None, Removal.ACK),
+    ]  # fmt: skip
+    assert [entry.is_final for entry in entries] == [False, True, True, True]
+
+
+def test_a_topic_has_one_subscription_here() -> None:
+    """Besides the broker's own."""
+    assert only({"pulsar.dedup": {"a": 1}}) is None
+    assert only({"pulsar.dedup": {"a": 1}, "workers": {"a": 2}}) == {"a": 2}
+    with pytest.raises(StrangeLedgerError, match="several subscriptions: a, b"):
+        only({"a": {}, "b": {}})

@@ -1,0 +1,1 @@
+"""Proves what Spark alone has: what its query has written into files, row by row."""

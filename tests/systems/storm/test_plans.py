@@ -1,0 +1,111 @@
+"""What is declared of Storm's cells, and what a topology is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from harness import registry
+from harness.model.cell import expand
+from harness.model.pipeline import SettingsError
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Suite
+from harness.model.semantics import Semantic
+from harness.systems.storm.settings import STORM_AT_LEAST_ONCE, STORM_AT_MOST_ONCE, Guarantee, storms, with_topology
+from harness.systems.storm.words import words_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.storm.settings import StormSettings
+
+MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("storm", scenario))
+MOST_CORE = 6
+
+
+def told(folder: Path, settings: StormSettings) -> dict[str, str]:
+    """Return the words of a topology by their names."""
+    scene = SimpleNamespace(
+        transport=SimpleNamespace(bootstrap=lambda role: f"{role}:1"), source="k.in", sink="k.out", group="k.group",
+        history_folder=folder, cell=SimpleNamespace(id="the/cell"),
+    )  # fmt: skip
+    words = words_of(cast("Scene", scene), settings, "k.worker")
+    return dict(word.split("=", 1) for word in words)
+
+
+def test_at_most_once_follows_nothing(tmp_path: Path) -> None:
+    """It commits first, has no acker, anchors nothing, and its bolt does not wait to be answered."""
+    words = told(tmp_path, STORM_AT_MOST_ONCE)
+    assert words["guarantee"] == "AT_MOST_ONCE"
+    assert (words["conf.topology.acker.executors"], words["conf.lostack.anchored"], words["forget"]) == ("0", "false", "true")
+    assert (words["bolt.acks"], words["bolt.retries"], words["bolt.enable.idempotence"]) == ("1", "0", "false")
+
+
+def test_at_least_once_follows_each_record_to_its_result(tmp_path: Path) -> None:
+    """Its bolt's client tries for as long as it likes."""
+    words = told(tmp_path, STORM_AT_LEAST_ONCE)
+    assert words["guarantee"] == "AT_LEAST_ONCE"
+    assert (words["conf.topology.acker.executors"], words["conf.lostack.anchored"], words["forget"]) == ("1", "true", "false")
+    assert words["bolt.acks"] == "all"
+    assert "bolt.retries" not in words
+
+
+def test_words_are_words(tmp_path: Path) -> None:
+    """They go over a line, with blanks between them."""
+    for settings in (STORM_AT_MOST_ONCE, STORM_AT_LEAST_ONCE):
+        assert not any(" " in word or "\n" in word for pair in told(tmp_path, settings).items() for word in pair)
+
+
+def test_spout_and_bolt_have_one_name_to_the_broker(tmp_path: Path) -> None:
+    """The wire stops all that a worker says when it holds one of its frames."""
+    words = told(tmp_path, STORM_AT_LEAST_ONCE)
+    assert words["spout.client.id"] == words["bolt.client.id"] == "k.worker"
+    assert words["bootstrap"] == "processor:1"
+
+
+def test_the_guarantee_is_that_of_the_semantic() -> None:
+    """Whatever else a cell's settings say; where nobody follows tuples, nothing is anchored."""
+    want = {Semantic.AT_MOST_ONCE: Guarantee.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE}
+    for scenario in MINE:
+        for semantic, theory in scenario.expect.items():
+            if isinstance(theory, Predicted):
+                topology = storms(theory.settings or scenario.pipeline.recipes[semantic]).topology
+                assert topology.guarantee is want[semantic]
+                assert topology.anchored <= bool(topology.ackers)
+
+
+def test_nothing_is_claimed_of_exactly_once() -> None:
+    """And what is sold unanchored is a control."""
+    for scenario in MINE:
+        assert isinstance(scenario.expect.get(Semantic.EXACTLY_ONCE, NotApplicable("")), NotApplicable)
+        theory = scenario.expect[Semantic.AT_LEAST_ONCE]
+        assert isinstance(theory, Predicted)
+        anchored = storms(theory.settings or scenario.pipeline.recipes[Semantic.AT_LEAST_ONCE]).topology.anchored
+        assert theory.control is not anchored
+
+
+def test_the_core_is_small() -> None:
+    """An engine's cells are few there."""
+    core = [each for each in MINE if each.suite is Suite.CORE]
+    cells = list(expand(core, semantics=list(Semantic), seeds=[1], system="storm", client="storm-kafka-client"))
+    assert 0 < sum(isinstance(cell.expectation, Predicted) for cell in cells) <= MOST_CORE
+
+
+def test_a_topology_runs_on_one_broker() -> None:
+    """Nobody has declared anything else; who does is told."""
+    with pytest.raises(SettingsError, match="one broker"):
+        replace(MINE[0], deployment=Deployment.CLUSTER)
+
+
+def test_what_is_planned_is_saved_whole() -> None:
+    """Two cells that differ in the topology alone have different settings in their plans."""
+    cell = next(
+        iter(expand(MINE[:1], semantics=[Semantic.AT_LEAST_ONCE], seeds=[1], system="storm", client="storm-kafka-client"))
+    )
+    assert cell.saved_settings()["topology"]["anchored"] is True
+    assert with_topology(STORM_AT_LEAST_ONCE, anchored=False) != STORM_AT_LEAST_ONCE
+    with pytest.raises(TypeError, match="no settings of a topology"):
+        storms(STORM_AT_LEAST_ONCE.stages)
