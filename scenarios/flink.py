@@ -179,7 +179,7 @@ OTHER_PREFIX = replace(
             with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=10_000))
     },
 )  # fmt: skip
-MOVED = replace(with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=600_000)
+MOVED = with_job(OPERATED, later_prefix="other")
 SUPERSEDED = Scenario(
     id="flink-restore-with-other-prefix", failure_point="flink-restore-with-other-prefix", pipeline=JOB, group="flink",
     fault=Superseded(),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults.triggers import rule_at
-from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.events import BEHIND_WAVE, SECOND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
 from harness.systems.flink.faults.crash import During
-from harness.systems.flink.faults.waves import SECOND, after_target, kill_task_manager, through_checkpoint
+from harness.systems.flink.faults.waves import SECOND, after_target, await_last, hold_last, kill_task_manager, through_checkpoint
 from harness.systems.flink.proofs import Aligned, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, How
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.controls import Controls
 
 BEHIND = after_target(2)
+"""The request in which our producer sends what the other input reads beside the one that stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ class AtAlignment:
         return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:
-        """Let our producer stop twice, and the job's source at the record behind the target."""
+        """Let our producer stop three times, and the job's source at the record behind the target."""
         controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
-        controls.arm(BEHIND, rule_at(BEHIND, Action.HOLD, LAST_WAVE))
+        hold_last(controls)
+        controls.arm(BEHIND, rule_at(BEHIND, Action.HOLD, BEHIND_WAVE))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
@@ -55,7 +57,10 @@ class AtAlignment:
         position = controls.load.target.position
         inputs.arm(position + 1)
         through_checkpoint(controls, job)
+        # a source reads its partitions in any order: one that stood before the target was written would keep that back
+        last = await_last(controls)
         controls.ability(Written).await_written(position)
+        controls.resolve(last.hold, How.RELEASE)
         behind = controls.await_fired(BEHIND)
         controls.say("fired", record=inputs.await_stand())
         number = job.begin_checkpoint()

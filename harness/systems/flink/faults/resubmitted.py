@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.controls import OnWire
 from harness.faults.triggers import await_fault, rule_at
+from harness.model.events import FIRST_WAVE
 from harness.model.scenario import Evidence, Role
 from harness.protocols.kafka.steps import Api
 from harness.systems.flink.abilities import RunningJob, Written
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from harness.controls import Controls, Fired
 
 
-FIRST_WAVE = "first-wave"
 FIRST = after_target(-2 * AHEAD)
 """The request that begins a wave of its own, where the target is in the third checkpoint."""
 OPENS = OnWire(Role.PROCESSOR, Api.INIT_PRODUCER_ID, Direction.REQUEST, since=PRODUCED)

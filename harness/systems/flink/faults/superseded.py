@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults.triggers import await_fault, rule_at
+from harness.model.events import FIRST_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob
 from harness.systems.flink.faults.crash import BEFORE_STORED
-from harness.systems.flink.faults.resubmitted import FIRST, FIRST_WAVE
+from harness.systems.flink.faults.resubmitted import FIRST
 from harness.systems.flink.faults.waves import (
     PRODUCED,
     SECOND,
