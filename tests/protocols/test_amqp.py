@@ -7,22 +7,16 @@ from typing import Any
 import pytest
 
 from harness.model.identity import Identity
-from harness.model.record import ATTEMPT_HEADER, Record
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.amqp import values
 from harness.protocols.amqp.session import Amqp, AmqpFrame
 from harness.protocols.amqp.steps import Performative
 from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
 from harness.wire.rules import Action, After, Direction, Rule, RuleError
 from tests.protocols import amqp_frames as af
+from tests.protocols.conversation import FROM, TO, Conversation, value
 
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
 SENDS, RECEIVES, COORDINATES = 0, 1, 2
-Told = list[tuple[Any, ...]]
-
-
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
 
 
 def carrying(record: str, **more: Any) -> bytes:
@@ -30,32 +24,15 @@ def carrying(record: str, **more: Any) -> bytes:
     return af.message(value(record), **more)
 
 
-class Talk:
+class Talk(Conversation):
     """A session whose links are attached, and what it makes of frames."""
 
+    tells = ("record", "outcome")
+
     def __init__(self, identity: Identity | None = None) -> None:
-        self.session = Amqp().session(7, limit=1 << 12)
-        self.ledger = Amqp().ledger("key", identity)
+        super().__init__(Amqp(), identity)
         for way, data in opening("key.consumer.1"):
-            self._pass(way, data, reached=True)
-
-    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, AmqpFrame), frame
-        assert frame.size == len(data)
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields.get("outcome")) for kind, fields in lines]
-
-    def say(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the client say something; return the lines of it."""
-        return self._pass(TO, data, reached=reached)
-
-    def hear(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the broker say something."""
-        return self._pass(FROM, data, reached=reached)
+            (self.say if way is TO else self.hear)(data)
 
     def given(self, *records: str) -> None:
         """Let messages be delivered, numbered from 0."""

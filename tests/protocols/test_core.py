@@ -7,52 +7,24 @@ from typing import Any
 import pytest
 
 from harness.model.identity import Identity
-from harness.model.record import ATTEMPT_HEADER, Record
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.core import reading
 from harness.protocols.core.session import Core, CoreFrame
 from harness.protocols.core.steps import Kind, Packet
 from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
-from harness.wire.rules import Direction
 from tests.protocols import core_frames as core
-
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
-LIMIT = 1 << 12
-Told = list[tuple[Any, ...]]
+from tests.protocols.conversation import FROM, LIMIT, TO, Conversation, value
 
 
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
-
-
-class Talk:
+class Talk(Conversation):
     """A connection with a session, and what it makes of packets."""
 
     def __init__(self, identity: Identity | None = None, **asked: Any) -> None:
-        self.session = Core().session(7, limit=LIMIT)
-        self.ledger = Core().ledger("key", identity)
+        super().__init__(Core(), identity)
         assert self.session.feed(TO, core.GREETING) == Between(len(core.GREETING))
         self.session.taken(TO, len(core.GREETING))
         self.say(core.create(**asked))
         self.hear(core.created())
-
-    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, CoreFrame), frame
-        assert frame.size == len(data)
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields.get("request"), fields.get("outcome")) for kind, fields in lines]
-
-    def say(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the client say something; return the lines of it."""
-        return self._pass(TO, data, reached=reached)
-
-    def hear(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the broker say something."""
-        return self._pass(FROM, data, reached=reached)
 
     def given(self, *records: str) -> None:
         """Let messages be given, called 1, 2, 3."""

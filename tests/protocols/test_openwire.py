@@ -7,51 +7,26 @@ from typing import Any
 import pytest
 
 from harness.model.identity import Identity
-from harness.model.record import ATTEMPT_HEADER, Record
+from harness.model.record import ATTEMPT_HEADER
 from harness.protocols.openwire.reading import content
 from harness.protocols.openwire.session import OpenWire, OpenWireFrame
 from harness.protocols.openwire.steps import Command, Kind
 from harness.wire.protocol import Between, Immovable, Need, Opaque, UnableError
-from harness.wire.rules import Action, After, Direction, Rule, RuleError
+from harness.wire.rules import Action, After, Rule, RuleError
 from tests.protocols import openwire_frames as ow
+from tests.protocols.conversation import FROM, TO, Conversation, value
 
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
 INDIVIDUAL, DELIVERED, POISON = 4, 0, 1
 BEGIN, PREPARE, ONE_PHASE, TWO_PHASE, ROLLBACK = range(5)
-Told = list[tuple[Any, ...]]
 
 
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
-
-
-class Talk:
+class Talk(Conversation):
     """A session that has said hello, and what it makes of commands."""
 
     def __init__(self, identity: Identity | None = None, **can: Any) -> None:
-        self.session = OpenWire().session(7, limit=1 << 12)
-        self.ledger = OpenWire().ledger("key", identity)
+        super().__init__(OpenWire(), identity)
         self.hear(ow.hello(**can))
         self.say(ow.hello(**can))
-
-    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> Told:
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, OpenWireFrame), frame
-        assert frame.size == len(data)
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields.get("request"), fields.get("outcome")) for kind, fields in lines]
-
-    def say(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the client say something; return the lines of it."""
-        return self._pass(TO, data, reached=reached)
-
-    def hear(self, data: bytes, *, reached: bool = True) -> Told:
-        """Let the broker say something."""
-        return self._pass(FROM, data, reached=reached)
 
     def given(self, *records: str) -> None:
         """Let messages be delivered, called 1, 2, 3."""

@@ -11,23 +11,15 @@ import lz4.block
 import pytest
 import zstandard
 
-from harness.model.record import Record
 from harness.protocols.pulsar import frames, payload
-from harness.protocols.pulsar.frame import PulsarFrame
 from harness.protocols.pulsar.protobuf import MalformedError, Message, made
 from harness.protocols.pulsar.session import Pulsar
 from harness.protocols.pulsar.steps import NUMBERS, STEPS, Command
 from harness.wire.protocol import Frame, Immovable, Need, Opaque
-from harness.wire.rules import Action, After, Direction, Rule, RuleError
+from harness.wire.rules import Action, After, Rule, RuleError
+from tests.protocols.conversation import FROM, TO, Conversation, Told, value
 
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
 TOPIC = "persistent://public/default/q"
-Line = tuple[Any, ...]
-
-
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
 
 
 def attempt(name: str) -> bytes:
@@ -49,48 +41,38 @@ def batch(*records: str) -> bytes:
     return b"".join(parts)
 
 
-class Talk:
+class Talk(Conversation):
     """A session with a producer and a consumer, and what it makes of frames."""
 
     def __init__(self) -> None:
-        self.session = Pulsar().session(7, limit=1 << 16)
-        self.ledger = Pulsar().ledger("key", None)
-        self.say(Command.CONNECT, {1: "Pulsar-CPP-v4.0.0", 4: 20})
-        self.hear(Command.CONNECTED, {1: "server"})
-        self.say(Command.PRODUCER, {1: TOPIC, 2: 0, 3: 1})
-        self.say(Command.SUBSCRIBE, {1: TOPIC, 2: "s", 3: 1, 4: 5, 5: 2})
+        super().__init__(Pulsar(), limit=1 << 16)
+        self.tell(Command.CONNECT, {1: "Pulsar-CPP-v4.0.0", 4: 20})
+        self.answer(Command.CONNECTED, {1: "server"})
+        self.tell(Command.PRODUCER, {1: TOPIC, 2: 0, 3: 1})
+        self.tell(Command.SUBSCRIBE, {1: TOPIC, 2: "s", 3: 1, 4: 5, 5: 2})
 
-    def _pass(self, way: Direction, data: bytes, *, reached: bool) -> list[Line]:
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, PulsarFrame), frame
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields.get("request"), fields.get("outcome")) for kind, fields in lines]
+    def tell(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> Told:
+        """Let the client say a command; return the lines of it."""
+        return self.say(frames.command(NUMBERS[command], fields, message), reached=reached)
 
-    def say(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> list[Line]:
-        """Let the client say something; return the lines of it."""
-        return self._pass(TO, frames.command(NUMBERS[command], fields, message), reached=reached)
+    def answer(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> Told:
+        """Let the broker say one."""
+        return self.hear(frames.command(NUMBERS[command], fields, message), reached=reached)
 
-    def hear(self, command: Command, fields: dict[int, Any], message: bytes = b"", *, reached: bool = True) -> list[Line]:
-        """Let the broker say something."""
-        return self._pass(FROM, frames.command(NUMBERS[command], fields, message), reached=reached)
-
-    def send(self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any) -> list[Line]:
+    def send(self, data: bytes, sequence: int = 1, *, transaction: int | None = None, **metadata: Any) -> Told:
         """Let the producer send a payload. ``metadata``: ``f8=1`` is its field 8."""
         said = {1: "p", 2: sequence, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
         own = {} if transaction is None else {4: transaction, 5: 1}
-        return self.say(Command.SEND, {1: 0, 2: sequence, **own}, frames.message(said, data))
+        return self.tell(Command.SEND, {1: 0, 2: sequence, **own}, frames.message(said, data))
 
-    def give(self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any) -> list[Line]:
+    def give(self, entry: int, data: bytes, *, again: int = 0, reached: bool = True, **metadata: Any) -> Told:
         """Let the consumer be given a payload."""
         said = {1: "p", 2: 0, 3: 1} | {int(name[1:]): each for name, each in metadata.items()}
-        return self.hear(Command.MESSAGE, {1: 5, 2: place(entry), 3: again}, frames.message(said, data), reached=reached)
+        return self.answer(Command.MESSAGE, {1: 5, 2: place(entry), 3: again}, frames.message(said, data), reached=reached)
 
-    def ack(self, *places: bytes, kind: int = 0, **more: int) -> list[Line]:
+    def ack(self, *places: bytes, kind: int = 0, **more: int) -> Told:
         """Let the consumer acknowledge."""
-        return self.say(Command.ACK, {1: 5, 2: kind, 3: list(places)} | {int(name[1:]): each for name, each in more.items()})
+        return self.tell(Command.ACK, {1: 5, 2: kind, 3: list(places)} | {int(name[1:]): each for name, each in more.items()})
 
 
 def test_types_have_their_numbers() -> None:
@@ -109,17 +91,17 @@ def test_a_receipt_is_about_the_oldest_of_its_sequence() -> None:
     assert talk.send(value("k0-1"), f4=[attempt("a-1")]) == [("sent", "k0-1", "7:4", None)]
     talk.send(value("k0-1"))
     said = {1: 0, 2: 1, 3: place(0)}
-    assert talk.hear(Command.SEND_RECEIPT, said) == [("produce_answer", "k0-1", "7:4", None)]
+    assert talk.answer(Command.SEND_RECEIPT, said) == [("produce_answer", "k0-1", "7:4", None)]
     assert talk.last.facts["place"] == "4:0"
-    assert talk.hear(Command.SEND_RECEIPT, said) == [("produce_answer", "k0-1", "7:5", None)]
-    assert talk.hear(Command.SEND_RECEIPT, said) == []
+    assert talk.answer(Command.SEND_RECEIPT, said) == [("produce_answer", "k0-1", "7:5", None)]
+    assert talk.answer(Command.SEND_RECEIPT, said) == []
 
 
 def test_a_receipt_without_a_place_is_of_a_duplicate() -> None:
     """The broker knows the sequence, and has stored nothing."""
     talk = Talk()
     talk.send(value("k0-1"))
-    talk.hear(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: made({1: -1, 2: -1})})
+    talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1, 3: made({1: -1, 2: -1})})
     assert "place" not in talk.last.facts
 
 
@@ -127,9 +109,9 @@ def test_an_error_refuses_what_was_sent() -> None:
     """By its name."""
     talk = Talk()
     talk.send(value("k0-1"))
-    assert talk.hear(Command.SEND_ERROR, {1: 0, 2: 1, 3: 2, 4: "no"}) == [("produce_answer", "k0-1", "7:4", None)]
+    assert talk.answer(Command.SEND_ERROR, {1: 0, 2: 1, 3: 2, 4: "no"}) == [("produce_answer", "k0-1", "7:4", None)]
     assert talk.seen.error == "PersistenceError"
-    talk.hear(Command.ERROR, {1: 99, 2: 999, 3: "?"})
+    talk.answer(Command.ERROR, {1: 99, 2: 999, 3: "?"})
     assert talk.seen.error == "ServerError 999"
 
 
@@ -164,9 +146,9 @@ def test_a_wrong_checksum_voids() -> None:
     talk = Talk()
     bad = bytearray(frames.message({1: "p", 2: 1, 3: 1}, value("k0-1")))
     bad[-1] ^= 1
-    assert talk.say(Command.SEND, {1: 0, 2: 1}, bytes(bad)) == []
+    assert talk.tell(Command.SEND, {1: 0, 2: 1}, bytes(bad)) == []
     assert (talk.seen.because, talk.seen.voids) == ("a message whose checksum is wrong", True)
-    assert talk.say(Command.SEND, {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))[6:])
+    assert talk.tell(Command.SEND, {1: 0, 2: 1}, frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))[6:])
 
 
 def test_what_a_broker_puts_in_front_is_passed_over() -> None:
@@ -174,7 +156,7 @@ def test_what_a_broker_puts_in_front_is_passed_over() -> None:
     talk = Talk()
     own = made({1: 17})
     message = frames.BROKERS_OWN + frames.INT.pack(len(own)) + own + frames.message({1: "p", 2: 0, 3: 1}, value("k0-1"))
-    assert talk.hear(Command.MESSAGE, {1: 5, 2: place(0)}, message) == [("fetched", "k0-1", None, None)]
+    assert talk.answer(Command.MESSAGE, {1: 5, 2: place(0)}, message) == [("fetched", "k0-1", None, None)]
 
 
 def test_a_message_in_parts_is_its_last() -> None:
@@ -185,8 +167,8 @@ def test_a_message_in_parts_is_its_last() -> None:
     assert not talk.last.last
     assert talk.send(whole[20:], f29=1, **parts) == [("sent", "k0-1", "7:5", None)]
     assert talk.last.last
-    assert talk.hear(Command.SEND_RECEIPT, {1: 0, 2: 1}) == []
-    assert talk.hear(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [("produce_answer", "k0-1", "7:5", None)]
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == []
+    assert talk.answer(Command.SEND_RECEIPT, {1: 0, 2: 1}) == [("produce_answer", "k0-1", "7:5", None)]
 
 
 def test_an_acknowledgement_is_about_what_was_given() -> None:
@@ -197,9 +179,9 @@ def test_an_acknowledgement_is_about_what_was_given() -> None:
     assert talk.ack(place(3)) == [("acknowledged", "k0-3", "7:4", None)]
     assert talk.ack(place(1), kind=1, f8=9) == [("acknowledged", f"k0-{n}", "7:5", None) for n in (0, 1)]
     assert len(talk.last.answers) == 2
-    assert talk.hear(Command.ACK_RESPONSE, {1: 5, 6: 9}) == [("acknowledged", f"k0-{n}", "7:5", "taken") for n in (0, 1)]
+    assert talk.answer(Command.ACK_RESPONSE, {1: 5, 6: 9}) == [("acknowledged", f"k0-{n}", "7:5", "taken") for n in (0, 1)]
     assert talk.ack(place(2), place(4), f8=10) == [("acknowledged", f"k0-{n}", "7:6", None) for n in (2, 4)]
-    assert talk.hear(Command.ACK_RESPONSE, {1: 5, 6: 10, 4: 23}) == [
+    assert talk.answer(Command.ACK_RESPONSE, {1: 5, 6: 10, 4: 23}) == [
         ("acknowledged", f"k0-{n}", "7:6", "refused") for n in (2, 4)
     ]  # fmt: skip
     assert talk.seen.error == "TransactionConflict"
@@ -219,17 +201,17 @@ def test_who_does_not_want_a_message_says_so() -> None:
     talk = Talk()
     for entry in range(2):
         talk.give(entry, value(f"k0-{entry}"))
-    lines = talk.say(Command.REDELIVER, {1: 5, 2: [place(1)]})
+    lines = talk.tell(Command.REDELIVER, {1: 5, 2: [place(1)]})
     assert lines == [("acknowledged", "k0-1", "7:4", None)]
     assert talk.last.answers == ()
-    assert [each[1] for each in talk.say(Command.REDELIVER, {1: 5})] == ["k0-0"]
+    assert [each[1] for each in talk.tell(Command.REDELIVER, {1: 5})] == ["k0-0"]
 
 
 def test_what_did_not_arrive_was_not_said() -> None:
     """Neither sent, nor given."""
     talk = Talk()
     message = frames.message({1: "p", 2: 1, 3: 1}, value("k0-1"))
-    assert talk.say(Command.SEND, {1: 0, 2: 1}, message, reached=False) == [("unsent", "k0-1", "7:4", None)]
+    assert talk.tell(Command.SEND, {1: 0, 2: 1}, message, reached=False) == [("unsent", "k0-1", "7:4", None)]
     assert talk.give(0, value("k0-1"), reached=False) == [("fetched", "k0-1", None, None)]
 
 
@@ -241,11 +223,11 @@ def test_an_end_is_about_all_of_its_transaction() -> None:
     assert talk.last.transaction == "1:3"
     talk.ack(place(0), f6=3, f7=1, f8=5)
     talk.send(value("k0-3"), sequence=2, transaction=4)
-    assert talk.say(Command.END_TXN, {1: 6, 2: 3, 3: 1, 4: 0}) == [
+    assert talk.tell(Command.END_TXN, {1: 6, 2: 3, 3: 1, 4: 0}) == [
         ("ending", "k0-1", "7:7", None), ("ending", "k0-2", "7:7", None)
     ]  # fmt: skip
     assert talk.last.facts["commit"] is True
-    assert talk.hear(Command.END_TXN_RESPONSE, {1: 6, 2: 3, 3: 1})[0] == ("ending", "k0-1", "7:7", "taken")
+    assert talk.answer(Command.END_TXN_RESPONSE, {1: 6, 2: 3, 3: 1})[0] == ("ending", "k0-1", "7:7", "taken")
     assert talk.seen.subject.transactional_ids == {"1:3"}
 
 

@@ -2,70 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from harness.model.identity import Identity
-from harness.model.record import Record
 from harness.protocols.kafka.steps import Api
 from harness.protocols.stomp.frames import MOST_HEADER_BYTES, NotAFrameError, head, made
 from harness.protocols.stomp.session import Stomp, StompFrame
 from harness.protocols.stomp.steps import Command
 from harness.wire.protocol import Between, Frame, Immovable, Move, Need, Opaque, UnableError
-from harness.wire.rules import Action, After, Direction, Rule, RuleError
-
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
-
-
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
+from harness.wire.rules import Action, After, Rule, RuleError
+from tests.protocols.conversation import FROM, TO, Conversation, Told, value
 
 
-class Talk:
+class Talk(Conversation):
     """A session that has said hello, and what it makes of frames."""
 
     def __init__(self, version: str = "1.2", identity: Identity | None = None) -> None:
         self.protocol = Stomp()
-        self.session = self.protocol.session(7, limit=1 << 12)
-        self.ledger = self.protocol.ledger("key", identity)
-        self.say("CONNECT", {"client-id": "key.consumer.1", "accept-version": "1.0,1.1,1.2"})
-        self.hear("CONNECTED", {"version": version} if version != "1.0" else {})
+        super().__init__(self.protocol, identity)
+        self.tell("CONNECT", {"client-id": "key.consumer.1", "accept-version": "1.0,1.1,1.2"})
+        self.answer("CONNECTED", {"version": version} if version != "1.0" else {})
 
-    def _pass(
-        self, way: Direction, command: str, headers: dict[str, str], body: bytes, *, reached: bool
-    ) -> list[tuple[Any, ...]]:
-        data = made(command, headers, body)
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, StompFrame), frame
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields.get("request"), fields.get("outcome")) for kind, fields in lines]
+    def tell(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> Told:
+        """Let the client say a frame; return the lines of it."""
+        return self.say(made(command, headers, body), reached=reached)
 
-    def say(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> list[tuple[Any, ...]]:
-        """Let the client say something; return the lines of it."""
-        return self._pass(TO, command, headers, body, reached=reached)
-
-    def hear(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> list[tuple[Any, ...]]:
-        """Let the server say something."""
-        return self._pass(FROM, command, headers, body, reached=reached)
+    def answer(self, command: str, headers: dict[str, str], body: bytes = b"", *, reached: bool = True) -> Told:
+        """Let the server say one."""
+        return self.hear(made(command, headers, body), reached=reached)
 
     def given(self, *records: str, subscription: str = "s") -> None:
         """Let messages be delivered, each called after its record."""
         for record in records:
             names = {"message-id": f"m-{record}", "ack": f"a-{record}"}
-            self.hear("MESSAGE", {"subscription": subscription, "destination": "/queue/q", **names}, value(record))
+            self.answer("MESSAGE", {"subscription": subscription, "destination": "/queue/q", **names}, value(record))
 
 
 def test_a_receipt_is_about_what_asked_for_it() -> None:
     """Its record is the one that was sent, and its number the one of that frame."""
     talk = Talk()
-    sent = talk.say("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
+    sent = talk.tell("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
     assert sent == [("sent", "k0-1", "7:2", None)]
-    assert talk.hear("RECEIPT", {"receipt-id": "r"}) == [("produce_answer", "k0-1", "7:2", None)]
+    assert talk.answer("RECEIPT", {"receipt-id": "r"}) == [("produce_answer", "k0-1", "7:2", None)]
     assert talk.last.answers == ("r",)
     assert talk.last.facts["corr"] == 2
 
@@ -73,10 +51,10 @@ def test_a_receipt_is_about_what_asked_for_it() -> None:
 def test_an_error_refuses_what_asked_for_a_receipt() -> None:
     """It says why; where it names none, it is about nothing."""
     talk = Talk()
-    talk.say("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
-    assert talk.hear("ERROR", {"receipt-id": "r", "message": "no space"}) == [("produce_answer", "k0-1", "7:2", None)]
+    talk.tell("SEND", {"destination": "/queue/q", "receipt": "r"}, value("k0-1"))
+    assert talk.answer("ERROR", {"receipt-id": "r", "message": "no space"}) == [("produce_answer", "k0-1", "7:2", None)]
     assert talk.seen.error == "no space"
-    assert talk.hear("ERROR", {"message": "you are too slow"}) == []
+    assert talk.answer("ERROR", {"message": "you are too slow"}) == []
     assert talk.seen.error == "you are too slow"
 
 
@@ -84,20 +62,20 @@ def test_an_error_refuses_what_asked_for_a_receipt() -> None:
 def test_an_ack_is_about_one_message_or_all_up_to_it(mode: str, records: list[str]) -> None:
     """As the subscription says; what was acknowledged is not acknowledged again."""
     talk = Talk()
-    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": mode})
+    talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": mode})
     talk.given("k0-1", "k0-2", "k0-3")
-    assert [record for _, record, *_ in talk.say("ACK", {"id": "a-k0-2"}, reached=False)] == records
-    assert [record for _, record, *_ in talk.say("ACK", {"id": "a-k0-2"})] == records
+    assert [record for _, record, *_ in talk.tell("ACK", {"id": "a-k0-2"}, reached=False)] == records
+    assert [record for _, record, *_ in talk.tell("ACK", {"id": "a-k0-2"})] == records
     assert talk.last.answers == tuple(f"a-{record}" for record in records)
-    assert talk.say("ACK", {"id": "a-k0-2"}) == []
+    assert talk.tell("ACK", {"id": "a-k0-2"}) == []
     left = ["k0-3"] if mode == "client" else ["k0-1", "k0-3"]
-    assert [record for record in ("k0-1", "k0-3") if talk.say("ACK", {"id": f"a-{record}"})] == left
+    assert [record for record in ("k0-1", "k0-3") if talk.tell("ACK", {"id": f"a-{record}"})] == left
 
 
 def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
     """A message of such a subscription waits for nothing."""
     talk = Talk()
-    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q"})
+    talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q"})
     talk.given("k0-1")
     assert talk.last.id is None
 
@@ -108,34 +86,34 @@ def test_what_acknowledges_itself_is_answered_by_nobody() -> None:
 def test_an_ack_names_its_message_as_its_version_does(version: str, headers: dict[str, str]) -> None:
     """By the message's id, or by a name that the server has given it."""
     talk = Talk(version)
-    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
+    talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client"})
     names = {"message-id": "m-k0-1"} | ({"ack": "a-k0-1"} if version == "1.2" else {})
-    talk.hear("MESSAGE", {"subscription": "s", "destination": "/queue/q", **names}, value("k0-1"))
-    assert talk.say("ACK", headers) == [("acknowledged", "k0-1", "7:3", None)]
+    talk.answer("MESSAGE", {"subscription": "s", "destination": "/queue/q", **names}, value("k0-1"))
+    assert talk.tell("ACK", headers) == [("acknowledged", "k0-1", "7:3", None)]
 
 
 def test_the_end_of_a_transaction_is_about_all_that_was_in_it() -> None:
     """What was sent, and what was acknowledged; and about nothing of another one."""
     talk = Talk()
-    talk.say("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client-individual"})
+    talk.tell("SUBSCRIBE", {"id": "s", "destination": "/queue/q", "ack": "client-individual"})
     talk.given("k0-1", "k0-2")
     for transaction in ("t", "u"):
-        talk.say("BEGIN", {"transaction": transaction})
-    talk.say("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-1"))
-    talk.say("ACK", {"id": "a-k0-1", "transaction": "t"})
-    talk.say("ACK", {"id": "a-k0-2", "transaction": "u"})
-    talk.say("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-3"), reached=False)
-    assert talk.say("COMMIT", {"transaction": "t", "receipt": "c"}) == [("ending", "k0-1", "7:9", None)]
+        talk.tell("BEGIN", {"transaction": transaction})
+    talk.tell("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-1"))
+    talk.tell("ACK", {"id": "a-k0-1", "transaction": "t"})
+    talk.tell("ACK", {"id": "a-k0-2", "transaction": "u"})
+    talk.tell("SEND", {"destination": "/queue/out", "transaction": "t"}, value("k0-3"), reached=False)
+    assert talk.tell("COMMIT", {"transaction": "t", "receipt": "c"}) == [("ending", "k0-1", "7:9", None)]
     assert talk.seen.subject.topics == {"/queue/q", "/queue/out"}
     assert talk.seen.subject.transactional_ids == {"t"}
-    assert talk.hear("RECEIPT", {"receipt-id": "c"}) == [("ending", "k0-1", "7:9", "taken")]
-    assert talk.say("ABORT", {"transaction": "u"}) == [("ending", "k0-2", "7:10", None)]
+    assert talk.answer("RECEIPT", {"receipt-id": "c"}) == [("ending", "k0-1", "7:9", "taken")]
+    assert talk.tell("ABORT", {"transaction": "u"}) == [("ending", "k0-2", "7:10", None)]
 
 
 def test_a_foreign_record_is_found_where_its_identity_says() -> None:
     """In a header, say."""
     talk = Talk(identity=Identity(where="value", json="no"))
-    assert talk.say("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [("sent", "17", "7:2", None)]
+    assert talk.tell("SEND", {"destination": "/queue/q"}, b'{"no": "17"}') == [("sent", "17", "7:2", None)]
 
 
 @pytest.mark.parametrize(("data", "is_"), [
@@ -192,13 +170,13 @@ def test_what_belongs_to_its_connection_is_not_moved() -> None:
     """A SEND may be, behind the hello of the same client; one in a transaction, and an ACK, may not."""
     talk = Talk()
     data = made("SEND", {"destination": "/queue/q", "receipt": "r"})
-    talk.say("SEND", {"destination": "/queue/q", "receipt": "r"})
+    talk.tell("SEND", {"destination": "/queue/q", "receipt": "r"})
     move = talk.session.move(talk.last, data)
     assert isinstance(move, Move)
     assert move.talk[0].make({}).startswith(b"CONNECT\nclient-id:key.consumer.1\n")  # type: ignore[union-attr]
-    talk.say("SEND", {"destination": "/queue/q", "transaction": "t"})
+    talk.tell("SEND", {"destination": "/queue/q", "transaction": "t"})
     assert isinstance(talk.session.move(talk.last, data), Immovable)
-    talk.say("ACK", {"id": "a"})
+    talk.tell("ACK", {"id": "a"})
     assert isinstance(talk.session.move(talk.last, data), Immovable)
     with pytest.raises(UnableError, match="no receipt"):
         talk.session.refuse(talk.last, data, "refused")

@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pytest
 
-from harness.model.record import Record
 from harness.protocols.zookeeper.session import KeeperFrame, ZooKeeper
 from harness.protocols.zookeeper.steps import STEPS, Op
 from harness.wire.protocol import UNKNOWN, Between, Need, Opaque
-from harness.wire.rules import Action, Direction, Rule, RuleError
+from harness.wire.rules import Action, Rule, RuleError
 from tests.protocols import zookeeper_frames as zk
-
-TO, FROM = Direction.REQUEST, Direction.RESPONSE
-
-
-def value(record: str) -> bytes:
-    """Return the payload of a record."""
-    return Record(record, "k0", 1, "x").encode("key")
+from tests.protocols.conversation import FROM, TO, Conversation, value
 
 
-class Talk:
+class Talk(Conversation):
     """A session that has said hello, and what it makes of frames."""
+
+    tells = ("record", "request")
 
     def __init__(self) -> None:
         self.protocol = ZooKeeper()
-        self.session = self.protocol.session(7, limit=1 << 12)
-        self.ledger = self.protocol.ledger("key", None)
-        self.passes(TO, zk.hello())
-        self.passes(FROM, zk.welcome())
-
-    def passes(self, way: Direction, data: bytes, *, reached: bool = True) -> list[tuple[Any, ...]]:
-        """Let one frame go; return the lines of it."""
-        frame = self.session.feed(way, data)
-        assert isinstance(frame, KeeperFrame), frame
-        assert frame.size == len(data)
-        self.last, self.seen = frame, self.session.read(frame, data, self.ledger)
-        if way is TO:
-            self.session.sending(frame)
-        lines = self.session.settled(frame, self.ledger, reached=reached)
-        self.session.taken(way, frame.size)
-        return [(kind, fields["record"], fields["request"]) for kind, fields in lines]
+        super().__init__(self.protocol)
+        self.say(zk.hello())
+        self.hear(zk.welcome())
 
 
 def test_an_answer_is_about_what_was_asked() -> None:
     """Its step, its path and its number are those of its question, and it says whether that was refused."""
     talk = Talk()
-    assert talk.passes(TO, zk.set_data(4, "/a/b", value("k0-1"))) == [("sent", "k0-1", "7:2")]
+    assert talk.say(zk.set_data(4, "/a/b", value("k0-1"))) == [("sent", "k0-1", "7:2")]
     assert (talk.last.step, talk.last.facts["path"], talk.seen.subject.topics) == ("setData", "/a/b", {"/a/b"})
-    assert talk.passes(FROM, zk.answer(4, error=-103)) == [("produce_answer", "k0-1", "7:2")]
+    assert talk.hear(zk.answer(4, error=-103)) == [("produce_answer", "k0-1", "7:2")]
     assert (talk.last.step, talk.last.facts["path"], talk.last.facts["corr"]) == ("setData", "/a/b", 2)
     assert talk.seen.error == -103
 
@@ -63,20 +44,20 @@ def test_a_multi_is_about_all_its_paths() -> None:
         (Op.CREATE2, "/e", zk.create_body(b"")), (Op.CREATE_TTL, "/f", zk.create_body(b"") + bytes(8)),
         (Op.SET_DATA, "/c", zk.set_body(value("k0-2"))), (Op.DELETE, "/d", struct.pack(">i", -1)),
     )  # fmt: skip
-    talk.passes(TO, zk.several(5, *parts))
+    talk.say(zk.several(5, *parts))
     assert talk.seen.subject.topics == {"/a", "/b", "/c", "/d", "/e", "/f"}
     assert talk.seen.subject.records == {"k0-1", "k0-2"}
-    talk.passes(FROM, zk.all_refused(5, 0, -101))
+    talk.hear(zk.all_refused(5, 0, -101))
     assert (talk.last.step, talk.seen.error) == ("multi", -101)
 
 
 def test_a_multi_that_cannot_be_read_voids() -> None:
     """One that holds what no multi may, or that ends too soon."""
     talk = Talk()
-    talk.passes(TO, zk.several(5, (Op.EXISTS, "/a", b"")))
+    talk.say(zk.several(5, (Op.EXISTS, "/a", b"")))
     assert talk.seen.voids
     whole = zk.several(6, (Op.DELETE, "/a", struct.pack(">i", -1)))[:-4]
-    talk.passes(TO, struct.pack(">i", len(whole) - 4) + whole[4:])
+    talk.say(struct.pack(">i", len(whole) - 4) + whole[4:])
     assert talk.seen.voids
 
 
@@ -90,9 +71,9 @@ def test_pings_are_no_steps_both_ways() -> None:
 def test_a_watch_tells_without_being_asked() -> None:
     """It answers nothing, and what answers nobody is unknown."""
     talk = Talk()
-    assert talk.passes(FROM, zk.event("/a")) == []
+    assert talk.hear(zk.event("/a")) == []
     assert (talk.last.step, talk.last.answers) == ("event", ())
-    talk.passes(FROM, zk.answer(99))
+    talk.hear(zk.answer(99))
     assert talk.last.step == UNKNOWN
 
 
