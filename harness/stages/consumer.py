@@ -8,7 +8,7 @@ from harness.failpoint import failpoint
 from harness.model import events as kinds
 from harness.model.record import decode_id
 from harness.stages.clients import client_of
-from harness.stages.consuming import batches, save, save_until_confirmed, subscribe
+from harness.stages.consuming import Unsaved, batches, save_until_confirmed, subscribe
 from harness.stages.recording import work
 from harness.stages.settings import GroupProtocol, SavePosition
 from harness.stages.sharing import share
@@ -31,14 +31,15 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
         return
     consumer = client_of(stage).make_consumer(stage)
     with_result = settings.position is SavePosition.WITH_RESULT
-    subscribe(stage, ledger, consumer, sink.positions if with_result else None)
-    for batch in batches(stage, ledger, consumer):
+    unsaved = Unsaved(stage, ledger, consumer)
+    subscribe(stage, ledger, consumer, sink.positions if with_result else None, unsaved.forget)
+    for batch in batches(stage, ledger, consumer, unsaved.again):
         if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
             continue
         for message in batch:
             _work_until_known(stage, ledger, sink, message)
         if settings.position is SavePosition.AFTER_RECORDING:
-            save(stage, ledger, consumer, batch)
+            unsaved.save(batch)
         for message in batch:
             failpoint("after-commit", decode_id(message.value))
 

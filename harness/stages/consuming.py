@@ -11,7 +11,7 @@ from harness.model.waiting import wait_until
 from harness.stages.clients.interface import ClientError, Meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from harness.model.history import HistoryWriter
     from harness.stages.clients.interface import Consumer, Delivered, Membership, Position
@@ -26,19 +26,29 @@ COMMIT_S = 10.0
 
 
 def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
-              kept: Callable[[], dict[int, int]] | None = None) -> None:  # fmt: skip
-    """Join the stage's group; assignments are written down, and begin at the positions ``kept`` elsewhere."""
+              kept: Callable[[], dict[int, int]] | None = None,
+              forget: Callable[[Collection[int]], None] = lambda _: None) -> None:  # fmt: skip
+    """Join the stage's group; assignments are written down, and begin at the positions ``kept`` elsewhere.
+
+    ``forget`` is told of each partition that was assigned: nothing is left of what was known of it.
+    """
 
     def assigned(partitions: list[int]) -> dict[int, int]:
         begins = kept() if kept else {}
+        forget(partitions)
         ledger.write(kinds.READY, role="consumer", partitions=partitions)
         return begins
 
     consumer.subscribe(stage.topic_in, assigned)
 
 
-def batches(stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> Iterator[list[Delivered]]:
-    """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed."""
+def batches(
+    stage: Stage, ledger: HistoryWriter, consumer: Consumer, otherwise: Callable[[], None] = lambda: None
+) -> Iterator[list[Delivered]]:
+    """Yield the records of each poll that brought any, for ever; the first of each partition is reported as resumed.
+
+    ``otherwise``: done after each poll that brought none.
+    """
     seen: set[int] = set()
     while True:
         batch = consumer.poll(stage.settings.consumer.unit, POLL_S)
@@ -50,6 +60,8 @@ def batches(stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> Iterator
                          epoch=message.leader_epoch, offset=message.offset)  # fmt: skip
         if batch:
             yield batch
+        else:
+            otherwise()
 
 
 def rejoined(consumer: Consumer) -> Membership:
@@ -81,6 +93,35 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[De
     for partition, position in positions.items():
         ledger.write(kinds.SAVED, partition=partition, offset=position, error=problem and str(problem))
     return problem
+
+
+class Unsaved:
+    """Saves the position behind each batch. One that is not known to be saved is tried again with the next batch, or poll.
+
+    Where the group gives its partition out anew, or puts this consumer out, that is left: reading begins where it was saved last.
+    """
+
+    def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> None:
+        self._of = stage, ledger, consumer
+        self._left: list[Delivered] = []
+
+    def save(self, batch: list[Delivered]) -> None:
+        """Save what is behind a batch, and what was not saved before."""
+        _, _, consumer = self._of
+        mine = consumer.assignment() if self._left else frozenset()
+        self._left = [*(message for message in self._left if message.partition in mine), *batch]
+        problem = save(*self._of, self._left) if self._left else None
+        if problem is None or problem.meaning is Meaning.PUT_OUT:
+            self._left = []
+
+    def again(self) -> None:
+        """Try again what is left."""
+        if self._left:
+            self.save([])
+
+    def forget(self, partitions: Collection[int]) -> None:
+        """Leave what is of partitions that were given out anew."""
+        self._left = [message for message in self._left if message.partition not in partitions]
 
 
 def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> bool:

@@ -1,0 +1,87 @@
+"""A position whose commit fails is saved later: also one behind the last record of a partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.model.history import HistoryWriter, read_history
+from harness.stages.clients.interface import ClientError, Delivered, Meaning
+from harness.stages.consuming import Unsaved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass
+class Client:
+    """A consumer whose commits fail as often as ``fails`` has something."""
+
+    fails: list[Meaning] = field(default_factory=list)
+    mine: frozenset[int] = frozenset({0, 1})
+    committed: list[dict[int, int]] = field(default_factory=list)
+
+    def commit(self, _topic: str, positions: Mapping[int, int], _within_s: float) -> None:
+        """Commit, or fail."""
+        if self.fails:
+            raise ClientError("KafkaTimeoutError", "no answer", self.fails.pop())
+        self.committed.append(dict(positions))
+
+    def assignment(self) -> frozenset[int]:
+        """Return what is its own."""
+        return self.mine
+
+
+class Stage:
+    """The little that is asked of a stage."""
+
+    topic_in = "in"
+
+
+def unsaved(folder: Path, client: Client) -> Unsaved:
+    """Return what is tested, with a ledger."""
+    ledger = HistoryWriter(folder / "consumer.jsonl", cell="c", by="consumer")
+    stage: Any = Stage()
+    return Unsaved(stage, ledger, client)  # type: ignore[arg-type]  # it has what is needed
+
+
+def at(partition: int, offset: int) -> Delivered:
+    """Return a record at a place."""
+    return Delivered("in", partition, 0, offset, None, b"", ())
+
+
+def test_what_was_not_saved_is_saved_with_the_next_batch_or_poll(tmp_path: Path) -> None:
+    """Once; and nothing is asked for where nothing is left."""
+    client = Client([Meaning.UNKNOWN])
+    one = unsaved(tmp_path, client)
+    one.save([at(0, 4)])
+    assert client.committed == []
+    one.again()
+    one.again()
+    assert client.committed == [{0: 5}]
+    client.fails.append(Meaning.UNKNOWN)
+    one.save([at(1, 7)])
+    one.save([at(0, 5)])
+    assert client.committed == [{0: 5}, {1: 8, 0: 6}]
+    told = [(e["partition"], e["error"] is None) for e in read_history(tmp_path).of("saved")]
+    assert told == [(0, False), (0, True), (1, False), (1, True), (0, True)]
+
+
+def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
+    """Who was put out, or got the partition anew, reads again from where it was saved last."""
+    client = Client([Meaning.PUT_OUT])
+    one = unsaved(tmp_path, client)
+    one.save([at(0, 4)])
+    one.again()
+    assert client.committed == []
+    client.fails.append(Meaning.UNKNOWN)
+    one.save([at(0, 4)])
+    one.forget([0])
+    one.again()
+    assert client.committed == []
+    client.fails.append(Meaning.UNKNOWN)
+    one.save([at(0, 4), at(1, 1)])
+    client.mine = frozenset({1})
+    one.again()
+    assert client.committed == [{1: 2}]
