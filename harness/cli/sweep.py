@@ -30,6 +30,7 @@ SWEEPS = "sweeps"
 
 
 def sweep(
+    context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")] = None,
     *,
     only: Annotated[
@@ -86,7 +87,10 @@ def sweep(
         )
         sweeps = _begun(file, only or (), asked, reports)
     elif file is None and not only:
-        sweeps = [sweep_of(Asked.load(resume), resume)]
+        again = Asked.load(resume)
+        _check_same(context, again)
+        jobs = jobs if _is_said(context, "jobs") else again.jobs
+        sweeps = [sweep_of(replace(again, jobs=jobs), resume)]
     else:
         raise UsageError("--resume goes on with what was asked for: name no pipeline besides")
     codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
@@ -137,6 +141,7 @@ def _points(one: Sweep, planned: Planned, progress: Progress, until: float | Non
         one.run(planned, progress, until)
     if not one.interrupted:
         try:
+            one.confirm(planned, progress, until)
             shrink_all(one, one.outcomes(planned), planned.usual, progress, until)
         except KeyboardInterrupt:  # what was found is told all the same
             one.interrupted = True
@@ -158,6 +163,9 @@ def _plan(one: Sweep, progress: Progress, until: float | None) -> Planned:
     planned = one.plan()
     for line in plan_lines(one, planned, None if until is None else until - time.monotonic()):
         progress.say(line)
+    if because := planned.nothing(one.asked):
+        complain(f"nothing to sweep: {because}")
+        raise typer.Exit(ExitCode.VOID)
     return planned
 
 
@@ -187,6 +195,26 @@ def _close(one: Sweep) -> None:
     close = getattr(one.system, "close", None)
     if close is not None:
         close()
+
+
+def _is_said(context: typer.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _check_same(context: typer.Context, asked: Asked) -> None:
+    """Raise UsageError where the command line says otherwise than what a sweep was begun with: its points would be others."""
+    if _is_said(context, "reports"):
+        raise UsageError("a sweep goes on in its own folder: leave out --reports")
+    begun = {"client": asked.client, "system": asked.system, "like": asked.like, "seed": asked.seed, "records": asked.records,
+             "shard": "/".join(map(str, asked.shard)), "act": list(asked.acts), "depth": asked.depth}  # fmt: skip
+    for name, was in begun.items():
+        now = context.params[name]
+        now = list(now) if isinstance(was, list) else now  # typer gives a list, or a tuple
+        if _is_said(context, name) and now != was:
+            said = f"with --{name} {' '.join(was) if isinstance(was, list) else was}" if was else f"without --{name}"
+            raise UsageError(f"--{name}: the sweep was begun {said}, and goes on so; leave it out, or begin another sweep")
 
 
 def _check_acts(acts: Sequence[str]) -> None:

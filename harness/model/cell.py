@@ -83,6 +83,9 @@ class Cell:
         """For how long nothing may move in its drain before it counts as stuck; null: the drain has all its time."""
         return None
 
+    def stood(self, still_s: float, *, moved: bool) -> None:
+        """Take in that nothing moved in its drain for so long, and then something did, or it was given up."""
+
     def load(self) -> Load:
         """Return the records and the target; everything in it is drawn from the seed."""
         load = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=self.settings.unit)

@@ -69,12 +69,19 @@ class Checks:
 
 
 class Idle:
-    """Whether everything has been still for ``idle_s`` with the source exhausted."""
+    """Whether everything has been still for ``idle_s`` with the source exhausted.
 
-    def __init__(self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float) -> None:
+    ``stood`` is told of every silence: how long it was, and whether something ``moved`` then, or it was long enough.
+    """
+
+    def __init__(
+        self, progress: Callable[[], Any], exhausted: Callable[[], bool], idle_s: float,
+        stood: Callable[[float, bool], None] = lambda _still_s, _moved: None,
+    ) -> None:  # fmt: skip
         self._progress = progress
         self._exhausted = exhausted
         self._idle_s = idle_s
+        self._stood = stood
         self._last: Any = None
         self._since = time.monotonic()
         self._looked = -GLANCE_S
@@ -91,8 +98,12 @@ class Idle:
         self._looked = time.monotonic()
         now = self._progress()
         if now != self._last or not self._exhausted():
+            self._stood(self.still_s, True)  # noqa: FBT003 - of a callable
             self._last, self._since = now, time.monotonic()
-        return self.still_s > self._idle_s
+        over = self.still_s > self._idle_s
+        if over:
+            self._stood(self.still_s, False)  # noqa: FBT003
+        return over
 
 
 class QuietSink:

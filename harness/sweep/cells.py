@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.model.cell import Cell, make_load
@@ -10,13 +11,16 @@ from harness.model.prediction import Permitted
 from harness.model.scenario import Deployment, Predicted, Role, Scenario
 from harness.pipelines.cells import DeclaredCell
 from harness.report.summary import SWEEP
+from harness.stages.settings import ours
+from harness.sweep.silence import Silence
 
 if TYPE_CHECKING:
     from harness.model.cell import Load
     from harness.model.scenario import Fault
 
 GROUP = SWEEP
-STILL_S = 20.0
+LONGER = 1.25
+"""So much longer than the longest time-out of its clients a cell rests at least: what they do then must have time to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,21 @@ class SweepCell(Cell):
 
     position: int | None = None
     patient: bool = False
+    silence: Silence = field(default_factory=Silence, compare=False, repr=False)
+    """What is learnt of silences, shared by all cells of a sweep."""
 
     @property
     def still_s(self) -> float | None:
-        """Longer than what a coordinator needs to abort what somebody has left open."""
-        return None if self.patient else STILL_S
+        """Longer than any time-out of its clients, and twice as long as the longest silence that has ended by itself."""
+        if self.patient:
+            return math.inf
+        settings = ours(self.settings)
+        timeouts = settings.producer.request_timeout_ms, settings.consumer.patience_ms
+        return self.silence.rest_s(LONGER * max(timeouts) / 1000)
+
+    def stood(self, still_s: float, *, moved: bool) -> None:
+        """Learn from it."""
+        self.silence.learn(self, still_s, moved=moved)
 
     def load(self) -> Load:
         """Return the records of the sweep, and this cell's target."""
@@ -45,8 +59,6 @@ class DeclaredSweepCell(DeclaredCell):
     """The same of a declared pipeline."""
 
     position: int | None = None
-    patient: bool = False
-    """It learns how long a silence may last by itself."""
 
     def _drawn(self) -> Load:
         return _aimed(make_load(seed=self.seed, salt=GROUP, count=self.records, unit=1), self.position)

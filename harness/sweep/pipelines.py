@@ -72,7 +72,8 @@ def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
     """
     if not asked.declared:
         [base] = swept([asked.what], asked)
-        return Sweep(directory, asked, base, registry.system(base.system), failpoints=failpoints_of(base))
+        return Sweep(directory, asked, base, registry.system(base.system), failpoints=failpoints_of(base),
+                     again=base.silence.too_short)  # fmt: skip
     pipeline = read_pipeline(Path(asked.what))
     pipeline.check_commands()
     return declared_sweep(asked, directory, pipeline, DeclaredSystem(keep=keep))

@@ -115,8 +115,6 @@ def _came_back(
         base = loaded(sweep.base, found.records, found.partitions)
         for number in range(1, TIMES + 1):
             cell = found.cell(base, f"{found.name}~{slug(name) or 'whole'}~{number}")
-            if not name and number == 1:  # what stands still is confirmed once, with all its time
-                cell = replace(cell, patient=True)  # type: ignore[call-arg]  # both kinds have it
             cells[cell.scenario.id] = name, cell
     results = sweep.run_beside([cell for _, cell in cells.values()], progress)
     counts = dict.fromkeys(tried, 0)

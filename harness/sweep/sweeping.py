@@ -29,6 +29,7 @@ from harness.latest import LATEST
 from harness.matrix.runner import RunPlan, run
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
+from harness.model.types import misfit
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import RUN_FILE, SWEEP_FILE, load_run, write_whole
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
@@ -58,6 +59,10 @@ SCHEMA = 1
 RESULT_FILE = "result.json"
 DRY, POINTS, BESIDE = "dry", "points", "beside"
 DRY_RUNS = 3
+DEPTHS = (1, 2)
+"""How many faults a point may have at most."""
+PATIENTLY = "~patiently"
+"""Behind the name of a point that is run with all its time."""
 UNLOADED = "no other record moves before it, or behind it"
 
 
@@ -104,12 +109,27 @@ class Asked:
             plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             if plain["schema"] > SCHEMA:
                 raise UsageError(f"{file} was written by a newer lostack (schema {plain['schema']}); upgrade to read it")
-            part, parts = plain["shard"]
-            return Asked(**plain | {"shard": (int(part), int(parts)), "acts": tuple(plain["acts"])})
+            return Asked._from_plain(plain)
         except OSError as error:
             raise UsageError(f"{directory} is no sweep: cannot read {file.name}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise UsageError(f"{file} is damaged: {error}") from error
+        except KeyError as error:
+            raise UsageError(f"{file} is damaged: it does not say {error.args[0]}") from error
+
+    @staticmethod
+    def _from_plain(plain: dict[str, Any]) -> Asked:
+        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
+        known = {each.name: each for each in dataclasses.fields(Asked)}
+        if unknown := sorted(plain.keys() - known):
+            raise ValueError(f"it says {unknown[0]}, which no sweep has")
+        part, parts = plain["shard"]
+        asked = Asked(**{name: plain[name] for name in known} | {"shard": (part, parts), "acts": tuple(plain["acts"])})
+        if wrong := misfit(asked, Asked):
+            raise TypeError(wrong)
+        if not 1 <= part <= parts or asked.depth not in DEPTHS or asked.jobs < 1:
+            raise ValueError(f"there is no part {part} of {parts}, depth {asked.depth} or {asked.jobs} jobs")
+        return asked
 
 
 @dataclass(frozen=True)
@@ -129,9 +149,18 @@ class Planned:
         """How many points there are."""
         return sum(map(len, self.classes.values()))
 
-    def class_of(self, point: Point) -> Class:
-        """Return the class of a point as it is planned."""
-        return next(each for each, inside in self.classes.items() if any(one.id == point.id for one in inside))
+    def nothing(self, asked: Asked) -> str | None:
+        """Say why there is no point at all, or ``None``."""
+        if self.points:
+            return None
+        if not self.steps.frames:
+            system = f"the system {asked.system}" if asked.system else asked.what
+            return f"nothing of {system} runs through a wire, so there is no frame that a fault could be placed at"
+        if not self.steps.found:
+            return f"of {self.steps.frames} frames none has a name that stands in all {DRY_RUNS} runs without a fault"
+        if self.inapplicable:
+            return f"no point can be here: {self.inapplicable[0][1]}"
+        return f"at no step may happen what was asked for (--act {' '.join(asked.acts)})"
 
 
 @dataclass
@@ -250,16 +279,12 @@ class Sweep:
 
     def run(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run what is left of the chosen points, then what splits classes, until nothing is left, or until a time (monotonic)."""
-
-        def enough() -> bool:
-            return until is not None and time.monotonic() >= until
-
-        while not self.interrupted and not enough():
+        while not self.interrupted and not _is_over(until):
             left = self._left(planned)
             if not left:
                 return
             cells = tuple(self.cell(point) for point, _ in left)
-            saved = run(self._run_plan(cells, POINTS, enough), progress)
+            saved = run(self._run_plan(cells, POINTS, lambda: _is_over(until)), progress)
             self.interrupted = saved.info.interrupted
 
     def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
@@ -278,12 +303,34 @@ class Sweep:
                 point, each = known[result.plan.scenario]
                 because = why.get(point.id, Why.SPLIT)
                 self._outcomes[result.directory] = outcome_of(result, point, because, each, planned.usual)
-        return Outcomes(planned.classes, tuple(self._outcomes.values()))
+        last = {one.point.id: one for one in self._outcomes.values()}  # what was run again counts as it came out then
+        return Outcomes(planned.classes, tuple(last.values()))
 
-    def cell(self, point: Point) -> Cell:
-        """Return the cell of a point."""
+    def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
+        """Run a point of each finding that stood still with all its time. Where that comes to an end, run all its points so.
+
+        Raises KeyboardInterrupt at Ctrl-C.
+        """
+        if not isinstance(self.base, SweepCell):  # declared ones learn how long to wait, and run again what did not
+            return
+        stood = (one.plan.scenario for one in self._results(BESIDE) if one.ended and one.verdict.kind is not Kind.KEPT)
+        sure = {name.removesuffix(PATIENTLY) for name in stood if name.endswith(PATIENTLY)}
+        for finding in self.outcomes(planned).findings():
+            if finding.signature.verdict != Kind.STUCK or finding.first.point.id in sure or _is_over(until):
+                continue
+            progress.say(f"confirming with all its time: {finding.first.point.id}")
+            [result] = self.run_beside([self.cell(finding.first.point, PATIENTLY, patient=True)], progress)
+            if result.verdict.kind is Kind.KEPT:
+                progress.say("  it only takes longer; once more, with all the time:")
+                cells = tuple(self.cell(one.point, patient=True) for one in finding.points)
+                if run(self._run_plan(cells, POINTS, bool), progress).info.interrupted:
+                    raise KeyboardInterrupt
+
+    def cell(self, point: Point, suffix: str = "", *, patient: bool = False) -> Cell:
+        """Return the cell of a point, with a ``suffix`` behind its name. ``patient``: it is stuck when all its time is over."""
         position = next(record.position for record in self.base.load().records if record.id == point.step.at)
-        return with_fault(self.base, point.id, point.fault, point.because, position)
+        cell = with_fault(self.base, point.id + suffix, point.fault, point.because, position)
+        return dataclasses.replace(cell, patient=True) if patient and isinstance(cell, SweepCell) else cell
 
     def _left(self, planned: Planned) -> list[tuple[Point, Why]]:
         outcomes = self.outcomes(planned)
@@ -315,6 +362,10 @@ class Sweep:
 
     def _dry(self) -> list[CellResult]:
         return [result for result in self._results(DRY) if result.ended][:DRY_RUNS]
+
+
+def _is_over(until: float | None) -> bool:
+    return until is not None and time.monotonic() >= until
 
 
 __all__ = ["Asked", "DeclaredSweepCell", "DryRunError", "Planned", "Sweep", "SweepCell"]

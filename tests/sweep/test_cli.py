@@ -97,3 +97,48 @@ def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path:
     assert main((*PLAIN, "--reports", str(tmp_path))) == ExitCode.KEPT
     [one] = (tmp_path / command.SWEEPS).iterdir()
     assert main(("sweep", "--resume", str(one), "--minutes", "0")) == ExitCode.KEPT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (("--seed", "2"), "--seed: the sweep was begun with --seed 1"), (("--act", "kill"), "begun with --act lose"),
+        (("--shard", "1/2"), "begun with --shard 1/1"), (("--depth", "2"), "begun with --depth 1"),
+        (("--client", "java"), "begun without --client"), (("--system", "kafka"), "begun with --system memory"),
+        (("--records", "24"), "begun with --records 12"), (("--like", "late-commit"), "begun without --like"),
+        (("--reports", "elsewhere"), "goes on in its own folder"),
+    ],
+)  # fmt: skip
+def test_a_sweep_goes_on_as_it_was_begun(
+    arguments: tuple[str, ...], because: str, wrong: list[Plant], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What would make other points of it is refused; what says the same is taken, and so is what only says how."""
+    assert wrong
+    assert main((*PLAIN, "--reports", str(tmp_path), "--explain")) == ExitCode.KEPT
+    [one] = (tmp_path / command.SWEEPS).iterdir()
+    capsys.readouterr()
+    assert main(("sweep", "--resume", str(one), *arguments)) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert because in told
+    assert told.count("\n") == 1
+    same = ("--seed", "1", "--act", "lose", "--records", "12", "--jobs", "2", "--minutes", "5")
+    assert main(("sweep", "--resume", str(one), *same)) == ExitCode.KEPT
+
+
+@pytest.mark.parametrize("arguments", [(), ("--explain",)], ids=["run", "explained"])
+def test_a_sweep_without_points_says_why(
+    arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what has no wire, and of what cannot be there: void, never a success."""
+    memory = ("sweep", "--only", "plain/at-least-once", "--system", "memory", "--reports", str(tmp_path), *arguments)
+    assert main(memory) == ExitCode.VOID
+    assert "nothing to sweep: nothing of the system memory runs through a wire" in capsys.readouterr().err
+
+    def made(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
+        del keep
+        [base] = pipelines.swept([asked.what], asked)
+        return Sweep(directory, asked, base, Stepping())
+
+    monkeypatch.setattr(pipelines, "sweep_of", made)
+    assert main((*memory, "--act", "terminate")) == ExitCode.VOID
+    assert "nothing to sweep: at no step may happen what was asked for (--act terminate)" in capsys.readouterr().err

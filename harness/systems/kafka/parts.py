@@ -155,6 +155,9 @@ def parts_of(
     controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
     abilities.update(brokers.abilities(controls, nodes))
 
+    def stood(still_s: float, moved: bool) -> None:  # noqa: FBT001 - of a callable
+        cell.stood(still_s, moved=moved)
+
     def drain() -> Drain:
         if isinstance(cell.expectation, RefusedByClient):
             return Refused(producing)
@@ -165,7 +168,7 @@ def parts_of(
         ]  # fmt: skip
         stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
         still_s = STANDS_S if stands else cell.still_s
-        still = None if still_s is None else Idle(scene.progress, producing.has_ended, still_s)
+        still = None if still_s is None else Idle(scene.progress, producing.has_ended, still_s, stood)
         return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, still)
 
     return Parts(

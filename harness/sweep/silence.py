@@ -1,0 +1,47 @@
+"""How long nothing may move in the drain of a sweep's cell before it counts as stuck: learnt from the cells before it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.model.cell import Cell
+
+TWICE = 2.0
+"""So many times the longest silence after which something still moved is waited for."""
+
+
+@dataclass
+class Silence:
+    """The silences of a sweep's drains. Safe to use from several threads."""
+
+    longest_s: float = 0.0
+    """The longest one after which something moved again, in any cell so far."""
+    _given_up: dict[str, float] = field(default_factory=dict)
+    """For how long cells were still that were given up, by their ids."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def rest_s(self, least_s: float) -> float:
+        """Return for how long nothing may move: ``least_s``, or twice what was seen, where that is longer."""
+        with self._lock:
+            return max(least_s, TWICE * self.longest_s)
+
+    def learn(self, cell: Cell, still_s: float, *, moved: bool) -> None:
+        """Take in that everything stood still for so long in a cell, and then moved again, or was given up."""
+        with self._lock:
+            if moved:
+                self.longest_s = max(self.longest_s, still_s)
+            else:
+                self._given_up[cell.id] = still_s
+
+    def too_short(self, cells: Iterable[Cell]) -> set[str]:
+        """Return the ids of cells that were given up after less than what has since been seen to end by itself."""
+        with self._lock:
+            return {cell.id for cell in cells if self._given_up.get(cell.id, self.longest_s) < self.longest_s}
+
+
+__all__ = ["TWICE", "Silence"]
