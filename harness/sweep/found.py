@@ -33,11 +33,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from harness.controls import InProgram, OnWire
+from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Twice
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
 from harness.model.types import misfit
+from harness.model.writes import CALLS, WRITES, Side
+from harness.model.writes import Point as Write
 from harness.saved import write_whole
 from harness.sweep.cells import with_fault
 from harness.sweep.points import Happening, step_names
@@ -162,8 +164,18 @@ def _happening(plain: Mapping[str, Any]) -> Happening:
     return Happening(plain["act"], _trigger(plain["at"]), None if "into" not in plain else _on_wire(plain["into"]))
 
 
-def _trigger(plain: Mapping[str, Any]) -> OnWire | InProgram:
-    return InProgram(Role(plain["role"]), str(plain["failpoint"])) if "failpoint" in plain else _on_wire(plain)
+def _trigger(plain: Mapping[str, Any]) -> Trigger | AtWrite:
+    if "failpoint" in plain:
+        return InProgram(Role(plain["role"]), str(plain["failpoint"]))
+    if "call" not in plain:
+        return _on_wire(plain)
+    write = Write(plain["call"], plain["occurrence"], Side(plain["side"]), tuple(plain.get("files", ())))
+    if wrong := misfit(write, Write) or (write.call not in CALLS + WRITES and f"no durable write is called {write.call}"):
+        raise ValueError(wrong)
+    since = _on_wire(plain["since"])
+    if since != OnWire(Role(plain["role"]), since.api, since.direction):
+        raise ValueError("durable writes count from the first frame of a kind that brings the record to their own stage")
+    return AtWrite(Role(plain["role"]), write, since)
 
 
 def _on_wire(plain: Mapping[str, Any]) -> OnWire:
@@ -177,8 +189,13 @@ def _on_wire(plain: Mapping[str, Any]) -> OnWire:
     return OnWire(Role(plain["role"]), name, Direction(plain["direction"]), since=since, **rest)
 
 
-def _inline(at: Trigger) -> str:
+def _inline(at: Trigger | AtWrite) -> str:
     """Return a trigger as an inline table."""
+    if isinstance(at, AtWrite):
+        said = {"role": str(at.role), "call": at.point.call, "occurrence": at.point.occurrence, "side": str(at.point.side)}
+        said |= {"files": list(at.point.files)} if at.point.files else {}
+        words = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in said.items()]
+        return "{" + ", ".join([*words, f"since = {_inline(at.since)}"]) + "}"
     if isinstance(at, InProgram):
         return f"{{role = {json.dumps(str(at.role))}, failpoint = {json.dumps(at.name)}}}"
     words = [f"role = {json.dumps(str(at.role))}", f"api = {json.dumps(at.api.label)}", f'direction = "{at.direction}"']

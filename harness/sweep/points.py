@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.controls import InProgram, OnWire
-from harness.faults import Answer, Drop, Kill, Late, Pause, Terminate, Twice
+from harness.controls import AtWrite, InProgram, OnWire
+from harness.faults import Answer, CrashAtWrite, Drop, Hold, Kill, Late, Pause, Terminate, Twice
+from harness.faults.network import Until
 from harness.model.scenario import Role
+from harness.model.writes import WRITES, chosen
 from harness.plugins import load
+from harness.protocols.kafka.steps import Api
 from harness.protocols.listing import listed
-from harness.sweep.steps import FAILPOINT, Step
+from harness.sweep.steps import FAILPOINT, WRITE, Step
 from harness.wire.protocol import PLAIN
 from harness.wire.protocol import Step as Known
 from harness.wire.rules import Direction, How, StepName
@@ -21,41 +24,57 @@ if TYPE_CHECKING:
 
     from harness.controls import Trigger
     from harness.model.cell import Load
+    from harness.model.history import Event
+    from harness.model.writes import Point as WritePoint
     from harness.sweep.steps import Passed, Steps
 
 REQUEST, RESPONSE = Direction.REQUEST, Direction.RESPONSE
 KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL = "kill", "kill-broker", "lose", "late", "late-next", "late-next-kill"
-PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "pause", "terminate", "refuse", "refuse-done"
-ACTS = (KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL, PAUSE, TERMINATE, REFUSE, REFUSE_DONE)
+HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE = "hold", "pause", "terminate", "refuse", "refuse-done"
+ACTS = (KILL, KILL_BROKER, LOSE, LATE, LATE_NEXT, LATE_NEXT_KILL, HOLD, PAUSE, TERMINATE, REFUSE, REFUSE_DONE)
 """All that may happen; of a refusal its error follows."""
+READERS = (Role.CONSUMER, Role.PROCESSOR)
+"""Whose answers nobody else waits for: they can be held until all else is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that happens at a frame: all that a file needs to say of it. ``into``: where a late request arrives."""
+    """Something that happens at a frame: all that a file needs to say of it.
+
+    ``into``: where a late request arrives, or at what an answer goes on that is held (null: when the source is exhausted).
+    """
 
     act: str
-    at: Trigger
+    at: Trigger | AtWrite
     into: OnWire | None = None
 
     def fault(self) -> Any:
         """Return the fault that does it. Raises ``ValueError`` (or RuleError) where the act cannot be there."""
-        if self.act == KILL:
-            return Kill(self.at, (self.at.role,), held=How.DISCARD)
-        if self.act == KILL_BROKER:
-            return Kill(self.at, (Role.BROKER,), held=How.DISCARD)
+        if isinstance(self.at, AtWrite):
+            if self.act != KILL:
+                raise ValueError(f"at a durable write nothing happens that is called {self.act}")
+            return CrashAtWrite(self.at.role, self.at.point, (self.at.since.api, self.at.since.direction))
+        victims = {KILL: self.at.role, KILL_BROKER: Role.BROKER}
+        if self.act in victims:
+            return Kill(self.at, (victims[self.act],), held=How.DISCARD)
         if isinstance(self.at, InProgram):
             raise ValueError(f"inside a program nothing happens that is called {self.act}")  # noqa: TRY004 - a wrong file
+        return self._of_frame(self.at)
+
+    def _of_frame(self, at: OnWire) -> Any:
+        """Return what does something to a frame, and kills nobody there."""
         if self.act.startswith(f"{REFUSE_DONE}-"):
-            return Answer(self.at, self.act.removeprefix(f"{REFUSE_DONE}-"), forward=True)
+            return Answer(at, self.act.removeprefix(f"{REFUSE_DONE}-"), forward=True)
         if self.act.startswith(f"{REFUSE}-"):
-            return Answer(self.at, self.act.removeprefix(f"{REFUSE}-"))
+            return Answer(at, self.act.removeprefix(f"{REFUSE}-"))
         if self.into is not None and self.act in {LATE, LATE_NEXT, LATE_NEXT_KILL}:
-            return Late(self.at, self.into, kill=self.act == LATE_NEXT_KILL)
+            return Late(at, self.into, kill=self.act == LATE_NEXT_KILL)
+        if self.act == HOLD and at.direction == RESPONSE:
+            return Hold(at, self.into or Until.EXHAUSTED)
         plain: dict[str, Any] = {LOSE: Drop, PAUSE: Pause, TERMINATE: Terminate}
         if self.act not in plain:
-            raise ValueError(f"nothing that happens is called {self.act}")
-        return plain[self.act](self.at)
+            raise ValueError(f"nothing that happens to this frame is called {self.act}")
+        return plain[self.act](at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +125,8 @@ class Can:
     terminate: bool = False
     members: frozenset[str] = frozenset()
     failpoints: tuple[tuple[str, str], ...] = ()
+    writes: tuple[tuple[str, WritePoint], ...] = ()
+    """Durable writes, by role, that count from when a record is given to it."""
 
 
 @functools.cache
@@ -151,6 +172,30 @@ def in_programs(steps: Steps, can: Can) -> Iterator[Point]:
                 yield Point(Step(role, name, FAILPOINT, 1, record), Happening(KILL, InProgram(Role(role), name)), place, because)
 
 
+def tried(line: Event) -> Iterator[WritePoint]:
+    """Yield the durable writes that are tried, of what a line says of a stage."""
+    for write in chosen(line["made"], line["records"]):
+        yield replace(write, files=tuple(line.get("files", ()))) if write.call in WRITES else write
+
+
+def at_writes(steps: Steps, can: Can) -> Iterator[Point]:
+    """Yield the points at durable writes: at each, counted from every record that its stage is given."""
+    for role, write in can.writes:
+        known: set[str] = set()
+        for place, (step, _) in enumerate(steps.found):
+            given = step.role == role and step.direction == RESPONSE and step.api == Api.FETCH.label and step.anchor is None
+            if not given or step.at in known or not nameable(step):
+                continue
+            known.add(step.at)
+            since = replace(trigger(step), occurrence=1)
+            because = (
+                f"The {role} is killed {write.side} its {write.call} number {write.occurrence} since it was given {step.at}."
+            )
+            yield Point(
+                Step(role, str(write), WRITE, 1, step.at), Happening(KILL, AtWrite(Role(role), write, since)), place, because
+            )
+
+
 def nameable(step: Step) -> bool:
     """Whether a rule can find a step."""
     name = step_names().get(step.api)
@@ -177,6 +222,8 @@ def happenings(step: Step, at: OnWire, can: Can) -> Iterator[tuple[Happening, st
         done = "before it has seen" if asks else "when it has done what was asked, and not given"
         yield Happening(KILL_BROKER, at), f"The broker is killed {done} {frame}."
     yield Happening(LOSE, at), f"{_begin(frame)} is lost, and its connection is cut."
+    if not asks and step.role in READERS:
+        yield Happening(HOLD, at), f"{_begin(frame)} is on its way until the source is exhausted; then it arrives."
     for error, may_be_done in known.errors.items() if asks else ():
         yield Happening(f"{REFUSE}-{error}", at), f"{_begin(frame)} never arrives, and is refused by {error}."
         if may_be_done:
@@ -206,8 +253,14 @@ class _After:
     here: int
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
-        """Yield what may happen to a request that arrives late: when its sender has asked again, and in what it does next."""
+        """Yield what may happen to a request that arrives late: when its sender has asked again, and in what it does next.
+
+        And to a producer's last answer about a record: a reader may be given the record before that arrives.
+        """
         known = known_steps().get((step.api, str(step.direction)), PLAIN)
+        if step.direction == RESPONSE and (given := self._given(step)) is not None:
+            told = f"{_begin(words(step))} is on its way until the {given.role} is given the record; then it arrives."
+            yield Happening(HOLD, trigger(step), given), told
         if step.direction != REQUEST or not known.movable or not known.durable:
             return
         at, frame = trigger(step), _begin(words(step))
@@ -217,6 +270,19 @@ class _After:
             late = f"{frame} is on its way until its sender has gone on to the next record; then it arrives"
             yield Happening(LATE_NEXT, at, following), f"{late}."
             yield Happening(LATE_NEXT_KILL, at, following), f"{late}, and its sender is killed."
+
+    def _given(self, step: Step) -> OnWire | None:
+        """Return at what a reader is given a producer's record, where the answer is the last that stands before that."""
+        if step.role != Role.PRODUCER or step.record is None or not _asked(step).durable:
+            return None
+        for later, _ in self.later:
+            if later.record != step.record:
+                continue
+            if later.role == step.role and later.direction == REQUEST:
+                return None  # the record is not visible before what it asks there
+            if later.role in READERS and later.direction == RESPONSE and later.api == Api.FETCH.label:
+                return trigger(later)
+        return None
 
     def _answer(self, *, beyond: bool) -> OnWire | None:
         """Return the next answer to this process about its record, or about a later one; its offset counts from the target."""

@@ -15,7 +15,7 @@ from harness.model.plan import Plan
 from harness.sweep.outcomes import hit_of
 from harness.sweep.phases import name_of, phases
 from harness.sweep.points import KILL, KILL_BROKER, LOSE, REFUSE, Point, happenings, nameable, trigger
-from harness.sweep.steps import FAILPOINT, Step, trace
+from harness.sweep.steps import FAILPOINT, WRITE, Step, trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ def first_faults(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """Return the first of each kind of recovery: the same act, to the same role, and the same requests behind it."""
     found: dict[tuple[str, str, tuple[str, ...]], Outcome] = {}
     for one in sorted(outcomes, key=lambda one: one.point.place):
-        if one.proved and one.point.second is None and one.point.step.direction != FAILPOINT:
+        if one.proved and one.point.second is None and one.point.step.direction not in {FAILPOINT, WRITE}:
             found.setdefault((one.point.step.role, base_of(one.point.act), one.signature.recovery), one)
     return tuple(found.values())
 
@@ -94,6 +94,6 @@ def _steps(
 def _at(step: Step, first: Point, load: Load) -> OnWire:
     """Return where a step of a recovery is: at a record, that counts from the first fault's; or counted from where that is."""
     if step.record is None:
-        return replace(trigger(step), since=first.happens.at)
+        return replace(trigger(step), since=first.happens.at)  # type: ignore[arg-type]  # see first_faults
     positions = {record.id: record.position for record in load.records}
     return replace(trigger(step), offset=positions[step.at] - positions[first.step.at])

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.controls import OnWire
 from harness.model.cell import LEAST_RECORDS
 from harness.model.history import HISTORY, HistoryError, read_history
 from harness.sweep import SUFFIX
@@ -78,7 +79,7 @@ def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
         yield "one partition", replace(found, partitions=1)
     if found.fault.act == LATE_NEXT_KILL:
         yield "nobody killed", replace(found, fault=replace(found.fault, act=LATE_NEXT))
-    elif found.fault.act != LOSE:
+    elif found.fault.act != LOSE and isinstance(found.fault.at, OnWire):
         yield "a frame lost", replace(found, fault=replace(found.fault, act=LOSE, into=None))
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FAILPOINT = "failpoint"
 """Where the direction of a frame stands, of a place inside a program: its name stands where an API does."""
+WRITE = "durable write"
+"""Likewise, of one of its durable writes."""
 _WORDS = 3
 """A client id of ours is ``<cell key>.<node>.<incarnation>``, and what the client puts behind it."""
 

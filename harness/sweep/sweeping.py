@@ -27,6 +27,7 @@ from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.latest import LATEST
 from harness.matrix.runner import RunPlan, run
+from harness.model import events as kinds
 from harness.model.failures import UsageError
 from harness.model.history import HISTORY, read_history
 from harness.model.types import misfit
@@ -36,7 +37,7 @@ from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
 from harness.sweep.outcomes import Outcomes, outcome_of
 from harness.sweep.phases import has_load, name_of, phases
-from harness.sweep.points import Can, in_programs, points
+from harness.sweep.points import Can, at_writes, in_programs, points, tried
 from harness.sweep.recovery import first_faults, seconds
 from harness.sweep.signature import usual_requests
 from harness.sweep.steps import intersected, trace
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from harness.matrix.runner import Progress
     from harness.model.cell import Cell
     from harness.model.history import History
+    from harness.model.writes import Point as Write
     from harness.saved import CellResult
     from harness.sweep.classes import Chosen, Class
     from harness.sweep.outcomes import Outcome
@@ -59,6 +61,8 @@ SCHEMA = 1
 RESULT_FILE = "result.json"
 DRY, POINTS, BESIDE = "dry", "points", "beside"
 DRY_RUNS = 3
+WATCHED = "dry-watched"
+"""Another one of a declared pipeline, in which the kernel tells its durable writes: its times are others."""
 DEPTHS = (1, 2)
 """How many faults a point may have at most."""
 PATIENTLY = "~patiently"
@@ -186,9 +190,11 @@ class Sweep:
     def dry_run(self, progress: Progress) -> None:
         """Run it three times without a fault, unless that was done. Raises :class:`DryRunError`; KeyboardInterrupt at Ctrl-C."""
         if len(self._dry()) < DRY_RUNS:
-            done = {result.plan.scenario for result in self._dry()}
+            done = {result.plan.scenario for result in self._results(DRY) if result.ended}
             names = [f"dry-{number}" for number in range(1, DRY_RUNS + 1)]
             cells = tuple(self._without_fault(name) for name in names if name not in done)
+            if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
+                cells += (self._without_fault(WATCHED, NoFault(watched=True)),)
             saved = run(self._run_plan(cells, DRY, bool), progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
@@ -206,7 +212,7 @@ class Sweep:
         in_phase = {place: phase[name_of(frame.line)] for place, (_, frame) in enumerate(steps.found)}
         acts = self.asked.acts
         can = self._can(steps)
-        found = itertools.chain(points(steps, self.base.load(), can), in_programs(steps, can))
+        found = itertools.chain(points(steps, self.base.load(), can), in_programs(steps, can), at_writes(steps, can))
         able, unable = self._applicable(point for point in found if not acts or point.act.startswith(acts))
         loaded = self._loaded(steps, histories[0])
         unable += tuple((point, UNLOADED) for point in able if point.place not in loaded)
@@ -244,7 +250,7 @@ class Sweep:
         for _, frame in steps.found:
             processes.setdefault(frame.line["role"], set()).add(frame.process)
         members = frozenset(role for role, found in processes.items() if len(found) > 1)
-        return Can(self.kills_brokers, isinstance(self.base, DeclaredCell), members, self.failpoints)
+        return Can(self.kills_brokers, isinstance(self.base, DeclaredCell), members, self.failpoints, self._writes())
 
     def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
         able, unable = [], []
@@ -340,8 +346,8 @@ class Sweep:
 
     # --- runs ----------------------------------------------------------------------------------------------------------
 
-    def _without_fault(self, name: str) -> Cell:
-        scenario = dataclasses.replace(self.base.scenario, id=name, fault=NoFault())
+    def _without_fault(self, name: str, fault: NoFault = NoFault()) -> Cell:  # noqa: B008 - nobody can change it
+        scenario = dataclasses.replace(self.base.scenario, id=name, fault=fault)
         return dataclasses.replace(self.base, scenario=scenario)
 
     def _run_plan(self, cells: tuple[Cell, ...], folder: str, enough: Callable[[], bool]) -> RunPlan:
@@ -361,7 +367,16 @@ class Sweep:
         return results
 
     def _dry(self) -> list[CellResult]:
-        return [result for result in self._results(DRY) if result.ended][:DRY_RUNS]
+        found = [result for result in self._results(DRY) if result.ended and result.plan.scenario != WATCHED]
+        return found[:DRY_RUNS]
+
+    def _writes(self) -> tuple[tuple[str, Write], ...]:
+        """Return the durable writes that a run without a fault has shown, by role: those that are tried behind each record."""
+        watched = [result for result in self._results(DRY) if result.ended and result.plan.scenario == WATCHED]
+        if not watched:
+            return ()
+        lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)
+        return tuple((str(line["role"]), write) for line in lines for write in tried(line))
 
 
 def _is_over(until: float | None) -> bool:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.controls import InProgram
+from harness.controls import AtWrite, InProgram, OnWire
 from harness.faults import Drop, Twice
 from harness.model.failures import UsageError
 from harness.model.scenario import Role
+from harness.model.writes import Point, Side
+from harness.protocols.kafka.steps import Api
 from harness.sweep.found import LONGEST, Found, slug
 from harness.sweep.pipelines import plan_of_files, swept
 from harness.sweep.points import KILL, LATE_NEXT, LATE_NEXT_KILL, LOSE, Can, Happening, points, trigger
@@ -46,6 +48,37 @@ def test_a_place_in_a_program_is_said_by_its_name(tmp_path: Path) -> None:
     """Read back it is the same."""
     inside = replace(LATE, fault=Happening(KILL, InProgram(Role.CONSUMER, "before-commit")), then=None)
     assert Found.load(inside.save(tmp_path / "one.toml")).fault == inside.fault
+
+
+WRITE = AtWrite(
+    Role.CONSUMER, Point("pwrite64", 2, Side.AFTER, ('{work}/a "b"',)), OnWire(Role.CONSUMER, Api.FETCH, Direction.RESPONSE)
+)
+
+
+def test_a_durable_write_is_said_by_its_call(tmp_path: Path) -> None:
+    """Read back it is the same; what no kernel has is none, and neither is one that counts from elsewhere."""
+    at_write = replace(LATE, fault=Happening(KILL, WRITE), then=None)
+    file = at_write.save(tmp_path / "one.toml")
+    assert Found.load(file).fault == at_write.fault
+    text = file.read_text()
+    for wrong, because in (
+        (text.replace("pwrite64", "scribble"), "no durable write is called scribble"),
+        (text.replace('"Fetch"', '"Fetch", occurrence = 2'), "durable writes count from"),
+        (text.replace('"after"', '"beside"'), "beside"), (text.replace('act = "kill"', 'act = "lose"'), "at a durable write"),
+    ):  # fmt: skip
+        file.write_text(wrong)
+        with pytest.raises(UsageError, match=because):
+            Found.load(file)
+
+
+@pytest.mark.parametrize("at", [WRITE, InProgram(Role.CONSUMER, "before-commit")], ids=["write", "failpoint"])
+def test_where_there_is_no_frame_none_is_lost(at: AtWrite | InProgram) -> None:
+    """A finding inside a program is not shrunk to something that cannot be there."""
+    found = replace(LATE, fault=Happening(KILL, at), then=None)
+    assert "a frame lost" not in dict(smaller(found, 3))
+    assert "a frame lost" in dict(smaller(replace(found, fault=Happening(KILL, END)), 3))
+    for _, less in smaller(found, 3):
+        less.fault.fault()
 
 
 @pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.faults import CrashAtWrite
+from harness.faults.network import Until
 from harness.model.history import History, parse_history
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import Can, in_programs, points, trigger
+from harness.sweep.points import HOLD, Can, at_writes, in_programs, points, tried, trigger
 from harness.sweep.steps import Step, Steps, intersected, process_of, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
@@ -41,7 +43,7 @@ def steps_of(runs: list[tuple[History, str]]) -> Steps:
 
 @pytest.mark.parametrize(
     ("semantic", "frames", "by_record", "others", "points_"),
-    [("at-least-once", 185, (120, 120), (31, 32), 1252), ("exactly-once", 429, (168, 168), (150, 174), 2653)],
+    [("at-least-once", 185, (120, 120), (31, 32), 1328), ("exactly-once", 429, (168, 168), (150, 174), 2756)],
 )
 def test_steps_of_real_runs(
     semantic: str, frames: int, by_record: tuple[int, int], others: tuple[int, int], points_: int
@@ -82,16 +84,47 @@ def test_a_point_is_armed_where_its_step_stands() -> None:
 
 
 def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
-    """Those that scenarios name on the same pipeline with the same settings; a file says them."""
+    """Those that scenarios name on the same pipeline, the commit of its database among them; a file says them."""
     [base] = swept(["plain/exactly-once"], asked(system="", records=24))
     named = failpoints_of(base)
-    assert ("consumer", "before-commit") in named
-    assert ("consumer", "before-commit") not in failpoints_of(swept(["plain/at-most-once"], asked(system=""))[0])
+    assert {("consumer", "before-database-commit"), ("consumer", "after-database-commit")} <= set(named)
+    assert named == failpoints_of(swept(["plain/at-most-once"], asked(system=""))[0])
+    assert ("processor", "before-commit") in failpoints_of(swept(["topic-to-topic/exactly-once"], asked(system=""))[0])
     found = list(in_programs(steps_of(saved("exactly-once")), Can(failpoints=named)))
     assert len(found) == 24 * len(named)
     assert {str(point.step) for point in found} >= {"consumer.before-commit.failpoint.k3-13"}
     assert {point.fault.evidence().trigger for point in found} == {"failpoint"}
     with pytest.raises(ValueError, match="inside a program nothing happens"):
+        replace(found[0].happens, act="lose").fault()
+
+
+@pytest.mark.parametrize("semantic", ["at-least-once", "exactly-once"])
+def test_an_answer_is_held_until_what_can_come_before_it(semantic: str) -> None:
+    """A reader's until the source is exhausted; a producer's until a reader has its record, where that is visible by then."""
+    [base] = swept([f"plain/{semantic}"], asked(system="", records=24))
+    held = [point for point in points(steps_of(saved(semantic)), base.load(), Can()) if point.act == HOLD]
+    assert {str(point.step.direction) for point in held} == {"response"}
+    of = {role: [point for point in held if point.step.role == role] for role in ("producer", "consumer")}
+    assert {point.fault.until for point in of["consumer"]} == {Until.EXHAUSTED}
+    last = "EndTxn" if semantic == "exactly-once" else "Produce"
+    assert {point.step.api for point in of["producer"]} == {last}
+    assert {str(point.fault.until.role) for point in of["producer"]} == {"consumer"}
+    with pytest.raises(ValueError, match="nothing that happens to this frame is called hold"):
+        replace(of["consumer"][0].happens, at=replace(held[0].happens.at, direction=Direction.REQUEST)).fault()
+
+
+def test_durable_writes_are_points_at_every_record() -> None:
+    """As the kernel has told them in a run without a fault, counted from when the stage is given the record."""
+    told = {"made": {"fdatasync": [48], "write": [30]}, "records": 24, "files": ["{work}/out"]}
+    writes = tuple(("consumer", write) for write in tried(told))  # type: ignore[arg-type]  # the little that is asked for
+    assert {(write.call, write.files) for _, write in writes} == {("fdatasync", ()), ("write", ("{work}/out",))}
+    found = list(at_writes(steps_of(saved("at-least-once")), Can(writes=writes)))
+    assert len(found) == 24 * len(writes)
+    fault = found[0].fault
+    assert isinstance(fault, CrashAtWrite)
+    assert fault.point == writes[0][1]
+    assert str(found[0].step) == f"consumer.after fdatasync 1.durable write.{found[0].step.record}"
+    with pytest.raises(ValueError, match="at a durable write nothing happens"):
         replace(found[0].happens, act="lose").fault()
 
 
