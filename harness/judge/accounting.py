@@ -24,9 +24,27 @@ from harness.model.places import MOVABLE
 from harness.model.states import Hop, LastHop, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from harness.model.history import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A total that is wrong: how many of its records, at least, are lost, still on their way, or counted again."""
+
+    key: str
+    expected: int
+    found: int
+    lost: int
+    waiting: int
+    extra: int
+    alone: str | None
+
+    @property
+    def name(self) -> str:
+        """How it is called."""
+        return f"the total of {self.key}" if self.key else "the total"
 
 
 @dataclass(frozen=True)
@@ -35,11 +53,26 @@ class Account:
 
     ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
     ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
-    unknown, aside`` (copies that were set aside)).
+    unknown, aside`` (copies that were set aside)). A record that a total of ``totals`` may or may not hold is said to be recorded
+    once there; ``counts`` say how many of these, at least, are not.
     """
 
     counts: dict[str, int]
     records: pd.DataFrame
+    reordered: tuple[str, ...] = ()
+    """Ids of records first recorded after a record of their key that stands later in the source."""
+    totals: tuple[Total, ...] = ()
+    """Totals that are wrong, and do not say by which of their records."""
+
+    @property
+    def short(self) -> frozenset[str]:
+        """What is lost, and cannot be named: for each total that has missed records, how it is called."""
+        return frozenset(total.name for total in self.totals if total.lost)
+
+    @property
+    def over(self) -> frozenset[str]:
+        """What is duplicated, and cannot be named, likewise."""
+        return frozenset(total.name for total in self.totals if total.extra)
 
     @property
     def lost(self) -> frozenset[str]:
@@ -75,7 +108,8 @@ def account(events: Iterable[Event]) -> Account:
 def account_of(rows: Rows) -> Account:
     """Account for one cell's rows."""
     records = _records(rows)
-    return Account(_counts(rows, records), records)
+    totals, reordered = tuple(_totals(rows)), _reordered(rows)
+    return Account(_counts(rows, records, totals, reordered), records, reordered, totals)
 
 
 def _records(rows: Rows) -> pd.DataFrame:
@@ -134,9 +168,26 @@ def _stored_twice(rows: Rows) -> Counter[str]:
     return found
 
 
+def _totals(rows: Rows) -> Iterator[Total]:
+    """Yield the wrong totals. What of their records is still on its way may be what they miss: that is not lost."""
+    cursor = _cursor(rows)
+    movable = ids(row for row in rows.stored if undecided(row)) | ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
+    for row in {row["key"]: row for row in rows.of(kinds.TOTAL)}.values():
+        of = [record for record, said in rows.offered.items() if row["key"] in ("", said["key"])]
+        still = sum(record in movable or (cursor is not None and rows.offered[record]["position"] >= cursor) for record in of)
+        missing, extra = max(row["missing"], 0), max(row["extra"], 0)
+        yield Total(
+            row["key"], row["expected"], row["found"], max(missing - still, 0), min(missing, still), extra, row["alone"]
+        )  # fmt: skip
+
+
+def _cursor(rows: Rows) -> int | None:
+    return next((row["position"] for row in reversed(list(rows.of(kinds.CURSOR)))), None)
+
+
 def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
     """Where each record is at rest: what can still move comes before what cannot."""
-    cursor = next((row["position"] for row in reversed(list(rows.of(kinds.CURSOR)))), None)
+    cursor = _cursor(rows)
     stalled = ids(row for row in rows.stored if undecided(row))
     left = ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
     aside = ids(row for row in rows.stored if row["hop"] == Hop.ASIDE and not rows.copies.gone(row))
@@ -191,38 +242,41 @@ def _phantoms(rows: Rows) -> int:
     return len(in_sink) + folded + rows.copies.count(waiting)
 
 
-def _reordered(rows: Rows) -> int:
+def _reordered(rows: Rows) -> tuple[str, ...]:
     """Records first recorded after a record of their key that stands later in the source."""
     highest: dict[str, int] = {}
-    count = 0
+    found = []
     for record in dict.fromkeys(row["record"] for row in sorted(rows.results, key=lambda row: row["order"])):
         key, position = rows.offered[record]["key"], rows.offered[record]["position"]
         if key is not None:
-            count += position < highest.get(key, position)
+            if position < highest.get(key, position):
+                found.append(record)
             highest[key] = max(position, highest.get(key, position))
-    return count
+    return tuple(found)
 
 
-def _counts(rows: Rows, records: pd.DataFrame) -> dict[str, int]:
-    """One count per column of the report."""
+def _counts(rows: Rows, records: pd.DataFrame, totals: Sequence[Total], reordered: Sequence[str]) -> dict[str, int]:
+    """One count per column of the report; of wrong totals the least that they show."""
+    lost, waiting, extra = (sum(getattr(total, name) for total in totals) for name in ("lost", "waiting", "extra"))
     states = Counter(records["state"])
     sums = records[["acked", "refused", "unknown", "stored", "duplicated", "stored_twice", "delivered_twice", "absorbed"]].sum()
     return {
         "offered": len(rows.offered),
         **{name: int(sums[name]) for name in ("acked", "refused", "unknown", "stored")},
-        "recorded": states[State.RECORDED],
-        "lost": states[State.LOST],
+        "recorded": states[State.RECORDED] - lost - waiting,
+        "lost": states[State.LOST] + lost,
         "set_aside": states[State.SET_ASIDE],
-        **{name: int(sums[name]) for name in ("duplicated", "stored_twice", "delivered_twice", "absorbed")},
+        "duplicated": int(sums["duplicated"]) + extra,
+        **{name: int(sums[name]) for name in ("stored_twice", "delivered_twice", "absorbed")},
         "aborted": rows.copies.count(row for row in rows.stored if not row["visible"] and not undecided(row)),
         "phantom": _phantoms(rows),
         "resurrected": resurrected(rows),
         "torn": torn(rows),
         "in_doubt": len(in_doubt(rows)),
-        "reordered": _reordered(rows),
-        "left": states[State.LEFT_IN_SOURCE] + states[State.LEFT_IN_TOPIC],
+        "reordered": len(reordered),
+        "left": states[State.LEFT_IN_SOURCE] + states[State.LEFT_IN_TOPIC] + waiting,
         "left_in_source": states[State.LEFT_IN_SOURCE],
-        "left_in_topic": states[State.LEFT_IN_TOPIC],
+        "left_in_topic": states[State.LEFT_IN_TOPIC] + waiting,
         "stalled": states[State.STALLED],
     }
 

@@ -24,7 +24,7 @@ FIELDS: dict[str, type] = {
     "t": int, "event": str, "record": str, "key": str, "position": int, "hop": str, "topic": str, "attempt": str, "intact": bool,
     "visible": bool, "order": int, "reached": bool, "outcome": str, "transaction": str, "request": str, "where": str, "by": str,
     "foreign": bool, "place": str, "waiting": str, "why": str, "to": str, "told_by": str, "version": int, "times": int,
-    "redelivered": bool,
+    "redelivered": bool, "missing": int, "extra": int, "expected": int, "found": int, "alone": str,
 }  # fmt: skip
 """The fields that the rules read. A missing number is -1, a missing flag false, a missing text null."""
 _MISSING: dict[type, Any] = {int: -1, bool: False, str: None}
@@ -35,7 +35,7 @@ _SAID_OF = {kinds.REMOVED: {"visible": True}}
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED, kinds.TAKEN, kinds.ACKED,
     kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT, kinds.FETCHED, kinds.REMOVED,
-    kinds.MOVED, kinds.FOLDED, kinds.ENDING, kinds.ACKNOWLEDGED,
+    kinds.MOVED, kinds.FOLDED, kinds.TOTAL, kinds.ENDING, kinds.ACKNOWLEDGED,
 })  # fmt: skip
 """The kinds of events that the rules read; a history has many more. Of positions to go on from: those in the source."""
 

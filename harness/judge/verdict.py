@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from harness.judge.claims import broken_invariants, broken_order, wrong_totals
 from harness.judge.course import Course
 from harness.judge.movement import Movement, movement_of
 from harness.judge.rows import Rows
@@ -162,6 +163,8 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
         (Kind.VOID, lambda: blind),
         (Kind.BROKEN, lambda: _forbidden(plan, history, found)),
         (Kind.BROKEN, lambda: _lost(plan, history, found, course.drain) if course.drained() else None),
+        (Kind.BROKEN, lambda: broken_order(plan, found)),
+        (Kind.BROKEN, lambda: broken_invariants(history) if course.drained() else None),
         (Kind.VOID, lambda: objection),
         (Kind.VOID, lambda: _no_effect(plan, found, select)),
         (Kind.STUCK, course.stuck),
@@ -181,7 +184,8 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
                 reason = "; ".join((reason, *(remark for look in knowledge.remarks if (remark := look(history)))))
             by_fault = kind is not Kind.BROKEN or objection is None
             return Verdict(kind, reason, plan.control, as_predicted, fired, plan.stands, by_fault)
-    effect = not _anything_goes(plan) or bool(_missing(plan, found) or found.duplicated or _effects(plan, history, signs))
+    harmed = _missing(plan, found) or found.duplicated or found.over
+    effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
     return Verdict(
         Kind.KEPT, _kept(plan, history, found, signs, course.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
     )
@@ -206,7 +210,7 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
 
 def _never_offered(history: History) -> str | None:
     """Return the first text of what was never offered, in the sink or else in the topic, where it was written down."""
-    for kind in (kinds.RECORDED, kinds.STORED):
+    for kind in (kinds.RECORDED, kinds.FOLDED, kinds.STORED):
         for event in history.of(kind):
             if event.get("text") is not None and not event.get("foreign"):
                 return str(event["text"])
@@ -226,8 +230,12 @@ def _nothing_arrived(plan: Plan, found: Account) -> str | None:
 
 
 def _missing(plan: Plan, found: Account) -> frozenset[str]:
-    """The records that are lost, and those that were set aside, where dead letters are no part of the pipeline."""
-    return found.lost if plan.dead_letters else found.lost | found.set_aside
+    """The records that are lost, and those that were set aside, where dead letters are no part of the pipeline.
+
+    And the totals that have missed some: of these it cannot be told which.
+    """
+    missing = found.lost | found.short
+    return missing if plan.dead_letters else missing | found.set_aside
 
 
 def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> str | None:
@@ -282,7 +290,7 @@ def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[st
 def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
     """What was predicted, and what was seen. What is left counts where something must be: else a drain has to end first."""
     yield "lost", plan.lost, _missing(plan, found)
-    yield "duplicated", plan.duplicated, found.duplicated
+    yield "duplicated", plan.duplicated, found.duplicated | found.over
     if plan.left.must_show():
         yield "left", plan.left, found.left | found.stalled
 
@@ -299,6 +307,7 @@ def _losses(found: Account) -> str:
     lost = found.records[found.records["state"] == State.LOST]
     hops = [f"{examples(set(part['record']))} {hop}" for hop, part in lost.groupby("last_hop")]
     said = [f"{len(lost)} lost ({'; '.join(hops)})"] if hops else []
+    said += wrong_totals(found, high=False)
     if found.set_aside:
         said.append(f"{len(found.set_aside)} set aside ({examples(found.set_aside)}: nothing is left but dead letters)")
     return "; ".join(said)
@@ -308,7 +317,9 @@ def _duplicates(found: Account) -> str:
     counts = found.counts
     ways = [f"{counts[name]} {text}" for name, text in (("stored_twice", "stored twice"), ("delivered_twice", "delivered twice"))
             if counts[name]]  # fmt: skip
-    return f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"
+    named = len(found.duplicated)
+    said = [f"{counts['duplicated']} duplicated ({examples(found.duplicated)}: {', '.join(ways)})"] if named else []
+    return "; ".join((*said, *wrong_totals(found, high=True)))
 
 
 def _anything_goes(plan: Plan) -> bool:
@@ -332,12 +343,12 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Eve
         return "the client refused these settings; nothing was sent"
     counts = found.counts
     parts = [f"{counts['recorded']} of {counts['offered']} recorded"]
-    if found.lost or found.set_aside:
+    if found.lost or found.set_aside or found.short:
         parts.append(_losses(found))
     beside = frozenset(found.records.loc[(found.records["recordings"] > 0) & (found.records["aside"] > 0), "record"])
     if beside:
         parts.append(f"{examples(beside)} recorded, and a copy of it set aside")
-    if found.duplicated:
+    if counts["duplicated"]:
         parts.append(_duplicates(found))
     parts += _unnamed(history)
     if plan.sign:
@@ -346,7 +357,7 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Eve
         seen = _effects(plan, history, signs)
         if seen:
             parts.append(f"{plan.target}: {', '.join(seen)}")
-        elif not (_missing(plan, found) or found.duplicated):
+        elif not (_missing(plan, found) or counts["duplicated"]):
             parts.append(f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
     if drain is not None and drain.get("tail"):

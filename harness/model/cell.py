@@ -79,6 +79,11 @@ class Cell:
         return self.scenario.settings(self.semantic, self.client, self.system)
 
     @property
+    def ordered(self) -> bool:
+        """Whether it claims that the records of a key are recorded in their order."""
+        return False
+
+    @property
     def still_s(self) -> float | None:
         """For how long nothing may move in its drain before it counts as stuck; null: the drain has all its time."""
         return None

@@ -63,6 +63,12 @@ FOLDED: Final = "folded"
 """``key, version, record, times``: how often a record is folded into one version of the value of a key, where the sink holds
 values and not records. The highest version of a value counts. What is told twice of one version is told once: the later line
 about a record holds, so no two values of a key may share a number."""
+TOTAL: Final = "total"
+"""``key, expected, found, missing, extra, alone``: a total in a declared pipeline's output is not that of the records of its key
+(of one total of all: an empty text): so many, at least, were not counted, or again, and it cannot be told which. ``alone``: the
+one that would explain it by itself, or null. Told as folded in once they all are."""
+INVARIANT: Final = "invariant"
+"""``asked, equals, found, holds``: what a declared pipeline says of its results beside their ids, and what was found."""
 UNNAMED: Final = "unnamed"
 """``count, text``: so many rows of a declared pipeline's output have no id, and are no results; how the first of them begins."""
 UNFILLED: Final = "unfilled"
@@ -70,7 +76,7 @@ UNFILLED: Final = "unfilled"
 had something without a fault, and are no results; how the first of them begins. Of their records there is no other row."""
 ABSORBED: Final = "absorbed"
 """``record, place``, of a log ``partition, epoch, offset``: a copy that reached the sink and was rightly not recorded."""
-AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, COUNTED, POSITION, RECORDED, FOLDED)
+AUTHORITIES: Final = (OFFERED, CURSOR, STORED, LOG, COUNTED, POSITION, RECORDED, FOLDED, TOTAL, INVARIANT)
 """What is true only of a system at rest: after the drain. (What was absorbed stays absorbed, whenever it was seen.)"""
 
 # --- the ledgers, written by the programs ----------------------------------------------------------------------

@@ -84,6 +84,8 @@ class Plan:
     """How many partitions each log had that is read at the end, by its :class:`~harness.model.states.Hop`."""
     dead_letters: bool = False
     """Whether dead letters are a part of the pipeline: what was set aside is not lost then."""
+    ordered: bool = False
+    """Whether it is claimed that the records of a key are recorded in their order: then *reordered* breaks a promise."""
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
     """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
@@ -256,6 +258,7 @@ def plan_of(cell: Cell) -> Plan:
         pace_ms=cell.scenario.pace_ms,
         logs=cell.logs(),
         dead_letters=cell.scenario.dead_letters,
+        ordered=cell.ordered,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from harness.model.prediction import Permitted, Prediction, Zero
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
+from harness.pipelines.aggregates import Of, amounts, spread
 from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, RepeatedIdError, fill
 from harness.pipelines.dialects import Dialect, Moment
 from harness.pipelines.refusals import Refusal
@@ -85,7 +86,36 @@ class DeclaredCell(Cell):
     def line(self, record: Record) -> str:
         """Return the line that offers a record, as made before its id is known by what is found in it."""
         values = {"id": self._token(record), "key": record.key, "position": record.position}
+        if self.sums:
+            values["amount"] = self._amounts()[record.id]
         return fill(self.declared.input.line, values)
+
+    @property
+    def sums(self) -> bool:
+        """Whether its totals tell how often each record was counted."""
+        return self.declared.aggregate is not None and "{amount}" in self.declared.input.line
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it claims that the records of a key are recorded in their order."""
+        return bool(self.declared.order)
+
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Return what each record adds to a total, by key (of one total of all: an empty text) and by the record's id.
+
+        Raises TypeError of a pipeline whose results are no aggregates.
+        """
+        aggregate, found = self.declared.aggregate, defaultdict[str, dict[str, int]](dict)
+        if aggregate is None:
+            raise TypeError(f"{self.declared.name} has no [aggregate]")
+        own = self._amounts() if self.sums else {}
+        for record in self._drawn().records:
+            adds = own.get(record.id, record.position) if aggregate.of is Of.SUM else 1
+            found[record.key if aggregate.keyed else ""][self._found(record)] = adds
+        return dict(found)
+
+    def _amounts(self) -> dict[str, int]:
+        return amounts(self._drawn().records)
 
     def lines(self) -> dict[str, str]:
         """Return the line of each record by its id, in the order of the source."""
@@ -108,7 +138,12 @@ class DeclaredCell(Cell):
         return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def _drawn(self) -> Load:
-        return make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+        drawn = make_load(seed=self.seed, salt=f"{self.scenario.id}/{self.semantic}", count=self.records, unit=1)
+        if not self.sums:
+            return drawn
+        keys = spread(drawn.records)
+        records = tuple(replace(record, key=keys[record.id]) for record in drawn.records)
+        return replace(drawn, records=records, target=records[drawn.target.position - 1])
 
     def in_hand(self, record: Record) -> str:
         """Return the id that the user's programs know a record by: of a token, lostack looks for a part only."""
@@ -325,6 +360,8 @@ def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | N
 def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
     if pipeline.stage(role) is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
+    if pipeline.aggregate is not None and role is Role.PROCESSOR and point.moment in _SENDING:
+        return "what the processor sends are totals, which carry no record's id: a sweep takes every step of it"
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"
     steps, moments = pipeline.dialect.steps, (_ASKED.get(point.moment, point.moment), point.moment)
@@ -332,6 +369,8 @@ def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str
     return next((why for each in moments if (why := _unseen(steps[each][0], role, requests, what)) is not None), None)
 
 
+_SENDING = frozenset({Moment.SEND, Moment.SEND_ANSWER, Moment.PRODUCER_ID, Moment.COMMIT, Moment.COMMIT_ANSWER})
+"""When a stage has its results in hand."""
 _ASKED = {Moment.ACKNOWLEDGEMENT_ANSWER: Moment.ACKNOWLEDGEMENT, Moment.COMMIT_ANSWER: Moment.COMMIT}
 """What is answered then, where answers to anything may be called the same."""
 

@@ -14,7 +14,9 @@ from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, Semantic, forbids
+from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
@@ -36,7 +38,7 @@ EXPECTABLE = ("lost", "duplicated")
 """What a pipeline may be declared to show without any fault."""
 STAGE, PROCESS = "stage", "process"
 """What a crash ends."""
-LINES = ("id", "key", "position")
+LINES = ("id", "key", "position", "amount")
 """What may stand in braces in an input line."""
 PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here", "ca", "username", "security_protocol", "mechanism")
 """What may stand in braces in a command, its environment, the url of an input, and an output."""
@@ -46,6 +48,8 @@ SECURED = ("ca", "username", "security_protocol", "mechanism", *SECRETS)
 """What there is with a ``[security]`` only."""
 _BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
 """A name in two pairs of braces, which stands for itself in one; and what may be a place: not the shell's ``${NAME}``."""
+PER_KEY = "per key"
+"""An order that a pipeline may claim."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
@@ -164,8 +168,8 @@ class Stage:
 class Input:
     """How records are offered.
 
-    ``rate`` is lines a second (stdin, http and topic only; by default 50, more where they are many). ``line`` has {id}, {key} and
-    {position} in it.
+    ``rate`` is lines a second (stdin, http and topic only; by default 50, more where they are many). ``line`` has {id}, {key},
+    {position} and {amount} in it ({amount}: what is summed up, where the results are an ``[aggregate]``).
     ``url`` (http) is where the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
     """
 
@@ -240,6 +244,11 @@ class Pipeline:
     input: Input = field(default_factory=Input)
     security: DeclaredSecurity | None = None
     id: Identity | None = None
+    aggregate: Aggregate | None = None
+    """What the rows of the output are, where they are no records: the counts, or the sums, of keys."""
+    invariants: tuple[Invariant, ...] = ()
+    order: str = ""
+    """``per key``: the records of a key are recorded in the order in which they were offered."""
     records: int = DECLARED_RECORDS
     partitions: int = 3
     drain_s: float = 90.0
@@ -262,6 +271,7 @@ class Pipeline:
                 raise DeclarationError(f"expects: {self.claims} forbids {name}, with or without a fault")
         self._check_stages()
         self._check_queue()
+        self._check_results()
         for where, topic in (("input", self.input.topic), ("output", self.output.topic)):
             if topic and topic not in self.topics:
                 raise DeclarationError(f"{where}: topic {topic} is not among topics; {nearest(topic, self.topics)}")
@@ -273,6 +283,35 @@ class Pipeline:
             raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
         if wrong := next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None):
             raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
+
+    def _check_results(self) -> None:
+        """Raise :class:`DeclarationError` where what is claimed of the results cannot be told of them."""
+        if self.aggregate is not None:
+            self.aggregate.check(self.input.line)
+            if self.input.kind is InputKind.OWN:
+                raise DeclarationError("aggregate: input: kind own: lostack does not know the keys of what the producer makes")
+        elif "amount" in _places(self.input.line):
+            raise DeclarationError("input: line: {amount} is what an [aggregate] sums up, and there is none")
+        for invariant in self.invariants:
+            invariant.check(sqlite=self.output.kind is OutputKind.SQLITE)
+            for word in invariant.command:
+                _check_places("invariant: command", word, PLACES)
+        if self.order:
+            choice("order", self.order, (PER_KEY,))
+            if why := self._why_no_order():
+                raise DeclarationError(f"order: {why}")
+
+    def _why_no_order(self) -> str | None:
+        """Why nothing can be told of the order of the results, or ``None``."""
+        if self.aggregate is not None:
+            return "a total says nothing of the order of its records: take away order, or [aggregate]"
+        if self.input.kind is InputKind.OWN or "key" not in _places(self.input.line):
+            return "nobody knows the key of a record: let the input's line hold {key}, and lostack offer it (not kind own)"
+        if self.output.kind is OutputKind.SQLITE and "order by" not in " ".join(self.output.query.lower().split()):
+            return "the output's query says nothing of an order: let it end with ORDER BY, the column in which rows were added"
+        if self.output.file and any(char in self.output.file for char in "*?["):
+            return f"results in several files ({self.output.file}) stand in no order: let it be one file"
+        return None
 
     @property
     def dialect(self) -> Dialect:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from harness.model.identity import Identity, IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
+from harness.pipelines.aggregates import Aggregate, Of
 from harness.pipelines.declaration import ROLES, Input, InputKind, Output, OutputKind, Pipeline, Resend, Stage
+from harness.pipelines.invariants import Invariant
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 from harness.pipelines.security import DeclaredSecurity, check_identity
 
@@ -48,10 +50,12 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
         "system": _text("system"),
         "stage": _stages, "input": _input, "output": _output, "security": _security, "id": _identity,
         "records": _whole("records"), "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
-        "patience_s": _number("patience_s"), "expects": _texts("expects"),
+        "patience_s": _number("patience_s"), "expects": _texts("expects"), "order": _text("order"),
+        "aggregate": _aggregate, "invariant": _invariants,
     }  # fmt: skip
     values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
     values["stages"] = values.pop("stage")
+    values["invariants"] = values.pop("invariant", ())
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
 
 
@@ -115,6 +119,21 @@ def _identity(data: Any) -> Identity:
     return Identity(**_values("id", data, {name: _text(f"id: {name}") for name in known}))
 
 
+def _aggregate(data: Any) -> Aggregate:
+    read: dict[str, Callable[[Any], Any]] = {
+        "of": lambda v: Of(choice("aggregate: of", v, Of)), "pattern": _text("aggregate: pattern"),
+    }  # fmt: skip
+    return Aggregate(**_values("aggregate", data, read, needed=("of",)))
+
+
+def _invariants(data: Any) -> tuple[Invariant, ...]:
+    read: dict[str, Callable[[Any], Any]] = {
+        "query": _text("invariant: query"), "command": _command("invariant: command"), "equals": _plain("invariant: equals"),
+    }  # fmt: skip
+    entries = data if isinstance(data, list) else [data]
+    return tuple(Invariant(**_values("invariant", entry, read, needed=("equals",))) for entry in entries)
+
+
 def _values(where: str, data: Any, read: Mapping[str, Callable[[Any], Any]], needed: tuple[str, ...] = ()) -> dict[str, Any]:
     """Read a table field by field; raise where one is unknown, missing, or of a wrong kind."""
     at = f"{where}: " if where else ""
@@ -154,6 +173,10 @@ def _number(where: str) -> Callable[[Any], Any]:
         return number
 
     return read
+
+
+def _plain(where: str) -> Callable[[Any], Any]:
+    return lambda value: str(_typed(where, "number or text", int, float, str)(value))
 
 
 def _flag(where: str) -> Callable[[Any], Any]:

@@ -75,6 +75,39 @@ def test_a_right_pipeline_is_kept(system: DeclaredSystem, tmp_path: Path) -> Non
     assert twice.judgement.account.duplicated == {twice.plan.target}
 
 
+def test_what_totals_have_counted_twice_or_not_at_all_is_named(system: DeclaredSystem, tmp_path: Path) -> None:
+    """A sum says of which record it holds too much; where the position is saved first, which one it has missed."""
+    shutil.copytree(EXAMPLES / "totals", tmp_path / "examples" / "totals")
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "examples" / "orders")
+    file = tmp_path / "examples" / "totals" / "pipeline.toml"
+    found = check(system, tmp_path / "kept", file, "commit-lost")["commit-lost"]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.judgement.account.duplicated == {found.plan.target}
+
+    program = file.with_name("consumer.py")
+    text = program.read_text(encoding="utf-8").replace("    consumer.commit()\n", "")
+    program.write_text(text.replace("    payment = ", "    consumer.commit()\n    payment = "), encoding="utf-8")
+    found = check(system, tmp_path / "broken", file, "commit-ack-lost")["commit-ack-lost"]
+    assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
+    assert found.judgement.account.lost == {found.plan.target}
+    assert found.verdict.by_fault
+
+
+@pytest.mark.rest
+def test_an_invariant_is_asked_of_the_output_at_rest(system: DeclaredSystem, tmp_path: Path) -> None:
+    """One that does not hold without a fault breaks every claim."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")
+    file = tmp_path / "orders" / "pipeline.toml"
+    query = "SELECT count(*) FROM orders"
+    text = file.read_text(encoding="utf-8") + f"[invariant]\nquery = '{query}'\nequals = "
+    file.write_text(f"{text}48\n", encoding="utf-8")
+    assert check(system, tmp_path / "holds", file)["none"].verdict.kind is Kind.KEPT
+    file.write_text(f"{text}47\n", encoding="utf-8")
+    found = check(system, tmp_path / "does-not", file)["none"].verdict
+    assert found.kind is Kind.BROKEN
+    assert "SELECT count(*) FROM orders gives 48, and must give 47" in found.reason
+
+
 @pytest.mark.rest
 def test_what_a_stage_is_refused_is_what_it_names(system: DeclaredSystem, tmp_path: Path) -> None:
     """An idempotent client sends again what was stored, and what was not; a member that is none does the record's work again."""

@@ -11,6 +11,7 @@ from harness.cli import main
 from harness.controls import OnWire
 from harness.faults import Answer
 from harness.matrix.checking import untried
+from harness.model.plan import plan_of
 from harness.model.prediction import Permitted, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, forbids
@@ -326,3 +327,42 @@ def test_a_zombie_needs_somebody_to_take_over(tmp_path: Path, processes: dict[st
         f"the dry run saw {reason} at work: nobody would take over from it (nor is it seen what it does when its partitions are "
         "taken from it while it lives: let the stage start two)"
     ))  # fmt: skip
+
+
+ORDERED = GOOD.replace('file = "{work}/*.jsonl"', 'file = "{work}/out.jsonl"').replace(
+    "[[stage]]", 'order = "per key"\n[[stage]]', 1
+)
+
+
+def test_an_order_can_be_claimed(tmp_path: Path) -> None:
+    """The plan says so, and the judge holds the results to it."""
+    [cell] = cells_of(read_pipeline(declared(tmp_path, ORDERED)), failure_points(read_pipeline(declared(tmp_path, ORDERED)))[:1])
+    assert cell.ordered
+    assert plan_of(cell).ordered
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (("per key", "total"), "order: 'total' is none; there are: per key"),
+    (("out.jsonl", "*.jsonl"), "order: results in several files"),
+    (("[output]", "[input]\nline = '{id}'\n[output]"), "order: nobody knows the key of a record"),
+    (('kind = "lines"', 'kind = "sqlite"\nquery = "SELECT id FROM t"'), "order: the output's query says nothing of an order"),
+    (("[output]", "[aggregate]\nof = 'count'\n[output]"), "order: a total says nothing of the order of its records"),
+    (("[output]", "[aggregate]\nof = 'max'\n[output]"), "aggregate: of: 'max' is none"),
+    (("[output]", "[aggregate]\n[output]"), "aggregate: of is missing"),
+    (("[output]", "[input]\nline = '{key} {id} {amount}'\n[output]"), r"\{amount\} is what an \[aggregate\] sums up"),
+    (("[output]", "[invariant]\nequals = 0\n[output]"), "invariant: write query .* or command"),
+    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"), "query is asked of an output of kind sqlite"),
+    (("[output]", "[invariant]\nquery = 'SELECT 1'\n[output]"), "invariant: equals is missing"),
+    (("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"), r"nothing is put in for \{wrok\}"),
+])  # fmt: skip
+def test_claims_that_nobody_could_hold_it_to(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    """Each is refused in one line."""
+    with pytest.raises(DeclarationError, match=said):
+        read_pipeline(declared(tmp_path, ORDERED.replace(*change)))
+
+
+def test_invariants_are_one_or_several(tmp_path: Path) -> None:
+    """And compared as numbers where they are numbers."""
+    text = ORDERED + "".join(f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5))
+    [one, other] = read_pipeline(declared(tmp_path, text)).invariants
+    assert (one.holds("1.0"), one.holds("2"), other.holds("2.50"), other.holds("two")) == (True, False, True, False)

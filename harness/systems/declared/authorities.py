@@ -45,9 +45,13 @@ class Authorities:
         if results is not None:
             self.observe_log(Hop.SINK, pipeline.output.topic, results)
             found = [self._found.in_copy(copy) for copy in _sorted(results.copies)]
-        else:
+        elif self._found.totals is None:
             found = self._found.results_in(rows)
             self._found.check_ids("row of the output", found)
+        self._ends.observe_invariants()
+        if self._found.totals is not None:
+            self._ends.observe_totals(self._found.totals, rows, stored=bool(copies))
+            return
         if scene.faultless:
             self._ends.learn(found, stored=bool(copies))
         origins: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
@@ -59,7 +63,8 @@ class Authorities:
         """Write every copy of a log, and where it ends; return the copies. Raises StageError where none carries a known id."""
         scene, copies = self._scene, log.copies
         results = [self._found.in_copy(copy) for copy in copies]
-        self._found.check_ids(f"record of topic {topic}", results)
+        if hop is Hop.TOPIC or self._found.totals is None:
+            self._found.check_ids(f"record of topic {topic}", results)
         if hop is Hop.TOPIC and scene.faultless:
             self._found.check_input([result.record for result, copy in zip(results, copies, strict=True) if copy.visible])
         for result, copy in zip(results, copies, strict=True):

@@ -6,12 +6,15 @@ What its programs were told is what the wire saw.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.model import events as kinds
 from harness.model.states import Hop
-from harness.systems.declared.found import unfilled
+from harness.pipelines.declaration import Output, OutputKind
+from harness.systems.declared.found import MOST_SHOWN, unfilled
 from harness.systems.declared.nodes import StageError
+from harness.systems.declared.outputs import results_of
 from harness.systems.declared.silence import name_of
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from harness.systems.declared.found import Found, Result
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.totals import Totals
 
 
 class Ends:
@@ -43,6 +47,26 @@ class Ends:
                     hop=Hop.TOPIC if of["topic"] == scene.brokers.destination(scene.pipeline.topic) else Hop.SINK,
                     partition=of.get("partition"), offset=event.get("offset"),
                 )  # fmt: skip
+
+    def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:
+        """Write what totals say of their records. Raises StageError where, without a fault, there is not one."""
+        if self._scene.faultless and stored and not rows:
+            raise StageError(self._found.nothing_arrived())
+        totals.tell(rows)
+
+    def observe_invariants(self) -> None:
+        """Write what is found of what must hold. Raises OutputError where nobody can be asked."""
+        scene, pipeline = self._scene, self._scene.pipeline
+        values = scene.values(pipeline.stages[-1].role)
+        for invariant in pipeline.invariants:
+            output = (
+                replace(pipeline.output, query=invariant.query) if invariant.query
+                else Output(kind=OutputKind.COMMAND, command=invariant.command)
+            )  # fmt: skip
+            rows = results_of(output, values, pipeline.directory, scene.logs).rows()
+            found = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
+            scene.history.write(kinds.INVARIANT, asked=invariant.told, equals=invariant.equals, found=found[:MOST_SHOWN],
+                                holds=len(rows) == 1 and invariant.holds(rows[0]))  # fmt: skip
 
     def learn(self, found: Sequence[Result], *, stored: bool) -> None:
         """Take in what an output without a fault looks like. Raises StageError where nothing of what was stored has arrived."""

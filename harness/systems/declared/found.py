@@ -14,6 +14,7 @@ from harness.runtimes.process.scratch import NOTICE
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.silence import name_of
+from harness.systems.declared.totals import Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,9 @@ class Found:
         self._scene = scene
         self.results: Results | None = self._reader()
         """What reads the output, where that is no topic."""
+        aggregate = scene.pipeline.aggregate
+        self.totals = None if aggregate is None else Totals(scene, aggregate)
+        """What reads totals in its rows, where these are no records."""
 
     def _reader(self) -> Results | None:
         pipeline = self._scene.pipeline
@@ -84,6 +88,8 @@ class Found:
 
     def ids(self) -> Sequence[str | None]:
         """Return the id of every result that is in the output now. Raises OutputError."""
+        if self.totals is not None:
+            return self.totals.ids(self.rows())
         if self.results is None:
             copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
             return [self.id_of(copy) for copy in copies if copy.visible]
@@ -94,10 +100,20 @@ class Found:
     def rows(self) -> Sequence[str]:
         """Return the rows of the output that can be results. Raises OutputError."""
         if self.results is None:
-            return ()
+            return () if self.totals is None else self._rows_of_topic()
         rows = [row for row in self.results.rows() if not row.startswith(NOTICE)]
+        if self.totals is not None:
+            return [row for row in rows if self.totals.is_one(row)]
         free = self._scene.pipeline.output.kind in FREE_TEXT
         return [row for row in rows if self._ids_in(row)] if free else rows
+
+    def _rows_of_topic(self) -> Sequence[str]:
+        """Return key and value of each visible copy in the output's topic, as text, in the order of its partitions."""
+        copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
+        return [
+            f"{(copy.key or b'').decode('utf-8', 'replace')} {copy.value.decode('utf-8', 'replace')}"
+            for copy in sorted(copies, key=lambda copy: copy.offset) if copy.visible and copy.value is not None
+        ]  # fmt: skip
 
     def results_in(self, rows: Sequence[str]) -> list[Result]:
         """Return what rows of the output are results of, and what they lack."""
@@ -154,11 +170,16 @@ class Found:
     def check_output_is_fresh(self) -> None:
         """Raise StageError where the output has results before anything was started: they would count as duplicates."""
         with contextlib.suppress(OutputError):  # it is not there yet
-            if left := next((row for row in self.rows() if next(iter(self._ids_in(row)), None) in self._scene.known), None):
+            if left := next((row for row in self.rows() if self._is_ours(row)), None):
                 raise StageError(
                     f"the output ({self._scene.pipeline.output.kind}) has records of this run before it has begun, as "
                     f"{left[:120]!r}: let it be a place below {{work}}, which is new for every run, or empty it before each"
                 )
+
+    def _is_ours(self, row: str) -> bool:
+        if self.totals is not None:
+            return self.totals.is_known(row)
+        return next(iter(self._ids_in(row)), None) in self._scene.known
 
     def check_input(self, found: Sequence[str | None]) -> None:
         """Raise StageError where, without any fault, the input is not what the declaration says: nothing can be told of it.

@@ -85,12 +85,17 @@ class Queue:
         aside = broker.dead_letters(name)
         queues = {Hop.TOPIC: name, Hop.ASIDE: aside}
         counts = {hop: broker.count(queue) for hop, queue in queues.items()}
-        found = self._found.results_in(self._found.rows())
+        rows = self._found.rows()
+        found = self._found.results_in(rows) if self._found.totals is None else []
         self._found.check_ids("row of the output", found)
         held = {hop: broker.messages(queue) for hop, queue in queues.items()}
         self._ends.observe_source()
         origins = self._observe_queue(Hop.TOPIC, name, held[Hop.TOPIC], counts[Hop.TOPIC])
         self._observe_queue(Hop.ASIDE, aside, held[Hop.ASIDE], counts[Hop.ASIDE])
+        self._ends.observe_invariants()
+        if self._found.totals is not None:
+            self._ends.observe_totals(self._found.totals, rows, stored=bool(held[Hop.TOPIC]))
+            return
         if scene.faultless:
             self.check_kept(found, origins)
             self._ends.learn(found, stored=bool(held[Hop.TOPIC]))

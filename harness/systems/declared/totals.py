@@ -1,0 +1,73 @@
+"""An output of totals: what they say of the records that they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.pipelines.aggregates import total_of
+from harness.systems.declared.nodes import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from harness.pipelines.aggregates import Aggregate, Total
+    from harness.systems.declared.scene import Scene
+
+
+class Totals:
+    """The totals of one cell."""
+
+    def __init__(self, scene: Scene, aggregate: Aggregate) -> None:
+        self._scene = scene
+        self._aggregate = aggregate
+        self._weights = scene.cell.totals()
+
+    def is_one(self, row: str) -> bool:
+        """Whether a row holds a total."""
+        return self._aggregate.read(row) is not None
+
+    def is_known(self, row: str) -> bool:
+        """Whether a row holds the total of a key that is offered."""
+        read = self._aggregate.read(row)
+        return read is not None and read[0] in self._weights
+
+    def ids(self, rows: Iterable[str]) -> list[str | None]:
+        """Return the id of every record that the totals hold, as often as it was counted; ``None`` for a total of no key."""
+        found: list[str | None] = []
+        values = self._values(rows)
+        for total in self._totals(values).values():
+            held = [record for record, times in total.times.items() for _ in range(times)]
+            found += [*held[total.missing :], *held[: total.extra]]
+        return [*found, *(None for key in values if key not in self._weights)]
+
+    def tell(self, rows: Sequence[str]) -> None:
+        """Write what each total says of its records. Raises StageError where none is of a key that was offered."""
+        history, values = self._scene.history, self._values(rows)
+        if rows and not values.keys() & self._weights.keys():
+            wanted = min(self._weights) or "(one total of all)"
+            raise StageError(
+                f"no row of the output is a total of a key that was offered: {rows[0][:120]!r} and the like, where a key is "
+                f"{wanted!r}; let [aggregate] pattern find (?P<key>...) and (?P<value>...)"
+            )
+        for key in values.keys() - self._weights.keys():
+            strange = f"total of {key}"
+            history.write(kinds.FOLDED, key=key, version=0, record=strange, times=1, text=f"{strange}: {values[key]}"[:120])
+        for key, total in self._totals(values).items():
+            for record, times in total.times.items():
+                history.write(kinds.FOLDED, key=key, version=0, record=record, times=times)
+            if total.missing or total.extra:
+                history.write(kinds.TOTAL, key=key, expected=total.expected, found=total.found, missing=total.missing,
+                              extra=total.extra, alone=total.alone)  # fmt: skip
+
+    def _values(self, rows: Iterable[str]) -> Mapping[str, int]:
+        """Return the value of each key: its last row's."""
+        return dict(filter(None, map(self._aggregate.read, rows)))
+
+    def _totals(self, values: Mapping[str, int]) -> dict[str, Total]:
+        return dict(self._each(values))
+
+    def _each(self, values: Mapping[str, int]) -> Iterator[tuple[str, Total]]:
+        """Yield what each total says. Where there is none of a key, none of its records was counted."""
+        for key, weights in self._weights.items():
+            yield key, total_of(values.get(key, 0), weights, exact=self._scene.cell.sums)

@@ -1,0 +1,184 @@
+"""Results that are aggregates: what a total says of its records, which lie is found in it, and how exactly."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.judge.accounting import account
+from harness.model.record import Record
+from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
+from harness.pipelines.declaration import Input
+from harness.pipelines.refusing import DeclarationError
+from harness.systems.declared.found import Found
+from harness.systems.declared.nodes import StageError
+
+if TYPE_CHECKING:
+    from harness.judge.accounting import Account
+    from harness.systems.declared.scene import Scene
+    from tests.pipelines.scenes import Scenes
+
+COUNT, SUM = Aggregate(of=Of.COUNT), Aggregate(of=Of.SUM)
+BY_POSITION = {"aggregate": SUM, "input": Input(line='{"order": "{id}", "customer": "{key}", "cents": {position}}')}
+
+
+def fill_in(scene: Scene, changed: dict[str, int]) -> None:
+    """Write the totals of a cell, as they would be if each record was counted once; ``changed``: how often others were."""
+    scene.work.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("CREATE TABLE totals (customer TEXT, cents INTEGER)")
+        for key, weights in scene.cell.totals().items():
+            total = sum(weight * changed.get(record, 1) for record, weight in weights.items())
+            database.execute("INSERT INTO totals VALUES (?, ?)", (key, total))
+    database.close()
+
+
+def accounted(scene: Scene) -> Account:
+    """Return the account of what the totals of a cell say."""
+    found, kept = Found(scene), scene.history
+    assert found.totals is not None
+    found.totals.tell(found.rows())
+    lines: Any = kept
+    offered = [{"event": "offered", "record": r.id, "key": r.key, "position": r.position} for r in scene.load.records]
+    return account([*offered, {"event": "cursor", "position": len(offered) + 1, "where": "stdin"}, *lines.lines])
+
+
+def by_key(scene: Scene) -> list[str]:
+    """Return the records of the key that has most."""
+    return [*max(scene.cell.totals().values(), key=len)]
+
+
+def test_every_record_of_right_totals_is_counted_once(scenes: Scenes) -> None:
+    """Nothing is lost, and nothing doubled."""
+    scene = scenes("totals")
+    fill_in(scene, {})
+    counts = accounted(scene).counts
+    assert (counts["recorded"], counts["lost"], counts["duplicated"], counts["phantom"]) == (len(scene.known), 0, 0, 0)
+    assert sorted(filter(None, Found(scene).ids())) == sorted(scene.known)
+
+
+@pytest.mark.parametrize(("lost", "doubled"), [(1, 0), (0, 1), (3, 0), (0, 3), (2, 2), (1, 3)])
+def test_planted_losses_and_duplicates_are_named_to_the_record(scenes: Scenes, lost: int, doubled: int) -> None:
+    """Also where those of one key would cancel each other out in a plain count."""
+    scene = scenes("totals")
+    names = by_key(scene)
+    gone, twice = set(names[:lost]), set(names[lost : lost + doubled])
+    fill_in(scene, dict.fromkeys(gone, 0) | {record: 2 + number for number, record in enumerate(sorted(twice))})
+    found = accounted(scene)
+    assert (found.lost, found.duplicated) == (gone, twice)
+    assert found.counts["duplicated"] == sum(1 + number for number in range(len(twice)))
+    ids = Found(scene).ids()
+    assert set(scene.known) - set(ids) == gone
+    assert {record for record in twice if ids.count(record) > 1} == twice
+
+
+@pytest.mark.parametrize("aggregate", [COUNT, SUM])
+def test_counts_and_sums_of_positions_say_how_many_at_the_least(scenes: Scenes, aggregate: Aggregate) -> None:
+    """Which record it is they do not say, and nobody says it for them."""
+    for times, name in ((0, "lost"), (2, "duplicated")):
+        scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": aggregate})
+        target = by_key(scene)[-1]
+        fill_in(scene, {target: times})
+        found = accounted(scene)
+        assert found.counts[name] == 1
+        assert (found.lost, found.duplicated) == (frozenset(), frozenset())
+        [total] = found.totals
+        assert total.alone == (target if aggregate is SUM else None)
+        assert (found.counts["recorded"], found.counts["phantom"]) == (len(scene.known) - (name == "lost"), 0)
+        assert (len(Found(scene).ids()) < len(scene.known)) is (name == "lost"), "the drain waits for what is missing"
+
+
+def test_a_key_without_a_total_has_lost_all_of_its_records(scenes: Scenes) -> None:
+    """And a total of a key that nobody has offered is a phantom."""
+    scene = scenes("totals")
+    fill_in(scene, {})
+    key, weights = max(scene.cell.totals().items(), key=lambda each: len(each[1]))
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("UPDATE totals SET customer = 'nobody' WHERE customer = ?", (key,))
+    database.close()
+    found = accounted(scene)
+    assert (found.lost, found.counts["phantom"]) == (set(weights), 1)
+
+
+def test_rows_that_are_no_totals_are_told(scenes: Scenes) -> None:
+    """A query whose first column is no key would make everything lost."""
+    scene = scenes("totals")
+    found = Found(scene)
+    assert found.totals is not None
+    with pytest.raises(StageError, match=r"no row of the output is a total of a key that was offered: 'x 5'.*pattern"):
+        found.totals.tell(["x 5"])
+
+
+def test_totals_of_an_earlier_run_are_not_this_ones(scenes: Scenes) -> None:
+    """They would be duplicates that nobody has made."""
+    scene = scenes("totals")
+    fill_in(scene, {})
+    with pytest.raises(StageError, match="has records of this run before it has begun"):
+        Found(scene).check_output_is_fresh()
+
+
+def test_the_last_row_of_a_key_counts(scenes: Scenes) -> None:
+    """A log of versions has all of them."""
+    scene = scenes("totals")
+    totals = Found(scene).totals
+    assert totals is not None
+    rows = [f"{key} {total}" for key, of in scene.cell.totals().items() for total in (1, sum(of.values()))]
+    assert sorted(filter(None, totals.ids(rows))) == sorted(scene.known)
+
+
+def test_one_total_of_all_has_no_key(scenes: Scenes) -> None:
+    """Then the pattern has no group for it."""
+    one = Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)$")
+    scene = scenes("totals", pipeline=BY_POSITION | {"aggregate": one})
+    totals, count = Found(scene).totals, len(scene.known)
+    assert totals is not None
+    assert len(totals.ids([f"total {count * (count + 1) // 2}"])) == count
+    assert len(totals.ids(["total 0"])) == 0
+
+
+def test_amounts_fit_a_double_and_every_key_has_few_enough_records() -> None:
+    """However many records there are."""
+    records = [Record(f"k{n % 4}-{n}", f"k{n % 4}", n) for n in range(1, 2001)]
+    keys = spread(records)
+    made = amounts([dataclasses.replace(record, key=keys[record.id]) for record in records])
+    assert max(made.values()) * BASE <= 2**52 == BASE**DIGITS
+    with pytest.raises(DeclarationError, match="k1 has more than 13 records"):
+        amounts(records)
+
+
+def test_a_total_that_no_counts_make_is_not_decoded() -> None:
+    """Nor is a negative one."""
+    weights = {"a-1": 1, "a-2": 16}
+    assert total_of(-3, weights, exact=True).missing == 2
+    assert total_of(16**2 + 17, weights, exact=True).extra == 16
+    assert total_of(2 + 48, weights, exact=True).times == {"a-1": 2, "a-2": 3}
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("k1 17", ("k1", 17)), ("k1;17", ("k1", 17)), ('{"k1": 17}', ("k1", 17)), ("k1 = -3", ("k1", -3)), ("k.1, 17.0", ("k.1", 17)),
+    ("customer,total", None), ("17", None), ("k1 1.5", None), ("", None), ("k1 None", None),
+])  # fmt: skip
+def test_what_a_row_is(text: str, found: tuple[str, int] | None) -> None:
+    """Two columns, or a line with both."""
+    assert SUM.read(text) == found
+
+
+@pytest.mark.parametrize(("aggregate", "line", "said"), [
+    (SUM, '{"id": "{id}", "key": "{key}"}', r"of = sum: let the input's line hold \{amount\}, or \{position\}"),
+    (COUNT, '{"id": "{id}"}', r"let the input's line hold \{key\}"),
+    (Aggregate(of=Of.SUM, pattern=r"(?P<value>\d+)"), "{id} {amount}", "tells the records of a key apart"),
+])  # fmt: skip
+def test_a_line_that_no_total_can_be_made_of(aggregate: Aggregate, line: str, said: str) -> None:
+    """It is one line that says what to write."""
+    with pytest.raises(DeclarationError, match=said):
+        aggregate.check(line)
+
+
+@pytest.mark.parametrize(("pattern", "said"), [("(", "is no regular expression"), (r"(\d+)", "has no group value")])
+def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
+    """Likewise."""
+    with pytest.raises(DeclarationError, match=said):
+        Aggregate(of=Of.COUNT, pattern=pattern)
