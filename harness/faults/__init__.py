@@ -13,6 +13,7 @@ from harness.faults.late import Late
 from harness.faults.network import Network, Until
 from harness.faults.none import NoFault
 from harness.faults.pause import Pause
+from harness.faults.stall import Stall
 from harness.faults.terminate import Terminate
 from harness.faults.twice import Twice
 from harness.faults.unanswered import Unanswered
@@ -34,6 +35,7 @@ _ALL = (
     Hold,
     WorkFails,
     Twice,
+    Stall,
 )
 FAULTS = {fault.id: fault for fault in _ALL}
 """The registry: each of them by its name."""
@@ -52,6 +54,7 @@ __all__ = [
     "Network",
     "NoFault",
     "Pause",
+    "Stall",
     "Terminate",
     "Twice",
     "Unanswered",

@@ -62,6 +62,8 @@ Role.DATABASE = Role("database")
 Role.DRIVER = Role("driver")
 Role.EXECUTOR = Role("executor")
 
+ROLES_OF_OURS = frozenset(str(value) for value in vars(Role).values() if isinstance(value, Role))
+"""The names of the roles above."""
 PARTS = frozenset({Role.LEADER, Role.FOLLOWER, Role.CONTROLLER, Role.COORDINATOR})
 """Roles that a broker of a cluster has for a while: the history must say that it had them."""
 BROKERS = PARTS | {Role.BROKER}

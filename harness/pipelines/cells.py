@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import InProgram, OnWire
-from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Terminate, Unanswered
+from harness.faults import Drop, EndInput, Kill, NoFault, Pause, Stall, Terminate, Unanswered
 from harness.model import pipeline as core
 from harness.model.cell import Cell, Load, make_load
 from harness.model.identity import Identity
@@ -17,8 +17,10 @@ from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, S
 from harness.model.semantics import Anomaly, forbids
 from harness.model.states import Hop
 from harness.pipelines.aggregates import Of, amounts, spread
-from harness.pipelines.declaration import CONSUMING, PROCESS, InputKind, OutputKind, RepeatedIdError, fill
+from harness.pipelines.braces import fill
+from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind, RepeatedIdError
 from harness.pipelines.dialects import Dialect, Moment
+from harness.pipelines.programs import PROCESS
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, write_points
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from harness.model.record import Record
     from harness.model.scenario import Fault
     from harness.pipelines.declaration import Pipeline
+    from harness.pipelines.programs import Service
     from harness.pipelines.writes import Written
 
 SYSTEM = "declared"
@@ -312,6 +315,7 @@ def failure_points(
             found.append(replace(scenario, failure_point=point.id))
     found += [_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints]
     found += [_refusal(pipeline, stage.role, text, requests) for stage in pipeline.stages for text in stage.refusals]
+    found += [each for service in pipeline.services for each in _of_service(pipeline, service, requests)]
     reading = [stage.role for stage in pipeline.stages if stage.role in CONSUMING]
     return (*found, *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)))
 
@@ -349,6 +353,34 @@ def _refusal(
     reason = _unseen(refusal.step, role, requests)
     scenario = _scenario(pipeline, f"{role}-{refusal.name}", refusal.fault(role), refusal.because(role), reason)
     return replace(scenario, failure_point=REFUSED)
+
+
+def _of_service(
+    pipeline: Pipeline, service: Service, requests: Mapping[str, Collection[str]] | None
+) -> Iterator[Scenario]:  # fmt: skip
+    """Yield the scenarios of a service: it dies, or stands still, as a stage is given the record, or behind that."""
+    steps = pipeline.dialect.steps
+    role = next((stage.role for stage in pipeline.stages if stage.role in CONSUMING), Role.PRODUCER)
+    given = OnWire(role, *steps[Moment.SEND if role is Role.PRODUCER else Moment.DELIVERY])
+    where = f"as the {role} {'sends' if role is Role.PRODUCER else 'is given'} the record"
+    acts: list[tuple[str, OnWire, Fault, str]] = [
+        ("crash", given, _kill_service(given, service), f"The {service.name} is killed {where}, and comes back."),
+        ("pause", given, Stall(given, service.role, service.pause_s),
+         f"The {service.name} stands still for {service.pause_s:g} s, {where}, and goes on as if nothing had happened."),
+    ]  # fmt: skip
+    if role is not Role.PRODUCER:
+        saves = OnWire(role, *steps[Moment.POSITION if pipeline.dialect.logs else Moment.ACKNOWLEDGEMENT])
+        behind = f"The {role} is done with the record, and asks to save that; the {service.name} is killed, and comes back."
+        acts.append(("crash-behind-work", saves, _kill_service(saves, service), behind))
+    for act, at, fault, because in acts:
+        name = f"service-{act}" if len(pipeline.services) == 1 else f"{service.name}-service-{act}"
+        yield replace(
+            _scenario(pipeline, name, fault, because, _unseen(at.api, role, requests)), failure_point=f"service-{act}"
+        )  # fmt: skip
+
+
+def _kill_service(at: OnWire, service: Service) -> Fault:
+    return Kill(at, (service.role,), held=How.RELEASE)
 
 
 def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:

@@ -15,14 +15,14 @@ from harness.model.identity import Identity  # noqa: TC001 - a field of a datacl
 from harness.model.scenario import Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
+from harness.pipelines.braces import LINES, PLACES, SECRETS, SECURED, check_places, check_services, fill, places
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
+from harness.pipelines.programs import PROCESS, STAGE, Program, Service
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from harness.pipelines.dialects import Dialect
     from harness.pipelines.security import DeclaredSecurity
 
@@ -36,18 +36,6 @@ DEFAULT_RATE = 50.0
 OFFERED_S = 20.0
 EXPECTABLE = ("lost", "duplicated")
 """What a pipeline may be declared to show without any fault."""
-STAGE, PROCESS = "stage", "process"
-"""What a crash ends."""
-LINES = ("id", "key", "position", "amount")
-"""What may stand in braces in an input line."""
-PLACES = ("bootstrap", "work", "input", "topic", "port", "python", "here", "ca", "username", "security_protocol", "mechanism")
-"""What may stand in braces in a command, its environment, the url of an input, and an output."""
-SECRETS = ("password", "jaas")
-"""What may so in an environment, which nobody else sees."""
-SECURED = ("ca", "username", "security_protocol", "mechanism", *SECRETS)
-"""What there is with a ``[security]`` only."""
-_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|(?<!\$)\{([^{}\s\"']+)\}")
-"""A name in two pairs of braces, which stands for itself in one; and what may be a place: not the shell's ``${NAME}``."""
 PER_KEY = "per key"
 """An order that a pipeline may claim."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -104,7 +92,7 @@ class Resend(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Program):
     """One program: started by a plain command. A crash ends it with all that it has started, wherever that has gone to.
 
     With ``image`` it is a container of that image, on the network of this machine, and ``command`` is what is handed to it
@@ -121,38 +109,19 @@ class Stage:
     """
 
     role: Role
-    command: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    image: str = ""
-    ready: str = ""
-    ready_within_s: float = 60.0
-    restart: bool = True
-    down_s: float = 0.0
     position: str = "group"
     failpoints: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
     crash: str = STAGE
 
     def __post_init__(self) -> None:
-        for word in self.command:
-            _check_secrets(f"the {self.role}'s command", word)
-            _check_places(f"the {self.role}'s command", word, PLACES)
-        for name, word in self.environment.items():
-            _check_places(f"the {self.role}'s environment: {name}", word, (*PLACES, *SECRETS))
+        self.check_program(str(self.role))
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
         self._check_refusals()
         if self.role not in ROLES:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
-        if not self.command and not self.image:
-            raise DeclarationError(f"the {self.role} has no command and no image")
-        try:
-            re.compile(self.ready)
-        except re.error as error:
-            raise DeclarationError(f"ready: {self.ready!r} of the {self.role} is no regular expression: {error}") from error
-        if self.image.startswith("-") or self.image != self.image.strip():
-            raise DeclarationError(f"image: {self.image!r} of the {self.role} is no name of an image")
         choice("position", self.position, ("group", "elsewhere"))
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
@@ -182,8 +151,8 @@ class Input:
     url: str = ""
 
     def __post_init__(self) -> None:
-        _check_places("input: line", self.line, LINES)
-        _check_places("input: url", self.url, PLACES)
+        check_places("input: line", self.line, LINES)
+        check_places("input: url", self.url, PLACES)
         if self.rate is not None and self.rate <= 0:
             raise DeclarationError("input: rate is records a second, above 0")
         if self.rate is not None and self.kind in {InputKind.FILE, InputKind.OWN}:
@@ -220,7 +189,7 @@ class Output:
             if not getattr(self, name):
                 raise DeclarationError(f"output: kind {self.kind} needs {name}")
         for name, word in (("file", self.file), *(("command", word) for word in self.command)):
-            _check_places(f"output: {name}", word, PLACES)
+            check_places(f"output: {name}", word, PLACES)
         for name in ("topic", "file", "query", "command"):
             if getattr(self, name) and name not in needs:
                 raise DeclarationError(f"output: {name} means nothing for kind {self.kind}")
@@ -247,6 +216,8 @@ class Pipeline:
     aggregate: Aggregate | None = None
     """What the rows of the output are, where they are no records: the counts, or the sums, of keys."""
     invariants: tuple[Invariant, ...] = ()
+    services: tuple[Service, ...] = ()
+    """The servers beside it, in the order in which they are started."""
     order: str = ""
     """``per key``: the records of a key are recorded in the order in which they were offered."""
     records: int = DECLARED_RECORDS
@@ -269,6 +240,7 @@ class Pipeline:
         for name in self.expects:
             if forbids(self.claims, Anomaly(choice("expects", name, EXPECTABLE))):
                 raise DeclarationError(f"expects: {self.claims} forbids {name}, with or without a fault")
+        self._check_services()
         self._check_stages()
         self._check_queue()
         self._check_results()
@@ -290,12 +262,12 @@ class Pipeline:
             self.aggregate.check(self.input.line)
             if self.input.kind is InputKind.OWN:
                 raise DeclarationError("aggregate: input: kind own: lostack does not know the keys of what the producer makes")
-        elif "amount" in _places(self.input.line):
+        elif "amount" in places(self.input.line):
             raise DeclarationError("input: line: {amount} is what an [aggregate] sums up, and there is none")
         for invariant in self.invariants:
             invariant.check(sqlite=self.output.kind is OutputKind.SQLITE)
             for word in invariant.command:
-                _check_places("invariant: command", word, PLACES)
+                check_places("invariant: command", word, PLACES)
         if self.order:
             choice("order", self.order, (PER_KEY,))
             if why := self._why_no_order():
@@ -305,7 +277,7 @@ class Pipeline:
         """Why nothing can be told of the order of the results, or ``None``."""
         if self.aggregate is not None:
             return "a total says nothing of the order of its records: take away order, or [aggregate]"
-        if self.input.kind is InputKind.OWN or "key" not in _places(self.input.line):
+        if self.input.kind is InputKind.OWN or "key" not in places(self.input.line):
             return "nobody knows the key of a record: let the input's line hold {key}, and lostack offer it (not kind own)"
         if self.output.kind is OutputKind.SQLITE and "order by" not in " ".join(self.output.query.lower().split()):
             return "the output's query says nothing of an order: let it end with ORDER BY, the column in which rows were added"
@@ -334,6 +306,14 @@ class Pipeline:
                 what = "refusals" if stage.refusals else "position"
                 raise DeclarationError(f"{what}: the {stage.role}'s means nothing on {self.system}")
 
+    def _check_services(self) -> None:
+        names = [service.name for service in self.services]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise DeclarationError(f"service: two are called {twice}: give each a name of its own")
+        asked = [word for invariant in self.invariants for word in invariant.command]
+        for text in (*(word for program in self.programs for word in program.words), *self.output.command, *asked):
+            check_services(text, names)
+
     def _check_stages(self) -> None:
         roles = [stage.role for stage in self.stages]
         if not roles:
@@ -358,9 +338,7 @@ class Pipeline:
             )
         if self.input.kind is not InputKind.TOPIC and self.input.topic:
             raise DeclarationError(f"input: topic means nothing for kind {self.input.kind}")
-        named = {
-            name for stage in self.stages for word in (*stage.command, *stage.environment.values()) for name in _places(word)
-        }
+        named = {name for stage in self.stages for word in stage.words for name in places(word)}
         self._check_ways_in(named)
         self._check_security(named)
 
@@ -408,23 +386,31 @@ class Pipeline:
     @property
     def jars(self) -> tuple[str, ...]:
         """The sets of jars that its commands name."""
-        words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
+        words = [word for program in self.programs for word in program.words]
         return tuple(dict.fromkeys(name for word in words for name in JARS.findall(word)))
 
     @property
     def packages(self) -> tuple[str, ...]:
         """The packages that its commands name an interpreter by."""
-        words = [word for stage in self.stages for word in (*stage.command, *stage.environment.values())]
+        words = [word for program in self.programs for word in program.words]
         return tuple(dict.fromkeys(name for word in words for name in PYTHON.findall(word)))
 
     @property
     def images(self) -> tuple[str, ...]:
         """The images that its stages are containers of."""
-        return tuple(dict.fromkeys(stage.image for stage in self.stages if stage.image))
+        return tuple(dict.fromkeys(program.image for program in self.programs if program.image))
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All that is started for it."""
+        return (*self.services, *self.stages)
 
     def check_commands(self) -> None:
         """Raise :class:`DeclarationError` where a command is not there."""
-        for stage in self.stages:
+        for what, stage in (
+            *((each.role, each) for each in self.stages),
+            *((f"service {each.name}", each) for each in self.services),
+        ):
             if stage.image:
                 continue
             program = fill(stage.command[0], {"python": sys.executable, "here": str(self.directory)})
@@ -434,42 +420,4 @@ class Pipeline:
             hint = (
                 f"{beside} is not executable" if beside.is_file() else "it is neither on the PATH nor in " + str(self.directory)
             )
-            raise DeclarationError(f"the {stage.role}'s command {program!r} cannot be started: {hint}")
-
-
-def fill(text: str, values: Mapping[str, object]) -> str:
-    """Put values where their names stand in braces; a name in two pairs of braces stands for itself in one.
-
-    Every other brace is left alone.
-
-    >>> fill('{"id": "{id}", "home": "${id}", "as it is": "{{id}}"}', {"id": 7})
-    '{"id": "7", "home": "${id}", "as it is": "{id}"}'
-    """
-
-    def filled(match: re.Match[str]) -> str:
-        itself, name = match.groups()
-        return f"{{{itself}}}" if itself else str(values.get(name, match[0]))
-
-    return _BRACES.sub(filled, text)
-
-
-def _places(text: str) -> list[str]:
-    """Return the names that stand in braces."""
-    return [name for itself, name in _BRACES.findall(text) if not itself]
-
-
-def _check_secrets(where: str, text: str) -> None:
-    """Raise :class:`DeclarationError` where a secret would stand in the open."""
-    for name in _places(text):
-        if name in SECRETS:
-            raise DeclarationError(f"{where}: everybody may see it: give the program {{{name}}} by its environment")
-
-
-def _check_places(where: str, text: str, known: Iterable[str]) -> None:
-    """Raise :class:`DeclarationError` where a name that nothing is put in for stands in braces."""
-    known = tuple(known)
-    for name in _places(text):
-        if name.isidentifier() and name not in known:
-            raise DeclarationError(
-                f"{where}: nothing is put in for {{{name}}}; {nearest(name, known)} (braces that are no place: {{{{{name}}}}})"
-            )
+            raise DeclarationError(f"the {what}'s command {program!r} cannot be started: {hint}")

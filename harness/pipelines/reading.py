@@ -15,6 +15,7 @@ from harness.model.semantics import Semantic
 from harness.pipelines.aggregates import Aggregate, Of
 from harness.pipelines.declaration import ROLES, Input, InputKind, Output, OutputKind, Pipeline, Resend, Stage
 from harness.pipelines.invariants import Invariant
+from harness.pipelines.programs import Service
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 from harness.pipelines.security import DeclaredSecurity, check_identity
 
@@ -51,11 +52,11 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
         "stage": _stages, "input": _input, "output": _output, "security": _security, "id": _identity,
         "records": _whole("records"), "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
         "patience_s": _number("patience_s"), "expects": _texts("expects"), "order": _text("order"),
-        "aggregate": _aggregate, "invariant": _invariants,
+        "aggregate": _aggregate, "invariant": _invariants, "service": _services,
     }  # fmt: skip
     values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
     values["stages"] = values.pop("stage")
-    values["invariants"] = values.pop("invariant", ())
+    values["invariants"], values["services"] = values.pop("invariant", ()), values.pop("service", ())
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
 
 
@@ -74,13 +75,33 @@ def _stages(value: Any) -> tuple[Stage, ...]:
     return tuple(_stage(entry, number) for number, entry in enumerate(value, start=1))
 
 
-def _stage(data: Any, number: int) -> Stage:
-    where = f"stage {number}"
-    read: dict[str, Callable[[Any], Any]] = {
-        "role": lambda v: Role(choice(f"{where}: role", v, ROLES)), "command": _command(f"{where}: command"),
-        "image": _text(f"{where}: image"), "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
+def _program(where: str) -> dict[str, Callable[[Any], Any]]:
+    return {
+        "command": _command(f"{where}: command"), "image": _text(f"{where}: image"),
+        "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
         "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
         "down_s": _number(f"{where}: down_s"),
+    }  # fmt: skip
+
+
+def _services(value: Any) -> tuple[Service, ...]:
+    if not isinstance(value, list):
+        raise DeclarationError("service: write [[service]], once for each service")
+    return tuple(_service(entry, number) for number, entry in enumerate(value, start=1))
+
+
+def _service(data: Any, number: int) -> Service:
+    where = f"service {number}"
+    read = _program(where) | {
+        "name": _text(f"{where}: name"), "anew": _text(f"{where}: anew"), "pause_s": _number(f"{where}: pause_s"),
+    }  # fmt: skip
+    return Service(**_values(where, data, read, needed=("name",)))
+
+
+def _stage(data: Any, number: int) -> Stage:
+    where = f"stage {number}"
+    read = _program(where) | {
+        "role": lambda v: Role(choice(f"{where}: role", v, ROLES)),
         "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
         "refusals": _texts(f"{where}: refusals"),
         "crash": _text(f"{where}: crash"),

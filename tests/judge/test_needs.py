@@ -24,6 +24,7 @@ from harness.faults import (
     Network,
     NoFault,
     Pause,
+    Stall,
     Terminate,
     Twice,
     Unanswered,
@@ -76,7 +77,8 @@ def kills() -> list[Any]:
 
 
 VARIANTS: list[Any] = [
-    NoFault(), NoFault(watched=True), MissedRebalance(ANSWER), CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
+    Stall(SENDS, Role.DATABASE, 0.01), NoFault(),
+    NoFault(watched=True), MissedRebalance(ANSWER), CrashAtWrite(Role.CONSUMER, Point("rename", 1, Side.BEFORE)),
     Drop(SENDS), EndInput(SENDS), OffsetsExpired(InProgram(Role.CONSUMER, "after-commit"), SENDS),
     PartitionsAdded(STANDS), PartitionsAdded(STANDS, asleep=Role.CONSUMER), PartitionsAdded(STANDS, shared_out=True),
     *kills(), Late(SENDS, OnWire(Role.PRODUCER, Api.PRODUCE, Direction.RESPONSE)), Late(SENDS, SENDS, kill=True),

@@ -94,6 +94,29 @@ def test_what_totals_have_counted_twice_or_not_at_all_is_named(system: DeclaredS
 
 
 @pytest.mark.rest
+@pytest.mark.parametrize("anew", ["cell", "once"])
+def test_a_service_that_dies_is_no_excuse(system: DeclaredSystem, tmp_path: Path, anew: str) -> None:
+    """Who waits for its answer loses nothing; who goes on without it loses what was on its way. It is back before the next."""
+    shutil.copytree(PROGRAMS.parents[2] / "examples" / "orders", tmp_path / "examples" / "orders")
+    folder = shutil.copytree(PROGRAMS / "with-store", tmp_path / "tests" / "pipelines" / "programs" / "with-store")
+    file = folder / "pipeline.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("down_s", f'anew = "{anew}"\ndown_s'), encoding="utf-8")
+    points = ("service-crash", "service-pause", "service-crash-behind-work") if anew == "cell" else ("service-crash",)
+    found = check(system, tmp_path / "kept", file, *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    if anew == "cell":
+        careless = file.read_text(encoding="utf-8").replace("careful", "careless")
+        file.write_text(careless, encoding="utf-8")
+        found = check(system, tmp_path / "broken", file, "service-crash")
+        broken = found["service-crash"]
+        assert broken.verdict.kind is Kind.BROKEN, broken.verdict.reason
+        assert broken.plan.target in broken.judgement.account.lost
+        assert broken.verdict.by_fault
+
+
+@pytest.mark.rest
 def test_an_invariant_is_asked_of_the_output_at_rest(system: DeclaredSystem, tmp_path: Path) -> None:
     """One that does not hold without a fault breaks every claim."""
     shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")

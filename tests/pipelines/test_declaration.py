@@ -16,8 +16,8 @@ from harness.model.prediction import Permitted, Zero
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario
 from harness.model.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
+from harness.pipelines.braces import fill
 from harness.pipelines.cells import cells_of, left_over
-from harness.pipelines.declaration import fill
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feeding import acknowledged
@@ -366,3 +366,51 @@ def test_invariants_are_one_or_several(tmp_path: Path) -> None:
     text = ORDERED + "".join(f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5))
     [one, other] = read_pipeline(declared(tmp_path, text)).invariants
     assert (one.holds("1.0"), one.holds("2"), other.holds("2.50"), other.holds("two")) == (True, False, True, False)
+
+
+SERVED = (
+    GOOD
+    + """
+[[service]]
+name = "db"
+command = "cat {db.port} {db.dir}"
+"""
+)
+
+
+def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
+    """It dies with a record on its way to who reads, and behind the work, and it stands still; of two each is named."""
+    pipeline = read_pipeline(declared(tmp_path, SERVED))
+    points = {point.id: point for point in failure_points(pipeline) if point.failure_point.startswith("service-")}
+    assert set(points) == {"service-crash", "service-pause", "service-crash-behind-work"}
+    assert points["service-crash"].fault.evidence().killed == (Role("db"),)
+    assert points["service-pause"].fault.evidence().paused == (Role("db"),)
+    assert points["service-crash-behind-work"].fault.at.api is Api.OFFSET_COMMIT  # type: ignore[attr-defined]
+    two = read_pipeline(declared(tmp_path, SERVED + SERVED[len(GOOD) :].replace("db", "redis")))
+    names = {point.id for point in failure_points(two) if point.failure_point == "service-crash"}
+    assert names == {"db-service-crash", "redis-service-crash"}
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (('name = "db"', 'name = "Db"'), "service: name 'Db': lower-case letters"),
+    (('name = "db"', 'name = "broker"'), "service: name 'broker' is what lostack calls a node of its own"),
+    (('name = "db"', 'name = "redis"'), r"\{db.port\}: there is no service db; there are: redis"),
+    (('name = "db"', 'name = "db"\nanew = "never"'), "service: anew: 'never' is none; there are: cell, once"),
+    (('command = "cat {db.port} {db.dir}"', ""), "the service db has no command and no image"),
+    (("{db.dir}", "{dbdir}"), r"the service db's command: nothing is put in for \{dbdir\}"),
+    (("{db.dir}", "{password}"), "everybody may see it"),
+    (("[[service]]", "[service]"), r"service: write \[\[service\]\]"),
+    (("[[service]]", "[[service]]\nname = 'db'\ncommand = 'cat'\n[[service]]"), "service: two are called db"),
+    (('command = "cat {db.port}', 'ready = "("\ncommand = "cat {db.port}'), "ready: '\\(' of the service db is no regular"),
+    (('command = "cat"', 'command = "cat {db.port} {redis.port}"'), r"\{redis.port\}: there is no service redis; "),
+])  # fmt: skip
+def test_services_that_cannot_be(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    """Each is refused in one line."""
+    with pytest.raises(DeclarationError, match=said):
+        read_pipeline(declared(tmp_path, SERVED.replace(*change)))
+
+
+def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
+    """It is said what to write."""
+    with pytest.raises(DeclarationError, match=r"write a \[\[service\]\] of that name"):
+        read_pipeline(declared(tmp_path, GOOD.replace('command = "cat"', 'command = "cat {db.port}"')))

@@ -20,6 +20,7 @@ from harness.run.controls import Watching, WireControls
 from harness.systems.declared.abilities import TracedWrites
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.parts import parts_of
+from harness.systems.declared.services import StandingBy
 from harness.systems.declared.who import DeclaredNodes
 from harness.wire.rules import Direction
 from tests.judge.growing import tell
@@ -38,7 +39,7 @@ def parts_for(scene: Scene) -> Parts:
     """Return the parts of the cell of a scene, on its brokers."""
     nowhere: Any = None
     return parts_of(scene.cell, scene.directory, scene.history, brokers=scene.brokers, fetched=scene.fetched, learnt=scene.learnt,
-                    runtime_of=lambda _: nowhere)  # fmt: skip
+                    runtime_of=lambda _: nowhere, standing_by=StandingBy(scene.directory / "services"))  # fmt: skip
 
 
 def test_what_waits_for_a_fault_goes_on_when_that_is_over(scenes: Scenes) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import socket
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from tests.wire.tls import TlsSocket, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from harness.pipelines.security import DeclaredSecurity
 
@@ -190,6 +190,7 @@ class Kept:
     """Brokers that remember how they were asked for."""
 
     attached = False
+    directory = Path("nowhere")
 
     def __init__(self) -> None:
         self.asked: list[DeclaredSecurity | None] = []

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from harness.model.scenario import Role
-from harness.pipelines.declaration import InputKind, fill
+from harness.pipelines.braces import fill
+from harness.pipelines.declaration import InputKind
 from harness.pipelines.dialects import Moment
 from harness.systems.declared.feeding import FileFeeder, HttpFeeder, OwnFeeder, StdinFeeder, TopicFeeder
 from harness.systems.declared.holding import Holding, is_held_back

@@ -17,7 +17,8 @@ from harness.model import events as kinds
 from harness.model.failures import CellFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import WRITES
-from harness.pipelines.declaration import CONSUMING, fill
+from harness.pipelines.braces import fill
+from harness.pipelines.declaration import CONSUMING
 from harness.run.nodes import GRACE_S
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from harness.model.scenario import Role
     from harness.model.writes import Point
     from harness.pipelines.declaration import Stage
+    from harness.pipelines.programs import Service
     from harness.runtimes.interface import Exit, Member, Node, Runtime
     from harness.runtimes.process.durable import Held
 
@@ -73,7 +75,7 @@ class StageError(CellFailure):
 class CommandNode:
     """One stage over its incarnations. Implements :class:`harness.controls.Target`."""
 
-    stage: Stage
+    stage: Stage | Service
     values: Mapping[str, object]
     runtime: Runtime
     history: HistoryWriter
@@ -88,6 +90,8 @@ class CommandNode:
     """What the wire saw that may be the reason where the stage does not become ready."""
     buried: Callable[[], object] = lambda: None
     """Called when the stage has died, before it is started again."""
+    is_open: Callable[[], bool] = lambda: True
+    """Whether a service that shows nothing is ready, by its port."""
     prints: bool = False
     """Whether what it prints is the output. When it does so is its own then, or no crash would find anything unprinted."""
     incarnation: int = 0
@@ -150,9 +154,8 @@ class CommandNode:
         try:
             wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
         except WaitTimeoutError as error:
-            wanted = (
-                f"its output never showed {self.stage.ready!r}" if self.stage.ready else "it never fetched any topic of the run"
-            )
+            unseen = "it never fetched any topic of the run" if self.role in CONSUMING else "nobody listens at its port"
+            wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
         if end is not None and not (end.status == 0 and self.role not in CONSUMING):
@@ -163,7 +166,7 @@ class CommandNode:
     def _is_ready(self) -> bool:
         if self.stage.ready:
             return re.search(self.stage.ready, self._alive().log_tail(1000)) is not None
-        return self.role not in CONSUMING or self.fetches(self._since)
+        return self.fetches(self._since) if self.role in CONSUMING else self.is_open()
 
     def error(self, what: str) -> StageError:
         """Return what is to be raised about it: what the wire saw that may be the reason, and what it said last."""

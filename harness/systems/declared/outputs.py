@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model.failures import CellFailure
-from harness.pipelines.declaration import OutputKind, fill
+from harness.pipelines.braces import fill
+from harness.pipelines.declaration import OutputKind
 from harness.pipelines.refusing import DeclarationError
 
 if TYPE_CHECKING:

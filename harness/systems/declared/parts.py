@@ -29,6 +29,7 @@ from harness.systems.declared.owners import Owners
 from harness.systems.declared.positions import Positions
 from harness.systems.declared.queue import Queue
 from harness.systems.declared.scene import Scene
+from harness.systems.declared.services import Services
 from harness.systems.declared.standing import Standing
 from harness.systems.declared.watching import Watch
 from harness.systems.declared.who import DeclaredNodes
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
     from harness.model.history import HistoryWriter
     from harness.pipelines.cells import DeclaredCell
     from harness.pipelines.declaration import Stage
+    from harness.pipelines.programs import Program
     from harness.runtimes.interface import Runtime
     from harness.systems.declared.between import Between
     from harness.systems.declared.brokers import Brokers
     from harness.systems.declared.scene import Fetched, Learnt
+    from harness.systems.declared.services import StandingBy
 
 IDLE_S = 8.0
 """Longer than a client's auto-commit interval: the request that is waited for may come as late as that."""
@@ -52,11 +55,12 @@ IDLE_S = 8.0
 
 def parts_of(
     cell: DeclaredCell, directory: Path, history: HistoryWriter, *, brokers: Brokers, fetched: Fetched, learnt: Learnt,
-    runtime_of: Callable[[Stage], Runtime],
+    runtime_of: Callable[[Program], Runtime], standing_by: StandingBy,
 ) -> Parts:  # fmt: skip
     """Return what one cell is made of."""
     scene = Scene(cell, directory, history, brokers=brokers, fetched=fetched, learnt=learnt)
     nodes_by_role: dict[Role, CommandNode] = {}
+    services = Services(scene, standing_by, runtime_of)
     maker = StageMaker(scene, nodes_by_role, lambda role: between.expel(role))  # noqa: PLW0108 - it is made below
     for stage in scene.pipeline.stages:
         nodes_by_role[stage.role] = maker.make(stage, runtime_of(stage))
@@ -65,9 +69,12 @@ def parts_of(
     owners = Owners(scene, nodes_by_role, workers)
     found = Found(scene)
     between = Queue(scene, found) if not scene.pipeline.dialect.logs else _log(scene, nodes_by_role, owners, found)
-    nodes = DeclaredNodes(scene, nodes_by_role, brokers.servers(history) if own else {}, owners, between.members)
+    servers = {**(brokers.servers(history) if own else {}), **services.targets()}
+    nodes = DeclaredNodes(scene, nodes_by_role, servers, owners, between.members)
     feed = DeclaredFeed(scene, nodes_by_role, owners, lambda: controls.has_fired)
-    standing = Standing(scene, nodes_by_role, feed=feed, found=found, owners=owners, between=between, workers=workers)
+    standing = Standing(
+        scene, nodes_by_role, feed=feed, found=found, owners=owners, between=between, workers=workers, services=services
+    )
     watching = Watching(
         progress=lambda: (scene.sighted.last, found.results.size() if found.results else None),
         settled=between.settled, exhausted=feed.exhausted, unanswered=between.unanswered,
@@ -81,7 +88,8 @@ def parts_of(
     reading = Reading(scene, nodes_by_role, owners)
     return Parts(
         ground=(
-            Opened(scene.make_folders), Opened(found.check_output_is_fresh), Opened(lambda: brokers.clean(scene.pipeline.topics)),
+            Opened(scene.make_folders), services, Opened(found.check_output_is_fresh),
+            Opened(lambda: brokers.clean(scene.pipeline.topics)),
             Opened(lambda: brokers.create(dict.fromkeys(scene.pipeline.topics, scene.pipeline.partitions))),
             Place(scene), Opened(lambda: None, scene.lease.close), reading, feed,
         ),

@@ -45,7 +45,8 @@ class Positions:
     def kept_by_group(self) -> bool:
         """Whether the first reader saves its position with its group, as the declaration says."""
         reader = self._scene.reader
-        return reader is not None and self._stages[reader].stage.position == "group"
+        stage = None if reader is None else self._scene.pipeline.stage(reader)
+        return stage is not None and stage.position == "group"
 
     def saved(self) -> dict[int, int]:
         """Return the lowest saved position of any group that has one in the topic; -1 where there is none."""

@@ -70,6 +70,8 @@ class Scene(CellScene):
         """The records by their ids."""
         self.sighted = Sighted(self.so_far, self.pipeline.dialect)
         self.lease = PortLease(1)
+        self.of_services: dict[str, object] = {}
+        """The ports and the folders of the services beside it, by their names in braces."""
 
     @property
     def faultless(self) -> bool:
@@ -122,11 +124,15 @@ class Scene(CellScene):
     def values(self, role: Role) -> Mapping[str, object]:
         """Return what stands for the names in braces in what a declaration says of a stage."""
         stage = self.pipeline.stage(role)
+        return self.places(self.brokers.bootstrap(role), in_image=stage is not None and bool(stage.image))
+
+    def places(self, bootstrap: str, *, in_image: bool) -> Mapping[str, object]:
+        """Likewise, for a program that finds the brokers there."""
         return {
-            "bootstrap": self.brokers.bootstrap(role), "work": self.work, "input": self.work / "input.txt",
+            "bootstrap": bootstrap, "work": self.work, "input": self.work / "input.txt",
             "topic": self.pipeline.topic, "port": self.lease.port,
-            "python": IMAGES_PYTHON if stage is not None and stage.image else sys.executable,
-            "here": self.pipeline.directory,
+            "python": IMAGES_PYTHON if in_image else sys.executable,
+            "here": self.pipeline.directory, **self.of_services,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
             **{f"python:{name}": python for name, python in self.fetched.pythons.items()},
             **(self.brokers.access.places() if self.brokers.access else {}),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.systems.declared.nodes import CommandNode
     from harness.systems.declared.owners import Owners
     from harness.systems.declared.scene import Scene
+    from harness.systems.declared.services import Services
     from harness.systems.declared.workers import Workers
 
 
@@ -27,7 +28,7 @@ class Standing:
 
     def __init__(
         self, scene: Scene, stages: Mapping[Role, CommandNode], *, feed: DeclaredFeed, found: Found, owners: Owners,
-        between: Between, workers: Workers,
+        between: Between, workers: Workers, services: Services | None = None,
     ) -> None:  # fmt: skip
         self.scene = scene
         self.between = between
@@ -36,6 +37,7 @@ class Standing:
         self._found = found
         self._owners = owners
         self._workers = workers
+        self._services = services
 
     @property
     def offered(self) -> set[str]:
@@ -100,7 +102,8 @@ class Standing:
                 f"has lost one of its processes: {one.pid} ({one.command}) ended by itself, without any fault, and no other took "
                 f"its place in {REPLACED_S:g} s"
             )
-        return next((trouble for node in self._stages.values() if (trouble := node.supervise()) is not None), None)
+        nodes = [*(self._services.nodes if self._services else ()), *self._stages.values()]
+        return next((trouble for node in nodes if (trouble := node.supervise()) is not None), None)
 
     def check_anything_sent(self, when: str) -> None:
         """Raise StageError where the producer has not sent one record."""

@@ -19,6 +19,7 @@ from harness.systems.declared.brokers import OwnBrokers
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.queue_brokers import OwnQueues
 from harness.systems.declared.scene import Fetched, Learnt
+from harness.systems.declared.services import StandingBy
 from harness.systems.kafka.system import Prepared, started
 from harness.systems.listing import declaration
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
-    from harness.pipelines.declaration import Stage
+    from harness.pipelines.programs import Program
     from harness.pipelines.security import DeclaredSecurity
     from harness.runtimes.docker.runtime import DockerRuntime
     from harness.runtimes.interface import Runtime
@@ -171,6 +172,7 @@ class DeclaredDeployed:
         self._fetched = fetched
         self._learnt = learnt
         self._containers: DockerRuntime | None = None
+        self._standing_by = StandingBy(brokers.directory / "services")
 
     def start(self) -> None:
         """Start wire and brokers."""
@@ -184,7 +186,7 @@ class DeclaredDeployed:
         if not isinstance(cell, DeclaredCell):
             raise TypeError(f"{cell.id} is no declared pipeline")
         parts = parts_of(cell, directory, history, brokers=self._brokers, fetched=self._fetched, learnt=self._learnt,
-                         runtime_of=self._runtime_of)  # fmt: skip
+                         runtime_of=self._runtime_of, standing_by=self._standing_by)  # fmt: skip
         return CellRun(cell, history, parts)
 
     def check(self) -> None:
@@ -192,15 +194,15 @@ class DeclaredDeployed:
         self._brokers.check()
 
     def close(self) -> None:
-        """End everything, the containers of stages first."""
-        try:
+        """End everything: services, the containers of stages, the brokers."""
+        with contextlib.ExitStack() as ends:  # the last comes first
+            ends.callback(self._brokers.close)
             if self._containers is not None:
-                self._containers.close()
-        finally:
-            self._brokers.close()
+                ends.callback(self._containers.close)
+            ends.callback(self._standing_by.close)
 
-    def _runtime_of(self, stage: Stage) -> Runtime:
-        """Return where a stage lives: among the processes, or, where it has an image, among containers."""
+    def _runtime_of(self, stage: Program) -> Runtime:
+        """Return where a program lives: among the processes, or, where it has an image, among containers."""
         if not stage.image:
             return self._brokers.runtime
         if self._containers is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.controls import AtWrite, Fired
 from harness.model import events as kinds
-from harness.pipelines.declaration import PROCESS
+from harness.pipelines.programs import PROCESS
 from harness.run.who import SERVERS
 from harness.runtimes.process.processes import command_of
 from harness.systems.declared.nodes import CommandNode, StageError

@@ -1,0 +1,91 @@
+"""What is started for a pipeline by a plain command, or as a container: its stages, and the services beside them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.model.scenario import ROLES_OF_OURS, Role
+from harness.pipelines.braces import PLACES, SECRETS, check_places, check_secrets
+from harness.pipelines.refusing import DeclarationError, choice
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STAGE, PROCESS = "stage", "process"
+"""What a crash ends."""
+CELL, ONCE = "cell", "once"
+"""How often a service is started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A command, or a container of an ``image``. ``environment``: besides lostack's own.
+
+    ``ready`` is a regular expression that its output shows when it does its work. ``restart``: what has ended by an error is
+    started again, as a supervisor would; whatever has ended is down for ``down_s`` seconds first.
+    """
+
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
+    ready: str = ""
+    ready_within_s: float = 60.0
+    restart: bool = True
+    down_s: float = 0.0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every text in it that places are put into."""
+        return (*self.command, *self.environment.values())
+
+    def check_program(self, what: str) -> None:
+        """Raise :class:`DeclarationError` where it cannot be started. ``what``: how it is called."""
+        for word in self.command:
+            check_secrets(f"the {what}'s command", word)
+            check_places(f"the {what}'s command", word, PLACES)
+        for name, word in self.environment.items():
+            check_places(f"the {what}'s environment: {name}", word, (*PLACES, *SECRETS))
+        if not self.command and not self.image:
+            raise DeclarationError(f"the {what} has no command and no image")
+        try:
+            re.compile(self.ready)
+        except re.error as error:
+            raise DeclarationError(f"ready: {self.ready!r} of the {what} is no regular expression: {error}") from error
+        if self.image.startswith("-") or self.image != self.image.strip():
+            raise DeclarationError(f"image: {self.image!r} of the {what} is no name of an image")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(Program):
+    """A server that the stages need: a database, a schema registry, Redis.
+
+    ``{NAME.port}`` is a free port of this machine, for it and for whoever asks it; ``{NAME.dir}`` a folder of its own, which
+    outlives its crashes. It is started before the stages, and ready when its output shows ``ready``, or else when the port is
+    open. ``anew`` says how often: for each ``cell``, with an empty folder, or ``once`` for as long as the broker lives (that no
+    cell finds what another has left is the programs' business). Killed and paused as failure points of its own; ``pause_s``: how
+    long.
+    """
+
+    name: str
+    anew: str = CELL
+    pause_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
+            raise DeclarationError(f"service: name {self.name!r}: lower-case letters, digits and _ only")
+        if self.name in ROLES_OF_OURS:
+            raise DeclarationError(f"service: name {self.name!r} is what lostack calls a node of its own: take another one")
+        self.check_program(f"service {self.name}")
+        choice("service: anew", self.anew, (CELL, ONCE))
+
+    @property
+    def role(self) -> Role:
+        """What it is called in histories."""
+        return Role(self.name)
+
+    @property
+    def crash(self) -> str:
+        """What dies of a crash: all of it."""
+        return STAGE

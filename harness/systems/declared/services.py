@@ -1,0 +1,153 @@
+"""The servers beside a declared pipeline: started for each cell, or once; ended with all that they have started."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.pipelines.programs import ONCE
+from harness.runtimes.ports import HOST, PortLease
+from harness.systems.declared.nodes import CommandNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.controls import Target
+    from harness.model.history import HistoryWriter
+    from harness.model.scenario import Role
+    from harness.pipelines.programs import Program, Service
+    from harness.runtimes.interface import Runtime
+    from harness.systems.declared.scene import Scene
+
+OPEN_S = 1.0
+"""How long an answer from a port of this machine may take."""
+KEY = "service"
+"""What marks the processes of a service that outlives its cell."""
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens at a port of this machine."""
+    try:
+        with socket.create_connection((HOST, port), timeout=OPEN_S):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass
+class Placed:
+    """One service: its port, its folder, and its node from when it was started."""
+
+    service: Service
+    lease: PortLease
+    folder: Path
+    node: CommandNode | None = None
+
+    def values(self) -> dict[str, object]:
+        """Return what stands for its names in braces."""
+        return {f"{self.service.name}.port": self.lease.port, f"{self.service.name}.dir": self.folder}
+
+    def close(self) -> None:
+        """End it."""
+        try:
+            if self.node is not None and self.node.started:
+                self.node.kill()
+        finally:
+            self.lease.close()
+
+
+@dataclass
+class StandingBy:
+    """The services that are started once, and end with the brokers. ``directory``: where their folders are."""
+
+    directory: Path
+    placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
+    """By the pipeline's file and the service's name."""
+
+    def take(self, pipeline: str, service: Service) -> Placed:
+        """Return a service, whether it was started or not."""
+        key = (pipeline, service.name)
+        if key not in self.placed:
+            self.placed[key] = Placed(service, PortLease(1), self.directory / str(len(self.placed)) / service.name)
+        return self.placed[key]
+
+    def close(self) -> None:
+        """End them all. What fails keeps nothing else from its end."""
+        with ExitStack() as ends:
+            for each in self.placed.values():
+                ends.callback(each.close)
+        self.placed.clear()
+
+
+class Services:
+    """The services of one cell. A part of its ground."""
+
+    def __init__(self, scene: Scene, standing_by: StandingBy, runtime_of: Callable[[Program], Runtime]) -> None:
+        self._scene = scene
+        self._runtime_of = runtime_of
+        pipeline = scene.pipeline
+        self._placed = [
+            standing_by.take(f"{pipeline.directory}/{pipeline.file}", service) if service.anew == ONCE
+            else Placed(service, PortLease(1), scene.directory / "services" / service.name)
+            for service in pipeline.services
+        ]  # fmt: skip
+        for each in self._placed:
+            scene.of_services |= each.values()
+
+    @property
+    def nodes(self) -> Sequence[CommandNode]:
+        """Those that were started, in order."""
+        return [each.node for each in self._placed if each.node is not None]
+
+    def targets(self) -> Mapping[Role, Callable[[], Target]]:
+        """Return them as what may be killed or paused, by their roles."""
+        return {each.service.role: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
+
+    def open(self) -> None:
+        """Start each that is not up yet, and wait until it is ready. Raises StageError where it never is."""
+        for each in self._placed:
+            each.folder.mkdir(parents=True, exist_ok=True)
+            if each.node is not None and each.node.ended() is None:
+                self._go_on(each.node, self._scene.history)
+                continue
+            each.node = self._make(each)
+            each.node.start()
+            each.node.await_ready()
+
+    def close(self) -> None:
+        """End those of this cell. What fails keeps nothing else from its end."""
+        with ExitStack() as ends:
+            for each in self._placed:
+                if each.service.anew != ONCE:
+                    ends.callback(each.close)
+
+    def _node(self, each: Placed) -> Target:
+        if each.node is None:
+            raise RuntimeError(f"the service {each.service.name} was not started")
+        return each.node
+
+    def _go_on(self, node: CommandNode, history: HistoryWriter) -> None:
+        """Let one that is up already be written down with this cell's history."""
+        node.history = history
+        node.say("started", pid=node.node.pid if node.node else None)
+        node.say("ready", pid=node.node.pid if node.node else None)
+
+    def _make(self, each: Placed) -> CommandNode:
+        scene, service = self._scene, each.service
+        stays = service.anew == ONCE
+        bootstrap = scene.kafka.direct if scene.pipeline.dialect.logs else ""
+        return CommandNode(
+            stage=service, values=scene.places(bootstrap, in_image=bool(service.image)), runtime=self._runtime_of(service),
+            history=scene.history, cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
+            directory=scene.pipeline.directory,
+            log=(each.folder.parent if stays else scene.logs) / f"{service.name}.log",
+            failpoints=scene.failpoints, stdin=False, hint=lambda: "", fetches=lambda _: True,
+            is_open=lambda: not self._asks_for_port(service) or is_open(each.lease.port),
+        )  # fmt: skip
+
+    @staticmethod
+    def _asks_for_port(service: Service) -> bool:
+        return any(f"{{{service.name}.port}}" in word for word in service.words)
