@@ -32,7 +32,7 @@ def check(
     explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 4 where a cell shows no effect of its fault.")] = False,
     seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
-    attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A Kafka that is up already (see README).")] = None,
+    attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")] = None,
     attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,

@@ -86,7 +86,7 @@ def test_another_machine_needs_a_word(at: str, said: str) -> None:
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one-broker", "two-brokers"])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Kafka of the user's own, as the README says: a listener per stage, and a topic and a group that are none of ours."""
+    """A Kafka of the user's own, as docs/attach.md says: a listener per stage, and a topic and a group that are none of ours."""
     folder = tmp_path_factory.mktemp("broker")
     install = ensure_kafka(lambda _: None)
     java = [str(install.java), *install.jvm_flags, "-Xmx256m", "-cp", install.classpath]

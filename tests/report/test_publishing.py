@@ -17,7 +17,6 @@ from harness.judge.verdict import Kind
 from harness.report import ReportError, publish
 from harness.report.page.model import unfold
 from harness.report.publishing import FILES, MOST_BYTES, without_folders
-from harness.report.summary import SIGNS, Outcome
 from harness.saved import RunInfo, SavedRun, judge_cell, load_run
 from tests.report.hostile import run_of
 from tests.report.lively import golden, lively
@@ -185,25 +184,3 @@ def test_what_is_committed_agrees() -> None:
         assert {cell["system"] for cell in told["cells"]} >= {"kafka", "spark"}
         assert told["summary"]["green"] is True
         assert sum((PUBLISHED / name).stat().st_size for name in FILES) < MOST_BYTES
-
-
-def test_the_client_table_is_made_from_one_run() -> None:
-    """README's rows are those of the committed numbers: each place where the outcome depends on the client, and no other."""
-    readme = (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
-    told = numbers(PUBLISHED / "clients")
-    clients = list(dict.fromkeys(cell["client"] for cell in told["cells"]))
-    assert len(clients) == 3
-    places: dict[str, dict[str, str]] = {}
-    for cell in told["cells"]:
-        counts = f"{cell['lost']} / {cell['duplicated']}" if cell["offered"] else "? / ?"  # nothing was counted
-        spot = f"{counts} {SIGNS[Outcome(cell['outcome'])]} {cell['outcome']}"
-        places.setdefault(f"{cell['pipeline']}/{cell['scenario']}/{cell['semantic']}", {})[cell["client"]] = spot
-    outcomes = {place: {spot.split(" ", 3)[3] for spot in spots.values()} for place, spots in places.items()}
-    rows = [f"| {place} | {' | '.join(places[place][client] for client in clients)} |"
-            for place, found in outcomes.items() if len(found) > 1]  # fmt: skip
-    begun = readme.index("| where they differ |")
-    assert sorted(readme[begun : readme.index("\n\n", begun)].splitlines()[2:]) == sorted(rows)
-    summary = told["summary"]
-    assert f"{summary['ran']} cells" in readme
-    for outcome, words in {"kept": "kept", "convicted": "controls convicted", "stuck": "stuck", "void": "void"}.items():
-        assert re.search(rf"\b{summary[outcome]} {words}", readme), outcome

@@ -1,0 +1,1 @@
+"""The pages in README and docs: their generated parts, their links, their lengths."""

@@ -1,0 +1,60 @@
+"""The generated parts of pages: what stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.docs import published, reference, scenarios, suites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ROOT: Final = Path(__file__).parents[2]
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "verdict": published.annotated_cell,
+    "clients": published.where_clients_differ,
+    "suites": suites.sizes,
+}
+"""What each part says, by its name. ``points`` is written by ``tests.points``."""
+REFERENCE: Final = ROOT / "docs" / "reference"
+_PART: Final = re.compile(r"<!-- ([\w: .-]+) -->\n.*?<!-- /\1 -->", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Return every page that we write: README, ARCHITECTURE, and those below docs and examples."""
+    found = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*found, *sorted((ROOT / "examples").rglob("*.md"))]
+
+
+def parts_of(page: Path) -> list[str]:
+    """Return the names of a page's generated parts."""
+    return [match[1] for match in _PART.finditer(page.read_text(encoding="utf-8"))]
+
+
+def rewritten(page: Path) -> str:
+    """Return a page with its generated parts made anew."""
+
+    def anew(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in PARTS:
+            return match[0]
+        return f"<!-- {name} -->\n\n{PARTS[name]().strip()}\n\n<!-- /{name} -->"
+
+    return _PART.sub(anew, page.read_text(encoding="utf-8"))
+
+
+def generated() -> dict[Path, str]:
+    """Return the pages that are made as a whole, with what each is to hold."""
+    made = {
+        "commands": reference.command_page(), "events": reference.event_page(), "declaration": reference.declaration_page(),
+        "scenarios": scenarios.index(), **{f"scenarios/{system}": scenarios.page(system) for system in scenarios.systems()},
+    }  # fmt: skip
+    return {REFERENCE / f"{name}.md": text for name, text in made.items()}
+
+
+def wanted() -> dict[Path, str]:
+    """Return every page with what it is to hold."""
+    made = generated()
+    return {page: rewritten(page) for page in pages() if page not in made} | made

@@ -1,0 +1,174 @@
+"""The reference pages, made from the registries: commands, events, the declaration's fields."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping as AbcMapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+
+import typer
+
+from harness.cli.application import EPILOG, app
+from harness.model import events, identity
+from harness.pipelines import declaration, security
+from tests.docs.markdown import MADE, cell, columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_SECTION: Final = re.compile(r"# --- (.+?) -*$")
+_TYPES: Final = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+_TAKES: Final = {"int": "N", "float": "N", "Path": "PATH"}
+_TABLES: Final = {"stages": "[[stage]]"}
+_HIDDEN: Final = {"directory", "file"}
+
+
+def documented(source: str) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the names that a module, or a class, assigns: its name, its value where that is a text, and its docstring."""
+    lines = source.splitlines()
+    tree = ast.parse(source)
+    for node, behind in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        for line in reversed(lines[: node.lineno - 1]):
+            if line.strip() and not line.startswith("# ---"):
+                break
+            if found := _SECTION.match(line):
+                yield "", None, found[1]
+                break
+        value = node.value.value if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else None
+        said = behind.value if isinstance(behind, ast.Expr) else None
+        doc = said.value if isinstance(said, ast.Constant) and isinstance(said.value, str) else ""
+        yield node.target.id, value, doc
+
+
+def event_page() -> str:
+    """Return the page of every kind of event."""
+    out = ["# Events of a history", "", MADE, plain(events.__doc__ or ""), ""]
+    for name, value, doc in documented(inspect.getsource(events)):
+        if not name:
+            out += [f"## {doc[0].upper()}{doc[1:]}", ""]
+        elif value in events.KINDS:
+            out += [f"### {value}", "", plain(doc), ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def command_page() -> str:
+    """Return the page of every command and option."""
+    out = ["# Commands", "", MADE]
+    group: Any = typer.main.get_command(app)
+    out += columns("command", "what it does")
+    for name, command in group.commands.items():
+        out.append(f"| [`lostack {name}`](#lostack-{name}) | {cell(plain(command.help).split(chr(10) * 2)[0])} |")
+    out += ["", EPILOG.replace("Exit codes: ", "**Exit codes:** "), ""]
+    for name, command in group.commands.items():
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
+        usage = " ".join([f"lostack {name}", *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+        out += [f"## lostack {name}", "", "```", usage, "```", "", plain(command.help), ""]
+        out += columns("", "", "default") if arguments or options else []
+        defaults = {each.name: each.default for each in inspect.signature(command.callback).parameters.values()}
+        out += [f"| `{_argument(each)}` | {cell(each.help or '')} | |" for each in arguments]
+        out += [f"| `{_option(each)}` | {cell(each.help or '')} | {_default(defaults.get(each.name))} |" for each in options]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _argument(argument: Any) -> str:
+    several = "list" in str(argument.type_descriptor.annotation)
+    name = (argument.metavar or argument.name.upper()) + ("..." if several else "")
+    return name if argument.required else f"[{name}]"
+
+
+def _option(option: Any) -> str:
+    name = " / ".join(option.opts)
+    kind = str(option.type_descriptor.annotation)
+    if kind in {"<class 'bool'>", "bool"}:
+        return name
+    takes = next((word for sign, word in _TAKES.items() if sign in kind), "TEXT")
+    return f"{name} {option.metavar or takes}"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool) or value in (None, (), [], inspect.Parameter.empty):
+        return ""
+    return ", ".join(f"`{each}`" for each in (value if isinstance(value, (list, tuple)) else [value]))
+
+
+def declaration_page() -> str:
+    """Return the page of every table and field of a declaration."""
+    about = "What a `pipeline.toml` may hold. How to use it: [your own pipeline](../own-pipeline.md)."
+    out = ["# The declaration", "", MADE, about, ""]
+    for title, kind in declared(declaration.Pipeline, ""):
+        out += [f"## {title or 'The file'}", "", plain(kind.__doc__ or ""), "", *columns("field", "type", "default", "")]
+        hints = get_type_hints(kind, _names())
+        docs = {name: doc for name, _, doc in documented(_body(kind))}
+        for field in dataclasses.fields(kind):
+            if field.name in _HIDDEN and kind is declaration.Pipeline:
+                continue
+            name = _TABLES.get(field.name, field.name)
+            said = cell(plain(docs.get(field.name, "")))
+            out.append(f"| `{name}` | {_type(hints[field.name])} | {_field_default(field)} | {said} |")
+        out.append("")
+    for kind in (declaration.InputKind, declaration.OutputKind, declaration.Resend):
+        docs = {name: doc for name, _, doc in documented(_annotated(kind))}
+        out += [f"## {_words(kind.__name__)}", "", plain(kind.__doc__ or ""), "", *columns("value", "")]
+        out += [f"| `{each.value}` | {cell(plain(docs.get(each.name, '')))} |" for each in kind]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def declared(kind: type, title: str) -> Iterator[tuple[str, type]]:
+    """Yield the tables of a declaration, each with the dataclass that it is read into, the outermost first."""
+    yield title, kind
+    for name, hint in get_type_hints(kind, _names()).items():
+        for inner in (hint, *get_args(hint)):
+            if dataclasses.is_dataclass(inner) and isinstance(inner, type):
+                yield from declared(inner, _TABLES.get(name, f"[{name}]"))
+
+
+def _names() -> dict[str, Any]:
+    return {**vars(declaration), "DeclaredSecurity": security.DeclaredSecurity, "Identity": identity.Identity,
+            "Mapping": AbcMapping}  # fmt: skip
+
+
+def _body(kind: type) -> str:
+    return "\n".join(line[4:] for line in inspect.getsource(kind).splitlines()[2:])
+
+
+def _annotated(kind: type) -> str:
+    """Return the members of an enumeration as :func:`documented` reads them."""
+    return re.sub(r"^([A-Z]+) = ", r"\1: str = ", _body(kind), flags=re.MULTILINE)
+
+
+def _words(name: str) -> str:
+    """Return a class's name as words.
+
+    >>> _words("InputKind")
+    'Input kind'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
+def _type(hint: Any) -> str:
+    inner: Iterable[Any] = [each for each in get_args(hint) if each not in (type(None), Ellipsis)]
+    if get_origin(hint) is tuple:
+        return "tables" if any(map(dataclasses.is_dataclass, inner)) else "list of text"
+    if get_origin(hint) is AbcMapping:
+        return "table of text"
+    kind = next(iter(inner), hint)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return ", ".join(f"`{each.value}`" for each in kind)
+    return "table" if dataclasses.is_dataclass(kind) else _TYPES.get(kind, "text")
+
+
+def _field_default(field: dataclasses.Field[Any]) -> str:
+    if field.default is dataclasses.MISSING:
+        return "" if field.default_factory is not dataclasses.MISSING else "*needed*"
+    if field.default in (None, "", ()):
+        return ""
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
