@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CONTROL: Final = Path(__file__).parent / "ControlPort.java"
 """By what a server of ours is asked."""
+QUEUES: Final = Path(__file__).parent / "Queues.java"
+"""What every broker of queues does with the words of its command line, and answers there."""
 JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -53,7 +55,7 @@ class Recipe:
         jar_set = read_jar_set(f"{self.name}-{version}", self.source.parent)
         folder = ensure_jars(jar_set, cache=cache, java=java, say=say)
         jars = [folder / name for name in sorted(jar_set.sums)]
-        ours = compiled(jar_set.name, [self.source, CONTROL], jars, say)
+        ours = compiled(jar_set.name, [self.source, QUEUES, CONTROL], jars, say)
         for name in self.lists(version).values():
             more = read_jar_set(name, self.source.parent)
             folder = ensure_jars(replace(more, name=f"{self.name}-{name}"), cache=cache, java=java, say=say)

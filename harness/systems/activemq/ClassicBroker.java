@@ -23,7 +23,6 @@ import org.apache.activemq.broker.region.Destination;
 import org.apache.activemq.broker.region.policy.IndividualDeadLetterStrategy;
 import org.apache.activemq.broker.region.policy.PolicyEntry;
 import org.apache.activemq.broker.region.policy.PolicyMap;
-import org.apache.activemq.command.ActiveMQDestination;
 import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.command.Message;
 import org.apache.activemq.command.MessageAck;
@@ -43,14 +42,8 @@ import org.apache.activemq.store.kahadb.data.KahaTransactionInfo;
 import org.apache.activemq.util.ByteSequence;
 import org.apache.activemq.util.DataByteArrayInputStream;
 
-/**
- * A broker of ActiveMQ Classic, and what its own files say.
- *
- * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what the journal in DATA has of
- * queues. A broker answers the same, and how much it counts, on its control port: a request is a line of words ({@code hello},
- * {@code count QUEUE}, {@code journal QUEUE...}), the answer lines of JSON and an empty line.
- */
-public final class ClassicBroker {
+/** A broker of ActiveMQ Classic. */
+public final class ClassicBroker implements Queues {
     private static final int HEAD = 5;
     private static final byte USER_RECORD = 1;
     private static final byte BATCH_RECORD = 2;
@@ -69,20 +62,13 @@ public final class ClassicBroker {
     }
 
     public static void main(String[] words) throws Exception {
-        ClassicBroker broker = new ClassicBroker(new File(words[1]));
-        if (words[0].equals("journal")) {
-            PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
-            broker.journal(Arrays.asList(words).subList(2, words.length), out);
-            out.flush();
-            return;
-        }
-        broker.start(Arrays.asList(words).subList(3, words.length));
-        ControlPort.answer(Integer.parseInt(words[2]), broker::reply);
+        Queues.main(words, ClassicBroker::new);
     }
 
     // -- the broker -------------------------------------------------------------------------------------------------------
 
-    private void start(List<String> connectors) throws Exception {
+    @Override
+    public void start(List<String> connectors) throws Exception {
         KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
         store.setDirectory(data);
         // what was stored is read in the journal: nothing of it may go, and nothing may be dispatched that is not there
@@ -114,17 +100,14 @@ public final class ClassicBroker {
         service.waitUntilStarted();
     }
 
-    private void reply(List<String> words, PrintWriter out) throws Exception {
-        switch (words.get(0)) {
-            case "hello" -> out.println(new Line().with("version", ActiveMQConnectionMetaData.PROVIDER_VERSION));
-            case "count" -> out.println(count(new ActiveMQQueue(words.get(1))));
-            case "journal" -> journal(words.subList(1, words.size()), out);
-            default -> throw new IllegalArgumentException(words.get(0));
-        }
+    @Override
+    public String version() {
+        return ActiveMQConnectionMetaData.PROVIDER_VERSION;
     }
 
-    private Line count(ActiveMQDestination queue) throws Exception {
-        Destination there = service.getBroker().getDestinationMap().get(queue);
+    @Override
+    public Line count(String queue) throws Exception {
+        Destination there = service.getBroker().getDestinationMap().get(new ActiveMQQueue(queue));
         if (there == null) {
             return new Line().with("messages", 0L).with("in_flight", 0L).with("consumers", 0L);
         }
@@ -134,9 +117,10 @@ public final class ClassicBroker {
                 .with("consumers", there.getDestinationStatistics().getConsumers().getCount());
     }
 
-    // -- its journal: files are opened to be read, and nothing else --------------------------------------------------------
+    // -- its journal ------------------------------------------------------------------------------------------------------
 
-    private void journal(Collection<String> queues, PrintWriter out) throws IOException {
+    @Override
+    public void journal(Collection<String> queues, PrintWriter out) throws IOException {
         TreeMap<Integer, File> files = new TreeMap<>();
         File[] found = data.listFiles((folder, name) -> name.matches("db-\\d+\\.log"));
         for (File file : found == null ? new File[0] : found) {

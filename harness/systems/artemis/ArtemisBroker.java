@@ -4,7 +4,6 @@ import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.util.Arrays;
@@ -30,14 +29,8 @@ import org.apache.activemq.artemis.core.server.impl.ActiveMQServerImpl;
 import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
 import org.apache.activemq.artemis.spi.core.protocol.MessagePersister;
 
-/**
- * A broker of ActiveMQ Artemis, and what its own files say.
- *
- * <p>{@code broker DATA STOMP_PORT CONTROL_PORT} runs one; {@code journal DATA QUEUE...} prints what the journal in DATA has of
- * queues. A broker answers the same, and how much it counts, on its control port ({@code hello}, {@code count QUEUE}, {@code
- * journal QUEUE...}).
- */
-public final class ArtemisBroker {
+/** A broker of ActiveMQ Artemis. */
+public final class ArtemisBroker implements Queues {
     private static final long NEVER_MS = TimeUnit.DAYS.toMillis(7);
     private static final String ATTEMPT = "lostack-attempt";
     private static final String RETAINED = "retention";
@@ -50,20 +43,13 @@ public final class ArtemisBroker {
     }
 
     public static void main(String[] words) throws Exception {
-        ArtemisBroker broker = new ArtemisBroker(new File(words[1]));
-        if (words[0].equals("journal")) {
-            PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
-            broker.journal(Arrays.asList(words).subList(2, words.length), out);
-            out.flush();
-            return;
-        }
-        broker.start(Arrays.asList(words).subList(3, words.length));
-        ControlPort.answer(Integer.parseInt(words[2]), broker::reply);
+        Queues.main(words, ArtemisBroker::new);
     }
 
     // -- the broker -------------------------------------------------------------------------------------------------------
 
-    private void start(List<String> acceptors) throws Exception {
+    @Override
+    public void start(List<String> acceptors) throws Exception {
         AddressSettings queues = new AddressSettings();
         queues.setDefaultAddressRoutingType(RoutingType.ANYCAST).setDefaultQueueRoutingType(RoutingType.ANYCAST);
         queues.setAutoDeleteQueues(false).setAutoDeleteAddresses(false);
@@ -91,16 +77,14 @@ public final class ArtemisBroker {
         return new File(data, name).getAbsolutePath();
     }
 
-    private void reply(List<String> words, PrintWriter out) throws Exception {
-        switch (words.get(0)) {
-            case "hello" -> out.println(new Line().with("version", server.getVersion().getFullVersion()));
-            case "count" -> out.println(count(server.locateQueue(SimpleString.of(words.get(1)))));
-            case "journal" -> journal(words.subList(1, words.size()), out);
-            default -> throw new IllegalArgumentException(words.get(0));
-        }
+    @Override
+    public String version() {
+        return server.getVersion().getFullVersion();
     }
 
-    private static Line count(Queue queue) {
+    @Override
+    public Line count(String name) {
+        Queue queue = server.locateQueue(SimpleString.of(name));
         long scheduled = queue == null ? 0 : queue.getScheduledCount();
         long given = queue == null ? 0 : queue.getDeliveringCount();
         return new Line()
@@ -110,10 +94,11 @@ public final class ArtemisBroker {
                 .with("consumers", queue == null ? 0 : queue.getConsumerCount());
     }
 
-    // -- its journal: files are opened to be read, and nothing else --------------------------------------------------------
+    // -- its journal ------------------------------------------------------------------------------------------------------
 
-    /** Tell what became of the messages of queues: each reference to one, its removal, and every transaction's end. */
-    private void journal(Collection<String> names, PrintWriter out) throws IOException {
+    /** Tell of each reference to a message, its removal, and every transaction's end. */
+    @Override
+    public void journal(Collection<String> names, PrintWriter out) throws IOException {
         Map<Long, String> queues = new HashMap<>();
         for (JournalFile file : JournalFile.all("bindings", new File(data, "bindings"))) {
             for (JournalFile.Entry entry : file.entries()) {

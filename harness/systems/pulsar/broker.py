@@ -1,18 +1,14 @@
-"""A running Pulsar, standalone, behind its wire. Implements :class:`harness.run.queues.QueueBroker`."""
+"""A running Pulsar, standalone: how it is started, and what it says of its topics."""
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from harness.model.failures import EnvironmentFailure
 from harness.model.scenario import Role
-from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.queues import BROKER, Count, Message
-from harness.run.wire import start_wire
+from harness.run.served import ServedBroker
 from harness.runtimes.interface import NodeSpec
-from harness.runtimes.ports import PortLease
-from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.pushing import SUBSCRIPTION_NAME, Cursor
 from harness.systems.pulsar.admin import Admin
 from harness.systems.pulsar.ledgers import Done, Entry, entries_of, messages, only
@@ -22,15 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from harness.run.wire import RunningWire
-    from harness.runtimes.interface import Exit, Node
     from harness.stages.settings import Settings
     from harness.systems.pulsar.install import Install
     from harness.systems.pulsar.ledgers import Position
-    from harness.wire.control import WireControl
 
 ROLES: Final = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
-START_S: Final = 90.0
 _AT_ONCE: Final = (
     "persistence",
     {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1, "managedLedgerMaxMarkDeleteRate": 0.0},
@@ -65,43 +57,49 @@ def namespace_of(settings: Settings) -> str:
     return DEDUPLICATING if settings.producer.names_records else PLAIN
 
 
-class PulsarBroker:
-    """A broker, its wire, and what they run in. Safe to use from several threads, one per cell. Whoever asks may see OSError."""
+class PulsarBroker(ServedBroker):
+    """Implements :class:`harness.run.queues.QueueBroker`."""
+
+    start_s = 90.0
 
     def __init__(self, install: Install, directory: Path) -> None:
-        self.runtime = ProcessRuntime(directory=directory)
+        super().__init__(directory, 3 + 2 * len(ROLES))
         self._install = install
-        self._directory = directory
-        self._lease = PortLease(5 + 2 * len(ROLES))
-        self._binary, self._http, self._bookie, self._wire_control, self._spare, *others = self._lease.ports
+        self._binary, self._http, self._bookie, *others = self.ports
         self._ports = dict(zip(ROLES, others[: len(ROLES)], strict=True))
         """Where clients of a role come to: the wire."""
         self._behind = dict(zip(ROLES, others[len(ROLES) :], strict=True))
         """Where the wire goes on to: the broker tells by that which address its clients are to use."""
-        self._wire: RunningWire | None = None
-        self._node: Node | None = None
-        self._said = "nothing"
         self._namespaces: dict[str, str] = {}
         self._entries: dict[tuple[str, Position], Entry] = {}
         """What was read: an entry does not change, but for the end of its transaction."""
 
-    @property
-    def wire(self) -> WireControl:
-        """The wire's control."""
-        if self._wire is None:
-            raise RuntimeError("the wire is not up")
-        return self._wire.control
-
-    def start(self) -> None:
-        """Start wire and broker; it is there when a message of its own has come."""
-        routes = [
+    def routes(self) -> Sequence[Route]:
+        """Return the ways through its wire: one for each role."""
+        return [
             Route(role, BROKER, role, self._ports[role], self._behind[role], self.runtime.bind, self.runtime.address(BROKER),
                   protocol="pulsar") for role in ROLES
         ]  # fmt: skip
-        self._wire = start_wire(self.runtime, self._directory, self._wire_control, routes)
+
+    def spec(self) -> NodeSpec:
+        """Return how its process is started, on the data that there is."""
         self._configure()
-        self._launch()
-        self._await_answer()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir()
+        data = (self._directory / "data").absolute()
+        words = ("--config", str(self._conf), "-nss", "-nfw", "--metadata-dir", str(data / "metadata"),
+                 "--bookkeeper-dir", str(data / "bookkeeper"), "--bookkeeper-port", str(self._bookie))  # fmt: skip
+        command = (*self._install.command(self._scratch), *words)
+        return NodeSpec(name=BROKER, role=Role.BROKER, argv=command, log=self._directory / f"{BROKER}.log")
+
+    def answers(self) -> bool:
+        """Whether it has taken a message of its own and given it out, and its namespaces are there. Raises OSError."""
+        with Admin(self._http) as admin:
+            if not admin.healthy():
+                return False
+            for name, policies in NAMESPACES.items():  # their tenant comes last, when it starts for the first time
+                admin.make_namespace(name, policies)
+        return True
 
     def address(self, role: Role) -> str:
         """Return where programs of a role find it: the wire."""
@@ -111,13 +109,6 @@ class PulsarBroker:
     def direct(self) -> str:
         """Where it is found past the wire."""
         return f"{HOST}:{self._binary}"
-
-    @property
-    def wire_node(self) -> Node:
-        """The wire's process."""
-        if self._wire is None:
-            raise RuntimeError("the wire is not up")
-        return self._wire.node
 
     def place(self, key: str, namespace: str) -> None:
         """Put the topics of a cell into a namespace."""
@@ -161,41 +152,10 @@ class PulsarBroker:
         waiting, given = subscription.get("msgBacklog", 0), subscription.get("unackedMessages", 0)
         return Count(waiting - given, given)
 
-    def process(self) -> Node:
-        """Its process, dead or alive."""
-        if self._node is None:
-            raise RuntimeError("the broker was never started")
-        return self._node
-
-    def kill(self) -> Exit:
-        """SIGKILL it; the wire refuses connections until it is back."""
-        end = self.process().kill()
-        for role in ROLES:
-            self.wire.close_route(role)
-        return end
-
-    def restart(self) -> None:
-        """Start it again on the same data; the wire connects again once it has answered."""
-        self._launch()
-        self._await_answer()
-        for role in ROLES:
-            self.wire.open_route(role)
-
-    def check(self) -> None:
-        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
-        self.runtime.check()
-        if self._wire is not None:
-            self._wire.check()
-
     def close(self) -> None:
         """End everything. Safe to call twice, and of one that never came up."""
-        if self._wire is not None:
-            self._wire.close()
-        self.runtime.close()
-        self._lease.close()
+        super().close()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    # -- inside -----------------------------------------------------------------------------------------------------------
 
     @property
     def _conf(self) -> Path:
@@ -213,36 +173,3 @@ class PulsarBroker:
     @property
     def _scratch(self) -> Path:
         return (self._directory / "tmp").absolute()
-
-    def _launch(self) -> None:
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._scratch.mkdir()
-        data = (self._directory / "data").absolute()
-        words = ("--config", str(self._conf), "-nss", "-nfw", "--metadata-dir", str(data / "metadata"),
-                 "--bookkeeper-dir", str(data / "bookkeeper"), "--bookkeeper-port", str(self._bookie))  # fmt: skip
-        command = (*self._install.command(self._scratch), *words)
-        self._node = self.runtime.start(NodeSpec(
-            name=BROKER, role=Role.BROKER, argv=command, log=self._directory / f"{BROKER}.log"
-        ))  # fmt: skip
-
-    def _await_answer(self) -> None:
-        because = f"{BROKER} to answer on port {self._http}"
-        try:
-            wait_until(self._answers_or_died, within_s=START_S, because=because, poll_s=0.2)
-        except WaitTimeoutError as error:
-            raise EnvironmentFailure(f"{error} (it said: {self._said}); its logs: {self._directory}") from error
-
-    def _answers_or_died(self) -> bool:
-        self.runtime.check()
-        if (node := self.process()).exit is not None:
-            raise EnvironmentFailure(f"{BROKER} ended at once ({node.exit}): {node.log_tail(3)}")
-        try:
-            with Admin(self._http) as admin:
-                if not admin.healthy():
-                    return False
-                for name, policies in NAMESPACES.items():  # their tenant comes last, when it starts for the first time
-                    admin.make_namespace(name, policies)
-        except OSError as error:
-            self._said = str(error)
-            return False
-        return True

@@ -1,0 +1,53 @@
+package lostack;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.function.Function;
+import lostack.ControlPort.Line;
+
+/**
+ * A broker of queues, and what its own files say.
+ *
+ * <p>{@code broker DATA CONTROL_PORT CONNECTOR...} runs one, each connector an address; {@code journal DATA QUEUE...} prints what
+ * the journal in DATA has of queues. A broker answers the same, and how much it counts, on its control port ({@code hello},
+ * {@code count QUEUE}, {@code journal QUEUE...}).
+ */
+interface Queues {
+    /** Start it; it is up when this returns. */
+    void start(List<String> connectors) throws Exception;
+
+    String version();
+
+    /** Tell how many messages it counts in a queue: {@code messages}, and {@code in_flight} of them. */
+    Line count(String queue) throws Exception;
+
+    /** Tell what became of the messages of queues. Files are opened to be read, and nothing else. */
+    void journal(Collection<String> queues, PrintWriter out) throws IOException;
+
+    /** Do what the words of a command line say, with a broker whose files are in a folder. */
+    static void main(String[] words, Function<File, Queues> in) throws Exception {
+        Queues queues = in.apply(new File(words[1]));
+        List<String> rest = Arrays.asList(words).subList(2, words.length);
+        if (words[0].equals("journal")) {
+            PrintWriter out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);
+            queues.journal(rest, out);
+            out.flush();
+            return;
+        }
+        queues.start(rest.subList(1, rest.size()));
+        ControlPort.answer(Integer.parseInt(rest.get(0)), (asked, out) -> {
+            List<String> names = asked.subList(1, asked.size());
+            switch (asked.get(0)) {
+                case "hello" -> out.println(new Line().with("version", queues.version()));
+                case "count" -> out.println(queues.count(names.get(0)));
+                case "journal" -> queues.journal(names, out);
+                default -> throw new IllegalArgumentException(asked.get(0));
+            }
+        });
+    }
+}

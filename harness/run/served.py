@@ -1,0 +1,130 @@
+"""The life of a broker in a process of its own, behind its wire: started, killed, started again on the same data, ended."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.waiting import WaitTimeoutError, wait_until
+from harness.run.queues import BROKER
+from harness.run.wire import start_wire
+from harness.runtimes.ports import PortLease
+from harness.runtimes.process.runtime import ProcessRuntime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.run.wire import RunningWire
+    from harness.runtimes.interface import Exit, Node, NodeSpec
+    from harness.wire.control import WireControl
+    from harness.wire.messages import Route
+
+
+@dataclass
+class _Running:
+    """What of a broker is another when it has been restarted. Copies of a broker have it in common."""
+
+    wire: RunningWire | None = None
+    node: Node | None = None
+    said: str = "nothing"
+
+
+class ServedBroker(ABC):
+    """A broker, its wire, and what they run in. Safe to use from several threads, one per cell. Whoever asks may see OSError."""
+
+    start_s: ClassVar[float] = 60.0
+    """How long it may take until it answers."""
+
+    def __init__(self, directory: Path, ports: int) -> None:
+        """``ports``: how many it needs besides the one by which its wire is controlled; they are :attr:`ports`."""
+        self.runtime = ProcessRuntime(directory=directory)
+        self._directory = directory
+        self._lease = PortLease(1 + ports)
+        self._wire_control, *self.ports = self._lease.ports
+        self._up = _Running()
+
+    @abstractmethod
+    def routes(self) -> Sequence[Route]:
+        """Return the ways through its wire."""
+
+    @abstractmethod
+    def spec(self) -> NodeSpec:
+        """Return how its process is started, on the data that there is."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Whether it does what it is asked. Raises OSError where it cannot be asked."""
+
+    @property
+    def wire(self) -> WireControl:
+        """The wire's control."""
+        return self._running_wire.control
+
+    @property
+    def wire_node(self) -> Node:
+        """The wire's process."""
+        return self._running_wire.node
+
+    @property
+    def _running_wire(self) -> RunningWire:
+        if self._up.wire is None:
+            raise RuntimeError("the wire is not up")
+        return self._up.wire
+
+    def process(self) -> Node:
+        """Its process, dead or alive."""
+        if self._up.node is None:
+            raise RuntimeError("the broker was never started")
+        return self._up.node
+
+    def start(self) -> None:
+        """Start wire and broker; it is there when it has answered. Raises EnvironmentFailure."""
+        self._up.wire = start_wire(self.runtime, self._directory, self._wire_control, self.routes())
+        self._up.node = self.runtime.start(self.spec())
+        self._await_answer()
+
+    def kill(self) -> Exit:
+        """SIGKILL it; the wire refuses connections until it is back."""
+        end = self.process().kill()
+        for route in self.routes():
+            self.wire.close_route(route.name)
+        return end
+
+    def restart(self) -> None:
+        """Start it again on the same data; the wire connects again once it has answered. Raises EnvironmentFailure."""
+        self._up.node = self.runtime.start(self.spec())
+        self._await_answer()
+        for route in self.routes():
+            self.wire.open_route(route.name)
+
+    def check(self) -> None:
+        """Raise EnvironmentFailure where guardian or wire have died by themselves."""
+        self.runtime.check()
+        if self._up.wire is not None:
+            self._up.wire.check()
+
+    def close(self) -> None:
+        """End everything. Safe to call twice, and of one that never came up."""
+        if self._up.wire is not None:
+            self._up.wire.close()
+        self.runtime.close()
+        self._lease.close()
+
+    def _await_answer(self) -> None:
+        try:
+            wait_until(self._answers_or_died, within_s=self.start_s, because=f"{BROKER} to answer", poll_s=0.1)
+        except WaitTimeoutError as error:
+            raise EnvironmentFailure(f"{error} (it said: {self._up.said}); its logs: {self._directory}") from error
+
+    def _answers_or_died(self) -> bool:
+        self.runtime.check()
+        if (node := self.process()).exit is not None:
+            raise EnvironmentFailure(f"{BROKER} ended at once ({node.exit}): {node.log_tail(3)}")
+        try:
+            return self.answers()
+        except OSError as error:
+            self._up.said = str(error)
+            return False

@@ -1,0 +1,134 @@
+"""The life of a broker behind its wire: a few lines of Python that answer each line by itself, and remember nothing."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from harness.model.failures import EnvironmentFailure
+from harness.model.scenario import Role
+from harness.model.waiting import wait_until
+from harness.run.queues import BROKER
+from harness.run.served import ServedBroker
+from harness.runtimes.interface import NodeSpec
+from harness.wire.messages import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+ECHO = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    with server.accept()[0] as client:
+        while data := client.recv(100):
+            client.sendall(data)
+"""
+
+
+class Echo(ServedBroker):
+    """Answers what it is told. ``program``: what its process runs; ``wanted``: what it must have answered to be there."""
+
+    start_s = 3.0
+
+    def __init__(self, directory: Path, program: str = ECHO, wanted: bytes = b"hello\n") -> None:
+        super().__init__(directory, 2)
+        self._program, self._wanted = program, wanted
+
+    def routes(self) -> Sequence[Route]:
+        """Return the one way through its wire."""
+        return [Route("way", BROKER, Role.PRODUCER, self.ports[0], self.ports[1], protocol="stomp")]
+
+    def spec(self) -> NodeSpec:
+        """Return how it is started."""
+        argv = (sys.executable, "-c", self._program, str(self.ports[1]))
+        return NodeSpec(name=BROKER, role=Role.BROKER, argv=argv, log=self._directory / "broker.log")
+
+    def answers(self) -> bool:
+        """Whether it says what it is told."""
+        return talk(self.ports[1]) == self._wanted
+
+
+def talk(port: int) -> bytes:
+    """Say hello, and return what is answered. Raises OSError."""
+    with socket.create_connection(("127.0.0.1", port), timeout=2) as client:
+        client.sendall(b"hello\n")
+        return client.recv(100)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody takes connections there."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of a deployment, in that of a run."""
+    found = tmp_path / "deployments" / "one"
+    found.mkdir(parents=True)
+    return found
+
+
+@pytest.fixture
+def echo(folder: Path) -> Iterator[Echo]:
+    """Return one that is up."""
+    broker = Echo(folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+def test_it_is_killed_and_started_again_behind_its_wire(echo: Echo) -> None:
+    """While it is dead the wire takes no connection; with ``close`` nothing of it is left."""
+    assert listens(echo.ports[0])
+    first = echo.process()
+    assert echo.kill().signal == signal.SIGKILL
+    assert not listens(echo.ports[0])
+    echo.restart()
+    assert listens(echo.ports[0])
+    second = echo.process()
+    assert first is not second
+    echo.check()
+    pids = [second.pid, echo.wire_node.pid]
+    assert all(map(psutil.pid_exists, pids))
+    echo.close()
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), within_s=10, because="its processes to be gone")
+    echo.close()
+
+
+def test_a_wire_that_has_died_by_itself_is_told(echo: Echo) -> None:
+    """What was measured through it is worth nothing."""
+    echo.wire_node.kill()
+    with pytest.raises(EnvironmentFailure, match="the wire ended"):
+        echo.check()
+
+
+@pytest.mark.parametrize(
+    ("program", "wanted", "says"),
+    [
+        ("raise SystemExit('no licence')", b"hello\n", "ended at once .*no licence"),
+        ("import time; time.sleep(60)", b"hello\n", r"broker-1 to answer.*\(it said: .*refused\); its logs: "),
+        (ECHO, b"goodbye\n", r"broker-1 to answer.*\(it said: "),
+    ],
+    ids=["ends", "refuses", "answers otherwise"],
+)
+def test_one_that_does_not_come_up_says_why(program: str, wanted: bytes, says: str, folder: Path) -> None:
+    """In one line, and nothing of it is left."""
+    broker = Echo(folder, program, wanted)
+    try:
+        with pytest.raises(EnvironmentFailure, match=says):
+            broker.start()
+    finally:
+        broker.close()
