@@ -189,8 +189,8 @@ class Sweep:
 
     def dry_run(self, progress: Progress) -> None:
         """Run it three times without a fault, unless that was done. Raises :class:`DryRunError`; KeyboardInterrupt at Ctrl-C."""
-        if len(self._dry()) < DRY_RUNS:
-            done = {result.plan.scenario for result in self._results(DRY) if result.ended}
+        if len(self.dry_runs()) < DRY_RUNS:
+            done = {result.plan.scenario for result in self.results(DRY) if result.ended}
             names = [f"dry-{number}" for number in range(1, DRY_RUNS + 1)]
             cells = tuple(self._without_fault(name) for name in names if name not in done)
             if isinstance(self.base, DeclaredSweepCell) and WATCHED not in done:
@@ -198,13 +198,13 @@ class Sweep:
             saved = run(self._run_plan(cells, DRY, bool), progress)
             if saved.info.interrupted:
                 raise KeyboardInterrupt
-        for result in self._dry():
+        for result in self.dry_runs():
             if result.verdict.kind is not Kind.KEPT:
                 raise DryRunError(result)
 
     def plan(self) -> Planned:
         """Return what follows from the dry runs, which are there."""
-        dry = self._dry()
+        dry = self.dry_runs()
         histories = [read_history(result.directory / HISTORY, result.plan.id) for result in dry]
         keys = [result.plan.key for result in dry]
         steps = intersected([trace(history, key) for history, key in zip(histories, keys, strict=True)])
@@ -264,7 +264,7 @@ class Sweep:
 
     def planned(self) -> Planned:
         """Return the plan of all that has been run or is to be. Raises :class:`UsageError` where the dry runs are not there."""
-        if len(self._dry()) < DRY_RUNS:
+        if len(self.dry_runs()) < DRY_RUNS:
             raise UsageError(f"{self.directory}: its dry runs are not done; go on with lostack sweep --resume")
         planned = self.plan()
         return self.deeper(planned) if self.asked.depth > 1 else planned
@@ -304,7 +304,7 @@ class Sweep:
         """Return what came of the points so far, judged again from what is saved."""
         why = {point.id: why for point, why in planned.chosen}
         known = {point.id: (point, each) for each, inside in planned.classes.items() for point in inside}
-        for result in self._results(POINTS):
+        for result in self.results(POINTS):
             if result.ended and result.plan.scenario in known and result.directory not in self._outcomes:
                 point, each = known[result.plan.scenario]
                 because = why.get(point.id, Why.SPLIT)
@@ -319,7 +319,7 @@ class Sweep:
         """
         if not isinstance(self.base, SweepCell):  # declared ones learn how long to wait, and run again what did not
             return
-        stood = (one.plan.scenario for one in self._results(BESIDE) if one.ended and one.verdict.kind is not Kind.KEPT)
+        stood = (one.plan.scenario for one in self.results(BESIDE) if one.ended and one.verdict.kind is not Kind.KEPT)
         sure = {name.removesuffix(PATIENTLY) for name in stood if name.endswith(PATIENTLY)}
         for finding in self.outcomes(planned).findings():
             if finding.signature.verdict != Kind.STUCK or finding.first.point.id in sure or _is_over(until):
@@ -357,7 +357,7 @@ class Sweep:
             again=lambda: self.again(cells), enough=enough,
         )  # fmt: skip
 
-    def _results(self, folder: str) -> list[CellResult]:
+    def results(self, folder: str) -> list[CellResult]:
         """Return the judged cells of all runs in a folder of the sweep, in their order; none is judged twice."""
         files = sorted((self.directory / folder).glob(f"*/{RUN_FILE}"))
         known = {str(where): result for where, result in self._judged.items()}
@@ -366,13 +366,14 @@ class Sweep:
         self._judged |= {result.directory: result for result in results if result.ended}
         return results
 
-    def _dry(self) -> list[CellResult]:
-        found = [result for result in self._results(DRY) if result.ended and result.plan.scenario != WATCHED]
+    def dry_runs(self) -> list[CellResult]:
+        """Return the runs without a fault that have ended, and that steps are found in."""
+        found = [result for result in self.results(DRY) if result.ended and result.plan.scenario != WATCHED]
         return found[:DRY_RUNS]
 
     def _writes(self) -> tuple[tuple[str, Write], ...]:
         """Return the durable writes that a run without a fault has shown, by role: those that are tried behind each record."""
-        watched = [result for result in self._results(DRY) if result.ended and result.plan.scenario == WATCHED]
+        watched = [result for result in self.results(DRY) if result.ended and result.plan.scenario == WATCHED]
         if not watched:
             return ()
         lines = read_history(watched[0].directory / HISTORY).of(kinds.WRITES)

@@ -1,0 +1,163 @@
+"""The comparison with random kills: the same pipeline, load and judge, and a process of it killed at a time drawn at random.
+
+``python -m tests.bench.random_kills SWEEP --runs 100``: SWEEP is the folder of a sweep that was run. What it was asked for is run
+again so often, each with one random kill of one of its programs within the time that a run without a fault took; hits of both are
+told per 100 runs. What is killed when it has done its work already is a run without a hit: that is what random means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness.judge.verdict import Kind
+from harness.matrix.progress import make_progress
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.model.scenario import Evidence, Role
+from harness.saved import write_whole
+from harness.sweep.cells import with_fault
+from harness.sweep.pipelines import sweep_of
+from harness.sweep.signature import signature_of
+from harness.sweep.sweeping import BESIDE, RESULT_FILE, Asked, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.controls import Controls
+    from harness.model.cell import Cell
+    from harness.saved import CellResult
+
+NAME = "random"
+FOUND = frozenset({Kind.BROKEN, Kind.STUCK})
+"""What is a hit."""
+RESULT = "random.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KillAtRandom:
+    """A process is killed so many seconds after the load has begun, and started again."""
+
+    id: ClassVar[str] = "kill-at-random"
+
+    role: Role
+    after_s: float
+
+    def evidence(self) -> Evidence:
+        """It died by SIGKILL; nothing says where."""
+        return Evidence("none", killed=(self.role,))
+
+    def arm(self, controls: Controls) -> None:
+        """There is no trigger."""
+        controls.say("armed")
+
+    def inject(self, controls: Controls) -> None:
+        """Wait, kill, start again. The wait is the fault itself."""
+        time.sleep(self.after_s)
+        victim = controls.target(self.role)
+        controls.say("fired", record=None, node=victim.name)
+        victim.kill()
+        controls.say("applied", node=victim.name)
+        victim.restart()
+        controls.say("healed")
+
+
+def drawn(roles: Sequence[Role], within_s: float, runs: int, seed: int) -> list[KillAtRandom]:
+    """Return so many kills, each of any role at any time within so many seconds."""
+    dice = random.Random(f"{NAME} {seed}")
+    return [KillAtRandom(dice.choice(roles), round(dice.uniform(0, within_s), 3)) for _ in range(runs)]
+
+
+def window(dry: Iterable[CellResult]) -> tuple[list[Role], float]:
+    """Return which programs runs without a fault have on the wire, and how long (median seconds) they had work."""
+    roles: dict[Role, None] = {}
+    took = []
+    for result in dry:
+        history = read_history(result.directory / HISTORY)
+        roles |= {Role(frame["role"]): None for frame in history.of(kinds.FRAME) if frame["role"] != Role.BROKER}
+        marks = {event["phase"]: event["t"] for event in history.of(kinds.CELL)}
+        took.append((marks["drained"] - marks["loaded"]) / 1e9)
+    return [role for role in roles if role in {Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR}], statistics.median(took)
+
+
+def cells_of(sweep: Sweep, kills: Sequence[KillAtRandom]) -> list[Cell]:
+    """Return a cell for each kill."""
+    told = "The {0.role} is killed {0.after_s} s after the load has begun."
+    return [with_fault(sweep.base, f"{NAME}-{number}", kill, told.format(kill), 1) for number, kill in enumerate(kills, 1)]
+
+
+def hits(results: Iterable[CellResult]) -> dict[str, int]:
+    """Return how often each outcome that is a finding was seen, by its signature in words."""
+    found: dict[str, int] = {}
+    for result in results:
+        if result.verdict.kind in FOUND:
+            words = signature_of(result, read_history(result.directory / HISTORY, result.plan.id)).text()
+            found[words] = found.get(words, 0) + 1
+    return found
+
+
+def swept(directory: Path) -> dict[str, Any]:
+    """Return what a sweep came to: runs, hits, and how often each finding was hit."""
+    told = json.loads((directory / RESULT_FILE).read_text(encoding="utf-8"))
+    by = [one["signature"]["verdict"] for one in told["outcomes"]]
+    return {"runs": len(by), "hits": sum(verdict in FOUND for verdict in by), "findings": len(told["findings"])}
+
+
+def measure(directory: Path, runs: int) -> dict[str, Any]:
+    """Run so many random kills of what a sweep was asked for, and return both sides."""
+    sweep = sweep_of(Asked.load(directory), directory)
+    try:
+        with make_progress(sys.stdout) as progress:
+            sweep.dry_run(progress)
+            roles, within_s = window(sweep.dry_runs())
+            cells = cells_of(sweep, drawn(roles, within_s, runs, sweep.asked.seed))
+            done = {result.plan.scenario for result in _ran(sweep)}
+            sweep.run_beside([cell for cell in cells if cell.scenario.id not in done], progress)
+    finally:
+        if (close := getattr(sweep.system, "close", None)) is not None:
+            close()
+    ran = _ran(sweep)
+    found = hits(ran)
+    return {
+        "what": sweep.asked.what, "like": sweep.asked.like, "client": sweep.base.client, "seed": sweep.asked.seed,
+        "random": {"runs": len(ran), "hits": sum(found.values()), "findings": len(found), "within s": round(within_s, 2),
+                   "void": sum(one.verdict.kind is Kind.VOID for one in ran), "found": found},
+        "sweep": swept(directory) if (directory / RESULT_FILE).exists() else None,
+    }  # fmt: skip
+
+
+def _ran(sweep: Sweep) -> list[CellResult]:
+    return [one for one in sweep.results(BESIDE) if one.ended and one.plan.scenario.startswith(f"{NAME}-")]
+
+
+def line_of(told: dict[str, Any]) -> str:
+    """Return what is told of both sides, as a row of Markdown."""
+    per = [f"{100 * one['hits'] / one['runs']:.0f} ({one['hits']} of {one['runs']})" if one and one["runs"] else "none run"
+           for one in (told["sweep"], told["random"])]  # fmt: skip
+    what = f"{told['what']} {told['like']}".strip()
+    return f"| {what} | {told['client']} | {per[0]} | {per[1]} |"
+
+
+def main() -> None:
+    """Measure, print, keep it beside the sweep."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.random_kills", description=__doc__)
+    parser.add_argument("sweep", type=Path)
+    parser.add_argument("--runs", type=int, default=100)
+    options = parser.parse_args()
+    told = measure(options.sweep, options.runs)
+    write_whole(options.sweep / RESULT, json.dumps(told, indent=1) + "\n")
+    print("| what | client | sweep: hits per 100 runs | random kills: hits per 100 runs |\n|---|---|---|---|")  # noqa: T201
+    print(line_of(told))  # noqa: T201
+    sys.exit(os.EX_OK)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Random kills are drawn, not chosen: the same ones from the same seed, at any time, of any program."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness.model.scenario import Role
+from tests.bench.random_kills import RESULT_FILE, drawn, line_of, swept
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROLES = (Role.PRODUCER, Role.CONSUMER)
+
+
+def test_they_are_drawn() -> None:
+    """All programs, over all the time; another seed draws others."""
+    kills = drawn(ROLES, 8.0, 200, seed=1)
+    assert kills == drawn(ROLES, 8.0, 200, seed=1) != drawn(ROLES, 8.0, 200, seed=2)
+    assert {kill.role for kill in kills} == set(ROLES)
+    quarters = [sum(2 * at <= kill.after_s < 2 * at + 2 for kill in kills) for at in range(4)]
+    assert min(quarters) > 25
+
+
+def test_hits_are_told_per_hundred_runs(tmp_path: Path) -> None:
+    """Of both sides; what is void counts as run: it has found nothing."""
+    outcomes = [{"signature": {"verdict": verdict}} for verdict in ("broken", "stuck", "kept", "void")]
+    (tmp_path / RESULT_FILE).write_text(json.dumps({"outcomes": outcomes, "findings": [1]}))
+    sweep = swept(tmp_path)
+    assert sweep == {"runs": 4, "hits": 2, "findings": 1}
+    told = {"what": "plain/exactly-once", "like": "x", "client": "java", "sweep": sweep, "random": {"runs": 50, "hits": 1}}
+    assert line_of(told) == "| plain/exactly-once x | java | 50 (2 of 4) | 2 (1 of 50) |"

@@ -1,0 +1,137 @@
+"""The named failure points, and what a sweep has at each: ``python -m tests.sweep.taxonomy SWEEP...`` tells it of saved sweeps.
+
+A named point is found again where a sweep has a point of the same act at the same kind of step, and it came out as the scenario
+predicts. What no step can be is exempt, by name, each with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.controls import InProgram, OnWire
+from harness.faults import Drop, Kill
+from harness.model.prediction import Zero
+from harness.model.scenario import Predicted, Role
+from harness.sweep.pipelines import sweep_of
+from harness.sweep.points import KILL, KILL_BROKER, LOSE
+from harness.sweep.steps import FAILPOINT
+from harness.sweep.sweeping import RESULT_FILE, Asked
+from scenarios.plain import PLAIN_SCENARIOS
+from scenarios.power_loss import POWER_LOSS
+from scenarios.topic_to_topic import TOPIC_SCENARIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from harness.model.cell import Cell
+    from harness.model.prediction import Prediction
+    from harness.model.scenario import Scenario
+    from harness.sweep.classes import Class
+
+TAXONOMY = (*PLAIN_SCENARIOS, *POWER_LOSS, *TOPIC_SCENARIOS)
+EXEMPT = {
+    "none": "there is no fault",
+    "broker-crash-before-position": "two processes die at once; a sweep kills the broker there, and the consumer there",
+    "power-loss": "no step: a cut of the power takes what was not flushed, whichever step it comes at",
+    "power-loss-flushed": "as power-loss", "power-loss-everything": "as power-loss",
+    "control-power-loss-reused-offsets": "as power-loss",
+}  # fmt: skip
+
+
+class Where(NamedTuple):
+    """Role, API (or failpoint), direction and act: what a class of a sweep says besides its phase."""
+
+    role: str
+    api: str
+    direction: str
+    act: str
+
+
+class Named(NamedTuple):
+    """A named point as a sweep of a pipeline under a semantic has it."""
+
+    id: str
+    where: Where
+    lost: Prediction
+    duplicated: Prediction
+
+    def agrees(self, anomalies: Iterable[str]) -> bool:
+        """Whether what was seen at it is what its scenario predicts: of what must show, and of what must not."""
+        seen = set(anomalies)
+        for name, prediction in (("lost", self.lost), ("duplicated", self.duplicated)):
+            if prediction.must_show() and name not in seen:
+                return False
+            if isinstance(prediction, Zero) and name in seen:
+                return False
+        return True
+
+
+def where_of(fault: Any) -> Where | None:
+    """Return where a named fault is, and what it does there, in a sweep's words; ``None`` where a sweep has no word for it."""
+    at = getattr(fault, "at", None)
+    if isinstance(fault, Kill) and fault == Kill(fault.at, fault.victims):
+        if isinstance(at, InProgram):
+            return Where(str(at.role), at.name, FAILPOINT, KILL)
+        acts = {(at.role,): KILL, (Role.BROKER,): KILL_BROKER} if isinstance(at, OnWire) else {}
+        act = acts.get(fault.victims)
+    else:
+        act = LOSE if isinstance(fault, Drop) and fault == Drop(fault.at) else None
+    return Where(str(at.role), at.api.label, str(at.direction), act) if act and isinstance(at, OnWire) else None
+
+
+def applicable(base: Cell, scenarios: Iterable[Scenario] = TAXONOMY) -> Iterator[Scenario]:
+    """Yield the named points of a pipeline that its semantic has, with its own settings."""
+    of = base.semantic, base.client, base.system
+    there = (one for one in scenarios if one.pipeline == base.scenario.pipeline and base.semantic in one.expect)
+    yield from (one for one in there if isinstance(one.expectation(*of), Predicted) and one.settings(*of) == base.settings)
+
+
+def named(base: Cell) -> tuple[list[Named], list[str]]:
+    """Return the named points that a sweep must find again, and the ids of those that are exempt or that nothing is known of."""
+    found, others = [], []
+    for one in applicable(base):
+        where, said = where_of(one.fault), one.expectation(base.semantic, base.client, base.system)
+        if where is None or one.id in EXEMPT:
+            others.append(one.id)
+        elif isinstance(said, Predicted):
+            found.append(Named(one.id, where, said.lost, said.duplicated))
+    return found, others
+
+
+def classes_at(where: Where, classes: Iterable[Class]) -> list[Class]:
+    """Return the classes of a sweep that a named point is in, whatever the phase."""
+    return [each for each in classes if Where(each.role, each.api, each.direction, each.act) == where]
+
+
+def told(directory: Path) -> Iterator[str]:
+    """Yield a row of Markdown for each named point of a saved sweep: points, runs, what they showed, whether that agrees."""
+    sweep = sweep_of(Asked.load(directory), directory)
+    result = json.loads((directory / RESULT_FILE).read_text(encoding="utf-8"))
+    points, others = named(sweep.base)
+    of = f"{result['what']}, {result['client']}"
+    for one in points:
+        head = f"{one.where.role} {one.where.api} {one.where.direction} · {one.where.act} · "
+        has = sum(len(each["points"]) for each in result["classes"] if each["class"].startswith(head))
+        ran = [each["signature"] for each in result["outcomes"] if each["class"].startswith(head)]
+        proved = [each for each in ran if each["verdict"] != "void"]
+        seen = sorted({name for each in proved for name in each["anomalies"]})
+        agrees = sum(one.agrees(each["anomalies"]) for each in proved)
+        shown = ", ".join(seen) or "nothing"
+        yield f"| {of} | {one.id} | {has} | {len(proved)} of {len(ran)} | {shown} | {agrees} of {len(proved)} |"
+    for name in others:
+        yield f"| {of} | {name} | exempt | | | {EXEMPT.get(name, 'NOT EXEMPT')} |"
+
+
+def main() -> None:
+    """Print the table of the sweeps that are named."""
+    print("| sweep | named point | points | run with a proof | shown | as predicted |\n|---|---|---|---|---|---|")  # noqa: T201
+    for directory in sys.argv[1:]:
+        for row in told(Path(directory)):
+            print(row)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
