@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.docs import published, reference, scenarios, suites
+from tests.docs import measured, published, reference, scenarios, suites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""
 REFERENCE: Final = ROOT / "docs" / "reference"
-_PART: Final = re.compile(r"<!-- ([\w: .-]+) -->\n.*?<!-- /\1 -->", re.DOTALL)
+_PART: Final = re.compile(r"<!-- ([\w/ .-]+) -->\n.*?<!-- /\1 -->", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -33,14 +33,24 @@ def parts_of(page: Path) -> list[str]:
     return [match[1] for match in _PART.finditer(page.read_text(encoding="utf-8"))]
 
 
+def part(name: str) -> str | None:
+    """Return what a part says; ``None`` where it is made elsewhere, or by nobody.
+
+    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios.
+    """
+    kind, _, rest = name.partition(" ")
+    if kind == "table":
+        return measured.Table(*rest.split("/")).text()
+    return PARTS[name]() if name in PARTS else None
+
+
 def rewritten(page: Path) -> str:
     """Return a page with its generated parts made anew."""
 
     def anew(match: re.Match[str]) -> str:
         name = match[1]
-        if name not in PARTS:
-            return match[0]
-        return f"<!-- {name} -->\n\n{PARTS[name]().strip()}\n\n<!-- /{name} -->"
+        made = part(name)
+        return match[0] if made is None else f"<!-- {name} -->\n\n{made.strip()}\n\n<!-- /{name} -->"
 
     return _PART.sub(anew, page.read_text(encoding="utf-8"))
 
