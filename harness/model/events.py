@@ -254,8 +254,9 @@ KINDS: Final = frozenset(
 )  # fmt: skip
 """Every kind there is. A line of any other kind says something that nobody takes into account: its cell is void."""
 
-FIRST_WAVE, SECOND_WAVE, LAST_WAVE, BEHIND_WAVE = "first-wave", "second-wave", "last-wave", "behind-wave"
-WAVES: Final = (FIRST_WAVE, SECOND_WAVE, LAST_WAVE, BEHIND_WAVE)
+FIRST_WAVE, SECOND_WAVE, TARGET_WAVE = "first-wave", "second-wave", "target-wave"
+LAST_WAVE, BEHIND_WAVE = "last-wave", "behind-wave"
+WAVES: Final = (FIRST_WAVE, SECOND_WAVE, TARGET_WAVE, LAST_WAVE, BEHIND_WAVE)
 """The names of rules that hold back what a producer sends, so that there is load before a fault and behind it. They are no part
 of any fault."""
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults.triggers import rule_at
-from harness.model.events import BEHIND_WAVE, SECOND_WAVE
+from harness.model.events import BEHIND_WAVE
 from harness.model.scenario import Evidence
 from harness.systems.flink.abilities import RunningJob, StandingInput, Written
 from harness.systems.flink.faults.crash import During
-from harness.systems.flink.faults.waves import SECOND, after_target, await_last, hold_last, kill_task_manager, through_checkpoint
+from harness.systems.flink.faults.waves import after_target, arm_waves, await_last, kill_task_manager, through_checkpoint
 from harness.systems.flink.proofs import Aligned, CheckpointWas
 from harness.systems.flink.roles import TASK_MANAGER
 from harness.wire.rules import Action, How
@@ -45,9 +45,8 @@ class AtAlignment:
         return (RunningJob, StandingInput, Written)
 
     def arm(self, controls: Controls) -> None:
-        """Let our producer stop three times, and the job's source at the record behind the target."""
-        controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
-        hold_last(controls)
+        """Let our producer stop four times, and the job's source at the record behind the target."""
+        arm_waves(controls)
         controls.arm(BEHIND, rule_at(BEHIND, Action.HOLD, BEHIND_WAVE))
         controls.say("armed")
 

@@ -75,7 +75,7 @@ class Crash:
         return self.at.api == Api.PRODUCE
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop twice; stop the sink at the target."""
+        """Let the source stop three times; stop the sink at the target."""
         arm_waves(controls)
         if self._on_its_way:
             self._hold(controls)

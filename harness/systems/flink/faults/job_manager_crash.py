@@ -40,7 +40,7 @@ class JobManagerCrash:
         return (RunningJob,)
 
     def arm(self, controls: Controls) -> None:
-        """Let the source stop twice; stop the sink at the target."""
+        """Let the source stop three times; stop the sink at the target."""
         arm_waves(controls)
         controls.arm(PRODUCED, rule_at(PRODUCED, Action.HOLD, "approach"))
         controls.say("armed")

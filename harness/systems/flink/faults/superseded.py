@@ -17,6 +17,7 @@ from harness.systems.flink.faults.waves import (
     arm_waves,
     await_last,
     kill_task_manager,
+    let_target_come,
     through_checkpoint,
 )
 from harness.systems.flink.proofs import CheckpointRefused
@@ -62,6 +63,7 @@ class Superseded:
         job.arm_store(BEFORE_STORED, refuses=True)
         job.tell_checkpoint(job.begin_checkpoint(), completed=True)
         controls.resolve(wave.hold, How.RELEASE)
+        let_target_come(controls, job)
         fired = await_fault(controls, PRODUCED)
         last = await_last(controls)
         kill_task_manager(controls)

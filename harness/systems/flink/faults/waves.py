@@ -1,7 +1,8 @@
-"""How records come in three waves: through a completed checkpoint, up to the target, and behind the fault.
+"""How records come in waves: through a completed checkpoint, up to the target, the target, and behind the fault.
 
-The source is stopped twice, as by a slow network: before the third record ahead of the target, until all that comes before it is
-in a completed checkpoint; and behind the target. So what a restored job works on again is known: those three and the target.
+The source is stopped three times, as by a slow network: before the third record ahead of the target, until all that comes
+before it is in a completed checkpoint; before the target, until the job was given what comes before it, for a job reads
+partitions in any order; and behind the target. So what a restored job works on again is known: those three and the target.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.controls import OnWire
 from harness.faults.triggers import rule_at
-from harness.model.events import LAST_WAVE, SECOND_WAVE
+from harness.model.events import LAST_WAVE, SECOND_WAVE, TARGET_WAVE
 from harness.model.scenario import Role
 from harness.protocols.kafka.steps import Api
 from harness.systems.flink.roles import TASK_MANAGER
@@ -29,15 +30,16 @@ def after_target(offset: int) -> OnWire:
     return OnWire(Role.PRODUCER, Api.PRODUCE, Direction.REQUEST, offset=offset)
 
 
-SECOND, LAST = after_target(-AHEAD), after_target(1)
+SECOND, TARGET, LAST = after_target(-AHEAD), after_target(0), after_target(1)
 """The requests in which our producer sends the first record of a wave."""
 PRODUCED: Final = OnWire(Role.PROCESSOR, Api.PRODUCE, Direction.RESPONSE)
 """The answer by which the sink learns that the target is stored."""
 
 
 def arm_waves(controls: Controls) -> None:
-    """Let the source stop twice."""
+    """Let the source stop three times."""
     controls.arm(SECOND, rule_at(SECOND, Action.HOLD, SECOND_WAVE))
+    controls.arm(TARGET, rule_at(TARGET, Action.HOLD, TARGET_WAVE))
     hold_last(controls)
 
 
@@ -52,7 +54,16 @@ def through_checkpoint(controls: Controls, job: RunningJob, wave: OnWire = SECON
     job.await_given(controls.load.target.position + wave.offset - 1)
     number = job.checkpoint()
     controls.resolve(fired.hold, How.RELEASE)
+    if wave is SECOND:
+        let_target_come(controls, job)
     return number
+
+
+def let_target_come(controls: Controls, job: RunningJob) -> None:
+    """Let the target come when the job has been given all that comes before it."""
+    held = controls.await_fired(TARGET)
+    job.await_given(controls.load.target.position - 1)
+    controls.resolve(held.hold, How.RELEASE)
 
 
 def await_last(controls: Controls) -> Fired:
