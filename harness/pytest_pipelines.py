@@ -78,8 +78,9 @@ class Deliveries:
     def run(self, pipeline: Pipeline, point: str) -> CellResult:
         """Run a pipeline at one failure point. Skips the case that does not apply, fails where nothing can be said."""
         from harness.judge.verdict import Kind  # noqa: PLC0415
-        from harness.matrix.checking import Check, last_words, seen_in  # noqa: PLC0415
+        from harness.matrix.checking import Check, seen_in  # noqa: PLC0415
         from harness.pipelines import DeclarationError  # noqa: PLC0415
+        from harness.report.advising import last_words  # noqa: PLC0415
 
         seed = (self._config.getoption("--lostack-seed") or [1])[0]
         check = Check(pipeline, self.system, self._config.getoption("--lostack-reports"), "pytest", seed)
@@ -159,8 +160,8 @@ def lostack_delivery(
     pipeline, point = request.param
 
     def check() -> CellResult:
-        from harness.matrix.checking import advice  # noqa: PLC0415
         from harness.report.escaping import visible  # noqa: PLC0415
+        from harness.report.record import advice  # noqa: PLC0415
 
         result = lostack_deliveries.run(pipeline, point)
         for name, value in result.row().items():

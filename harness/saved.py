@@ -23,7 +23,7 @@ from harness.knowledge import knowledge
 from harness.model import events as kinds
 from harness.model.history import HISTORY, History, HistoryError, read_history
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
-from harness.model.semantics import Semantic
+from harness.model.semantics import Anomaly, Semantic
 from harness.model.types import misfit
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class CellResult:
             "target": plan.target,
             **self.judgement.account.counts,
             "fired": verdict.fired,
-            "predicted": {"lost": plan.lost.text(), "duplicated": plan.duplicated.text()},
+            "predicted": {name: plan.predicted(name) for name in (Anomaly.LOST, Anomaly.DUPLICATED)},
             "sign": str(plan.sign) if plan.sign else None,
             "control": plan.control,
             "verdict": str(verdict.kind),

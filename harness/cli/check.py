@@ -17,8 +17,10 @@ from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.pipelines.declaration import EXPECTABLE
 from harness.report import point_latest
+from harness.report.advising import last_words
 from harness.report.breaks import append_history, breaks_of
 from harness.report.escaping import visible
+from harness.report.record import advice
 from harness.report.summary import ExitCode
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Crash a pipeline of your own at every failure point it has, and judge it by what it claims."""
-    from harness.matrix.checking import Check, advice, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.matrix.checking import Check, explanation, seen_in, untried  # noqa: PLC0415 - brings a system; nobody else needs it
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
@@ -91,8 +93,6 @@ def check(
 
 def _tell_dry_run(dry: CellResult) -> ExitCode:
     """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
-    from harness.matrix.checking import advice, last_words  # noqa: PLC0415 - as above
-
     saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
         warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "

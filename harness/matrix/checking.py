@@ -1,4 +1,4 @@
-"""Checking a declared pipeline: a dry run, the plan that follows from it, the faults, and what to do about what broke."""
+"""Checking a declared pipeline: a dry run, the plan that follows from it, and the faults."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness import registry
 from harness.faults import NoFault
-from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import not_run
 from harness.model import events as kinds
-from harness.model.history import HISTORY, LOGS, HistoryError, read_history
+from harness.model.history import HISTORY, HistoryError, read_history
 from harness.model.scenario import NotApplicable
-from harness.model.semantics import PROMISES, Anomaly
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
-from harness.pipelines.fixes import fix_of
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
-from harness.report.page.evidence import told_write
-from harness.report.record import record_text
 from harness.report.summary import counted
-from harness.systems.declared.nodes import last_lines
 from harness.wire.rules import Direction
 
 if TYPE_CHECKING:
@@ -270,35 +263,3 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
 
 def _asked(requests: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in requests.items() if name not in _PLUMBING) or "none"
-
-
-def last_words(result: CellResult) -> Iterator[str]:
-    """Yield the last lines of each stage that ended by an error before it was told to."""
-    try:
-        lives = list(read_history(result.directory / HISTORY).of(kinds.NODE))
-    except HistoryError:
-        return
-    for name in dict.fromkeys(str(e["node"]) for e in lives if e.get("phase") == "exited" and e.get("status")):
-        log = result.directory / LOGS / f"{name}.log"
-        lines = last_lines(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else []
-        if all(line in result.verdict.reason for line in lines):
-            continue  # it has been told
-        yield f"the {name} ended by an error; it last said:"
-        yield from (f"  {line}" for line in lines)
-
-
-def advice(result: CellResult) -> Iterator[str]:
-    """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
-    if result.verdict.kind is not Kind.BROKEN:
-        return
-    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
-    lost = account.lost if Anomaly.LOST in promises else frozenset()
-    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
-    broken = account.records[account.records["record"].isin(lost | duplicated)]
-    if not broken.empty:
-        first = broken.sort_values("position")["record"].iloc[0]
-        yield f"the path of {first}:"
-        yield from record_text([result], first).splitlines()[1:]
-    yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
-    if fix := fix_of(result.judgement, registry.scenarios()):
-        yield f"what would mend it: {fix}"

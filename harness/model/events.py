@@ -125,7 +125,8 @@ STOPPED: Final = "stopped"
 # --- the wire ----------------------------------------------------------------------------------------------------
 FRAME: Final = "frame"
 """``conn, role, node, client, dir, api, version, corr, size``: header of one frame. Where the wire has read it also ``records``,
-which it is about (none: the field is not there), and of an answer ``error``, why it refuses (0: it does not)."""
+which it is about (none: the field is not there), and of an answer ``error``, why it refuses (0: it does not).
+``software``: how the client's library calls itself, in the request that says it (Kafka: ApiVersions)."""
 SENT: Final = "sent"
 """``record, topic, partition, request, producer_id, producer_epoch, sequence, transactional, transactional_id, attempt``: in a
 request that was forwarded."""

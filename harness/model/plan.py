@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model.older import plan_of_before
 from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
-from harness.model.semantics import Anomaly, Semantic
+from harness.model.semantics import Anomaly, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +33,8 @@ Since 2 it is sealed, and says how many partitions each log has. Since 3 it says
 SEALED = 2
 """The first version that is sealed. Whoever wrote such a plan also wrote down all that the cross-checks need."""
 SEAL = "seal"
+FORBIDDEN = "forbidden"
+"""What is said of a count of which theory predicts nothing, and that the semantic promises to be zero."""
 
 
 class PlanError(Exception):
@@ -89,6 +91,15 @@ class Plan:
     schema: int = SCHEMA
     read_seal: str | None = field(default=None, compare=False)
     """The seal that it was read with. A later lostack, whose plans say more, still knows by it which plan this is."""
+
+    def predicted(self, what: Anomaly) -> str:
+        """Return in a few words what is predicted of losses, or of duplicates.
+
+        What theory leaves open the promise may forbid: of a pipeline of the user's own nothing else is predicted.
+        """
+        prediction = self.lost if what is Anomaly.LOST else self.duplicated
+        open_ = isinstance(prediction, Permitted) and not self.control
+        return FORBIDDEN if open_ and forbids(self.semantic, what) else prediction.text()
 
     @property
     def stands(self) -> bool:

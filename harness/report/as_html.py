@@ -11,9 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.model.semantics import Semantic
+from harness.report.advising import mending
 from harness.report.as_anomalies import FILE as ANOMALIES
 from harness.report.costs import LEGEND, costs
 from harness.report.escaping import visible
+from harness.report.own import is_own, labels_of, own_facts
 from harness.report.page.model import page_of
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
 from harness.report.summary import GREEN, SIGNS, WORST, outcome, summarise
@@ -32,12 +34,15 @@ def render(run: SavedRun) -> str:
     summary = summarise(run)
     red = sorted((result for result in run.results if outcome(result.verdict) not in GREEN),
                  key=lambda result: WORST.index(outcome(result.verdict)))  # fmt: skip
-    anchors = {id(result): name for result, name in zip(run.results, page.anchors, strict=True)}
+    own = is_own(run)
+    names = {id(result): name for result, *name in zip(run.results, page.anchors, labels_of(run), strict=True)}
     return render_template(
-        "report.html.j2", summary=summary, facts=facts(run.info), page=page, semantics=list(Semantic),
+        "report.html.j2", summary=summary, facts=own_facts(run) | facts(run.info), page=page,
+        own=own, mends=lambda result: mending(result) or "", semantics=list(Semantic),
         signs={str(name): sign for name, sign in SIGNS.items()},
-        red=[(anchors[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
-        red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT,
+        found={outcome(result.verdict) for result in run.results},
+        red=[(*names[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
+        red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT[:-1] if own else HOW_WE_COUNT,
         costs=costs(run), costs_legend=LEGEND,
         not_tested=not_tested(run), not_applicable=run.info.not_applicable, anomalies=ANOMALIES,
     )  # fmt: skip

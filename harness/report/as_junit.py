@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from harness.model.semantics import Anomaly
 from harness.report.escaping import visible
 from harness.report.renderer import Renderer, facts
 from harness.report.summary import GREEN, outcome, rerun_line, summarise
@@ -40,7 +41,7 @@ def _cell(suite: ET.Element, result: CellResult) -> None:
         "verdict": str(verdict.kind), "outcome": str(outcome(verdict)), "reason": verdict.reason,
         "seed": str(plan.seed), "target": plan.target, "fired": str(verdict.fired),
         "control": str(plan.control).lower(),
-        "predicted_lost": plan.lost.text(), "predicted_duplicated": plan.duplicated.text(),
+        "predicted_lost": plan.predicted(Anomaly.LOST), "predicted_duplicated": plan.predicted(Anomaly.DUPLICATED),
     }  # fmt: skip
     _properties(case, words | {name: str(count) for name, count in result.judgement.account.counts.items()})
     if outcome(verdict) not in GREEN:

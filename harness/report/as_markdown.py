@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model.semantics import Semantic
+from harness.report.advising import mending, said_last
 from harness.report.costs import LEGEND, costs
 from harness.report.escaping import code, markdown
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
+from harness.report.own import own_facts
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts
 from harness.report.summary import GREEN, SIGNS, Outcome, counted, outcome, rerun_line, summarise
 
@@ -36,7 +38,7 @@ def _head(run: SavedRun) -> Iterator[str]:
     for sentence in run.info.untried:
         yield f"**{markdown(sentence)}**"
         yield ""
-    for name, value in facts(run.info).items():
+    for name, value in (own_facts(run) | facts(run.info)).items():
         yield f"- {name}: {code(value) if name == 'command' else markdown(value)}"
     yield ""
 
@@ -60,10 +62,10 @@ def _matrix(run: SavedRun) -> Iterator[str]:
 def _table(table: Table, reasons: dict[str, int]) -> Iterator[str]:
     yield f"## {markdown(table.title)}"
     yield ""
-    yield f"| scenario | {' | '.join(Semantic)} |"
-    yield f"|---|{'---|' * len(Semantic)}"
+    yield f"| {'failure point' if table.own else 'scenario'} | {' | '.join(table.semantics)} |"
+    yield f"|---|{'---|' * len(table.semantics)}"
     for row in table.rows:
-        yield f"| {markdown(row.name)} | {' | '.join(_spot(row, semantic, reasons) for semantic in Semantic)} |"
+        yield f"| {markdown(row.name)} | {' | '.join(_spot(row, semantic, reasons) for semantic in table.semantics)} |"
     yield ""
 
 
@@ -94,6 +96,11 @@ def _red(run: SavedRun) -> Iterator[str]:
         yield f"- {SIGNS[outcome(result.verdict)]} **{markdown(result.verdict.label)}** {code(result.plan.id)}"
         yield f"  - {markdown(result.verdict.reason)}"
         yield f"  - {markdown(result.plan.because)}"
+        if mends := mending(result):
+            yield f"  - what would mend it: {markdown(mends)}"
+        for stage, lines in said_last(result):
+            words = f"it last said: {' '.join(map(code, lines))}" if lines else "it printed nothing"
+            yield f"  - the {markdown(stage)} ended by an error; {words}"
         yield f"  - again: {code(rerun_line(result.plan))}"
     if len(red) > MOST_RED:
         yield f"- and {len(red) - MOST_RED} more: see report.json"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
-from harness.report.summary import WORST, Outcome, outcome
+from harness.report.summary import DECLARED, WORST, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,9 +65,21 @@ class Row:
     @property
     def name(self) -> str:
         """The scenario's name, with its failure point where that has another."""
-        if self.scenario.startswith(self.failure_point):
+        if self.failure_point in self.scenario:
             return self.scenario
         return f"{self.scenario} ({self.failure_point})"
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was run under any semantic: else all that there is to say is why it does not apply."""
+        return any(spot.results for spot in self.spots.values())
+
+    @property
+    def because(self) -> str:
+        """What happens there, in one sentence; where it was not run, why it does not apply."""
+        told = (result.plan.because for spot in self.spots.values() for result in spot.results)
+        reasons = (spot.not_applicable for spot in self.spots.values() if spot.not_applicable)
+        return next(told, None) or next(reasons, "")
 
 
 @dataclass(frozen=True)
@@ -82,8 +94,20 @@ class Table:
 
     @property
     def title(self) -> str:
-        """What the table is about."""
+        """What the table is about; of a pipeline of the user's own, what it claims."""
+        if self.own:
+            return f"{self.pipeline} claims {' or '.join(self.semantics)}"
         return f"{self.pipeline}: {self.system}, {self.client}, {self.runtime}"
+
+    @property
+    def own(self) -> bool:
+        """Whether it is of a pipeline of the user's own."""
+        return self.system == DECLARED
+
+    @property
+    def semantics(self) -> tuple[Semantic, ...]:
+        """The semantics that any row has something to say of: the columns."""
+        return tuple(each for each in Semantic if any(each in row.spots for row in self.rows))
 
     @property
     def place(self) -> dict[str, str]:

@@ -1,11 +1,17 @@
-"""One record's path, for a terminal."""
+"""For a terminal: one record's path, and what can be done about a broken promise."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.history import HISTORY, read_history
+from harness.model.semantics import PROMISES, Anomaly
+from harness.report.advising import mending
 from harness.report.escaping import visible
 from harness.report.page.detail import history_of, rows_of
+from harness.report.page.evidence import told_write
 from harness.report.page.paths import Paths
 from harness.report.summary import SIGNS, counted, outcome
 
@@ -47,3 +53,20 @@ def _lines(result: CellResult, path: RecordPath) -> Iterator[str]:
         copy = f"[{hop.copy}] " if hop.copy else ""
         yield f"  {when:>12}  {hop.by:<{width}}  {'! ' if hop.bad else '  '}{copy}{hop.text}"
     yield ""
+
+
+def advice(result: CellResult) -> Iterator[str]:
+    """Yield, for a broken promise, the path of the first record that broke it, and what would mend it."""
+    if result.verdict.kind is not Kind.BROKEN:
+        return
+    account, promises = result.judgement.account, PROMISES[result.plan.semantic]
+    lost = account.lost if Anomaly.LOST in promises else frozenset()
+    duplicated = account.duplicated if Anomaly.DUPLICATED in promises else frozenset()
+    broken = account.records[account.records["record"].isin(lost | duplicated)]
+    if not broken.empty:
+        first = broken.sort_values("position")["record"].iloc[0]
+        yield f"the path of {first}:"
+        yield from record_text([result], first).splitlines()[1:]
+    yield from (told_write(event) for event in read_history(result.directory / HISTORY).of(kinds.DURABLE))
+    if fix := mending(result):
+        yield f"what would mend it: {fix}"

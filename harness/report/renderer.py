@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.report.own import is_own
+from harness.report.summary import counted
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.saved import RunInfo, SavedRun
 
@@ -34,26 +37,35 @@ A control must be convicted of exactly what is predicted, or the suite proves no
 
 def not_tested(run: SavedRun) -> list[str]:
     """Say what this run does not speak of, from the run itself."""
+    seeds = counted(len(run.info.seeds), "seed")
+    of_seeds = f"{seeds} with {run.info.records} records a cell: a cell shows what its failure does, not how often it comes."
+    scope = _own_scope() if is_own(run) else _scope(run)
+    return [*scope, of_seeds, *run.info.untried, *_left(run)]
+
+
+def _own_scope() -> Iterator[str]:
+    yield (
+        "These are the failure points that have a name, each at one record; what else can fail between two steps was not tried "
+        "(lostack sweep takes every step of a run)."
+    )
+    yield "No other commands, versions or machine than those above."
+
+
+def _scope(run: SavedRun) -> Iterator[str]:
     plans = [result.plan for result in run.results]
     seen = {
         name: ", ".join(sorted({str(getattr(plan, name)) for plan in plans})) or "none"
         for name in ("system", "client", "runtime", "pipeline")
     }
-    said = [
-        "What is no cell of the matrix was not tested: "
-        + "; ".join(f"{name} {values} and no other" for name, values in seen.items()) + ".",
-        f"{_seeds(run.info)} with {run.info.records} records a cell: a cell shows what its failure does, not how often it comes.",
-    ]  # fmt: skip
-    said += run.info.untried
+    words = "; ".join(f"{name} {values} and no other" for name, values in seen.items())
+    yield f"What is no cell of the matrix was not tested: {words}."
+
+
+def _left(run: SavedRun) -> Iterator[str]:
     if run.missing:
-        said.append(f"PARTIAL: {len(run.missing)} planned cells never began, and nothing is known of them.")
+        yield f"PARTIAL: {len(run.missing)} planned cells never began, and nothing is known of them."
     if run.info.not_applicable:
-        said.append(f"{len(run.info.not_applicable)} combinations cannot exist; each says why in the matrix (n/a).")
-    return said
-
-
-def _seeds(info: RunInfo) -> str:
-    return "1 seed" if len(info.seeds) == 1 else f"{len(info.seeds)} seeds"
+        yield f"{counted(len(run.info.not_applicable), 'combination')} cannot exist; why, the matrix says (n/a)."
 
 
 def facts(info: RunInfo) -> dict[str, str]:

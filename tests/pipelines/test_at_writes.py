@@ -9,13 +9,14 @@ import pytest
 
 from harness.faults import CrashAtWrite
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, advice, seen_in
+from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
 from harness.model import events as kinds
 from harness.model.history import HISTORY, read_history
 from harness.model.scenario import Role
 from harness.model.writes import Point, Side
 from harness.pipelines import read_pipeline
+from harness.report.record import advice
 from harness.systems.declared.system import DeclaredSystem
 from tests.pipelines.test_check import EXAMPLES, Silent, check
 

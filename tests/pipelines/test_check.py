@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.judge.verdict import Kind
-from harness.matrix.checking import Check, advice, seen_in
+from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
 from harness.model.history import HISTORY, read_history
 from harness.model.prediction import Select
 from harness.pipelines import read_pipeline
+from harness.report.record import advice
 from harness.systems.declared.log import HELD_BACK_S
 from harness.systems.declared.system import DeclaredSystem
 

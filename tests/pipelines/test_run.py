@@ -10,6 +10,7 @@ import pytest
 from harness.controls import NotFiredError, OnWire
 from harness.faults import CrashAtWrite, Kill, Unanswered
 from harness.model.identity import Identity
+from harness.model.logs import last_lines
 from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.model.waiting import WaitTimeoutError
@@ -25,7 +26,7 @@ from harness.systems.declared.ends import Ends
 from harness.systems.declared.feed import DeclaredFeed
 from harness.systems.declared.found import Found, Result
 from harness.systems.declared.log import Log
-from harness.systems.declared.nodes import StageError, last_lines
+from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import Row
 from harness.systems.declared.parts import StageMaker
 from harness.systems.declared.positions import Positions

@@ -49,12 +49,13 @@ def lively(directory: Path, *, seed: int = 1, name: Callable[[str], str] = str, 
     directory.mkdir(parents=True)
     (directory / "cell.json").write_text(plan.to_json(), encoding="utf-8")
     (directory / "history").mkdir()
-    lines = _tell(plan, [name(record) for record in records], name)
+    lines = told_of(plan, [name(record) for record in records], name)
     (directory / "history" / "all.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return judge_cell(directory)
 
 
-def _tell(plan: Plan, records: list[str], name: Callable[[str], str]) -> list[str]:
+def told_of(plan: Plan, records: list[str], name: Callable[[str], str] = str) -> list[str]:
+    """Return the lines of a history in which the answer to the target is lost, and the target stored and recorded twice."""
     tell, target = _Told(plan.id), plan.target
     tell("cell", phase="begun", seal=plan.seal)
     for node in ("consumer", "producer"):

@@ -289,7 +289,7 @@ def test_a_run_that_stands_still_is_none_of_n() -> None:
 def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
     """A void cell without a history has no counts: a question mark, never a zero."""
     run = run_of(result(NONE, EOS, Verdict(Kind.VOID, "no history"), readable=False))
-    assert "| none |  |  | ? / ? ∅ void |" in RENDERERS["markdown"].render(run)
+    assert "| none |  | ? / ? ∅ void |" in RENDERERS["markdown"].render(run)
     assert json.loads(RENDERERS["json"].render(run))["matrix"][0]["lost"] is None
 
 

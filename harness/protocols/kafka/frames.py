@@ -31,6 +31,8 @@ ACKS_PREFIX_BYTES = 2 * MAX_CLIENT_BYTES + 4096
 
 ACKS_USUALLY_WITHIN_BYTES = 256
 """Behind the client id; more only where a transactional id is long."""
+FIRST_NAMED_SOFTWARE = 3
+"""The first version of ApiVersions in which a library says its name and version."""
 
 
 class NotAFrameError(ValueError):
@@ -120,6 +122,22 @@ def produce_acks(payload: bytes | bytearray | memoryview, head: RequestHead) -> 
         return None
     acks = payload[at : at + 2]
     return int.from_bytes(acks, "big", signed=True) if len(acks) == 2 else None  # noqa: PLR2004 - an int16
+
+
+def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str | None:
+    """Return the name and version by which a client library calls itself in ApiVersions; ``None`` where it does not."""
+    if head.version < FIRST_NAMED_SOFTWARE:
+        return None
+    try:
+        at = _skip_tags(payload, head.head_bytes)
+        words = []
+        for _ in range(2):
+            length, at = varint(payload, at)
+            words.append(bytes(payload[at : at + length - 1]).decode())
+            at += length - 1
+    except (IndexError, UnicodeDecodeError):
+        return None
+    return " ".join(filter(None, words)) or None
 
 
 def varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:

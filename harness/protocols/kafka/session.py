@@ -29,6 +29,8 @@ AT: Final = frames.LENGTH_BYTES
 _ERROR_ENDS: Final = AT + frames.MIN_RESPONSE_BYTES + 2
 """Of an answer that begins with it."""
 _LOGIN: Final = frozenset(api.number for api in LOGIN)
+_READ_HERE: Final = _LOGIN | {Api.API_VERSIONS.number}
+"""Requests that say who comes, or what with: read whole, whichever cell they are of."""
 
 
 @dataclass(slots=True, eq=False)
@@ -111,18 +113,22 @@ class KafkaSession:
         head = frames.request_head(data[AT:end], size)
         self._client = self._client or "" if head.client is None else head.client
         unanswered = False
-        because = None
+        because = named = None
         if head.api == Api.PRODUCE.number:
             acks = _acks(data, head)
             if isinstance(acks, Need):
                 return acks
             unanswered = acks == 0
-        elif head.api in _LOGIN and size <= sasl.MOST_BYTES:
+        elif head.api in _READ_HERE and size <= sasl.MOST_BYTES:
             if len(data) < AT + size:
                 return Need(AT + size)
-            because = self._logs_in(bytes(data[AT : AT + size]), head)
-        return self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
-                           id=None if unanswered else head.corr, because=because)  # fmt: skip
+            request = bytes(data[AT : AT + size])
+            named = frames.software(request, head) if head.api == Api.API_VERSIONS.number else None
+            because = self._logs_in(request, head) if head.api in _LOGIN else None
+        frame = self._frame(Direction.REQUEST, step_of(head.api), size, head.version, head.corr,
+                            id=None if unanswered else head.corr, because=because)  # fmt: skip
+        frame.facts |= {"software": named} if named else {}
+        return frame
 
     def _logs_in(self, request: bytes, head: frames.RequestHead) -> str | None:
         """Take note of who comes, and how; say why that cannot be."""

@@ -6,11 +6,13 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.semantics import Anomaly
+from harness.report.advising import mending, said_last
 from harness.report.page.evidence import beside, next_step, proof_of, settings_of, sign_of
 from harness.report.page.paths import Paths, anomalous
 from harness.report.page.ribbons import ribbons_of
 from harness.report.page.timeline import timeline_of
-from harness.report.summary import rerun_line
+from harness.report.summary import DECLARED, rerun_line
 
 if TYPE_CHECKING:
     from harness.model.history import History
@@ -65,7 +67,8 @@ def detail_of(result: CellResult, shared: Shared) -> tuple[dict[str, Any], Timel
     different, settings = settings_of(plan)
     words = {
         "because": shared.number("texts", plan.because), "next": shared.number("texts", next_step(result)),
-        "rerun": rerun_line(plan), "predicted": [plan.lost.text(), plan.duplicated.text()], "target": plan.target,
+        "rerun": rerun_line(plan), "predicted": [plan.predicted(Anomaly.LOST), plan.predicted(Anomaly.DUPLICATED)],
+        "target": plan.target, "own": plan.system == DECLARED, "mends": mending(result), "last": said_last(result),
         "counts": {name: count for name, count in result.judgement.account.counts.items() if count},
         "settings": shared.number("settings", tuple(settings.items())), "different": different, "sign": sign_of(result),
         "seconds": round(result.seconds, 1), "phases": {name: round(s, 2) for name, s in result.phases.items()},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.knowledge import knowledge
 from harness.model import events as kinds
-from harness.report.summary import Outcome, outcome
+from harness.report.summary import DECLARED, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -231,8 +231,15 @@ def _bytes(event: Event) -> str:
 
 
 def sign_of(result: CellResult) -> tuple[str, bool] | None:
-    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where none is asked for."""
+    """Return the sentence about the sign of protection, and whether it was seen; ``None`` where none is asked for.
+
+    Of a pipeline of the user's own none is foretold: what was seen of the effect of its fault is told.
+    """
     plan = result.plan
+    if plan.system == DECLARED and plan.evidence.trigger != "none":
+        seen_there = sorted(result.judgement.signs.of(plan.target))
+        words = "; ".join(f"{sign}: {sign.words}" for sign in seen_there) or "it is in the counts, or in what the wire saw again"
+        return (f"{words} ({plan.target})", True) if result.verdict.effect else (f"none was seen on {plan.target}", False)
     if plan.sign is None:
         return None
     signs = result.judgement.signs
@@ -246,16 +253,25 @@ def next_step(result: CellResult) -> str:
     first = result.verdict.reason.partition(":")[0]
     match outcome(result.verdict):
         case Outcome.KEPT:
-            return "Nothing. To bound how rare a failure may still be, run more seeds: 0 in n runs means less than 3/n."
+            return _kept(result)
         case Outcome.CONVICTED:
             return "Nothing: this control shows that the suite can convict. Do not use these settings where the promise matters."
         case Outcome.NOT_CONVICTED:
             return "Mend this first: while a control is not convicted, no green cell of this run proves anything."
         case Outcome.BROKEN:
-            return "Read the path of the first record below, then run it again with other seeds to see how often it happens."
+            more = "another --seed" if result.plan.system == DECLARED else "other seeds"
+            return f"Read the path of the first record below, then run it again with {more} to see whether it happens every time."
         case Outcome.STUCK:
             return (
                 "All was healed and nothing moved: look at the end of the timeline, and at the logs of the stage that is named."
             )
         case Outcome.VOID:
             return f"It proves nothing ({first}). See to that and run it again; a void cell is never a success."
+
+
+def _kept(result: CellResult) -> str:
+    if result.plan.system != DECLARED:
+        return "Nothing. To bound how rare a failure may still be, run more seeds: 0 in n runs means less than 3/n."
+    if not result.verdict.effect:
+        return "It was kept, and nothing shows that the fault had an effect: read the proof, and try another --seed."
+    return "Nothing. Another --seed takes another record; lostack sweep takes every step of a run."

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.report.escaping import visible
 from harness.report.matrix import tables
+from harness.report.own import labels_of
 from harness.report.page.detail import Shared, detail_of, drawn
 from harness.report.summary import WORST, Outcome, outcome
 
@@ -51,10 +52,11 @@ class Square:
 
 @dataclass(frozen=True)
 class Line:
-    """One scenario of the matrix."""
+    """One scenario of the matrix. ``because``: what happens there, or why not; empty where the page does not say it here."""
 
     name: str
     squares: tuple[Square, ...]
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,10 @@ class Sheet:
     """One table of the matrix: a pipeline of one system with one client in one runtime."""
 
     title: str
+    semantics: tuple[str, ...]
     lines: tuple[Line, ...]
+    idle: tuple[Line, ...]
+    """Scenarios that apply nowhere, each with the reason: folded away."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def page_of(run: SavedRun) -> Page:
     details = [_detail(result, most, shared) for result in run.results]
     folded = tuple(fold(details[first : first + CHUNK]) for first in range(0, len(details), CHUNK))
     index = {
-        "cells": [_row(result, name) for result, name in zip(run.results, names, strict=True)],
+        "cells": [_row(*each) for each in zip(run.results, names, labels_of(run), strict=True)],
         "outcomes": list(Outcome), "chunk": CHUNK, **shared.tables(),
     }  # fmt: skip
     places = {id(result): number for number, result in enumerate(run.results)}
@@ -159,23 +164,25 @@ def _shown(data: Any) -> Any:
     return data
 
 
-def _row(result: CellResult, anchor: str) -> list[Any]:
+def _row(result: CellResult, anchor: str, label: str) -> list[Any]:
     plan, counts = result.plan, result.judgement.account.counts
     known = bool(counts["offered"])
     return [
         anchor, plan.id, list(Outcome).index(outcome(result.verdict)), counts["lost"] if known else None,
         counts["duplicated"] if known else None, result.verdict.reason, plan.scenario, plan.failure_point,
-        str(plan.semantic), plan.seed,
+        str(plan.semantic), plan.seed, *([label] if label != plan.id else []),
     ]  # fmt: skip
 
 
 def _sheets(run: SavedRun, places: dict[int, int], names: list[str]) -> Iterator[Sheet]:
     for table in tables(run):
         lines = (
-            Line(row.name, tuple(_square(semantic, row.spots.get(semantic), places, names) for semantic in Semantic))
-            for row in table.rows
-        )
-        yield Sheet(table.title, tuple(lines))
+            Line(row.name, tuple(_square(semantic, row.spots.get(semantic), places, names) for semantic in table.semantics),
+                 row.because if table.own else "")
+            for row in table.rows if row.ran
+        )  # fmt: skip
+        idle = tuple(Line(row.name, (), row.because) for row in table.rows if not row.ran)
+        yield Sheet(table.title, tuple(map(str, table.semantics)), tuple(lines), idle)
 
 
 def _square(semantic: Semantic, spot: Spot | None, places: dict[int, int], names: list[str]) -> Square:

@@ -5,8 +5,8 @@
   const index = JSON.parse($("index").textContent);
   const signs = JSON.parse($("words").textContent);
   const ROWS = 200;
-  const cells = index.cells.map(([anchor, id, outcome, lost, duplicated, reason, scenario, point, semantic, seed], n) => ({
-    n, anchor, id, outcome: index.outcomes[outcome], lost, duplicated, reason, scenario, semantic, seed,
+  const cells = index.cells.map(([anchor, id, outcome, lost, duplicated, reason, scenario, point, semantic, seed, label], n) => ({
+    n, anchor, id, outcome: index.outcomes[outcome], lost, duplicated, reason, scenario, semantic, seed, label: label || id,
     text: `${id} ${index.outcomes[outcome]} ${reason} ${point}`.toLowerCase(),
   }));
   const byAnchor = new Map(cells.map((cell) => [cell.anchor, cell]));
@@ -46,8 +46,8 @@
 
   const row = (cell) => h("tr", {},
     h("td", { class: name(cell.outcome) }, `${signs[cell.outcome]} ${cell.outcome}`),
-    h("td", {}, h("a", { href: `#cell=${cell.anchor}` }, h("code", {}, cell.id))),
-    h("td", { class: "number" }, shown(cell.lost)), h("td", { class: "number" }, shown(cell.duplicated)), h("td", {}, cell.reason));
+    h("td", {}, h("a", { href: `#cell=${cell.anchor}` }, h("code", {}, cell.label))),
+    h("td", { class: "number", "data-name": "lost" }, shown(cell.lost)), h("td", { class: "number", "data-name": "duplicated" }, shown(cell.duplicated)), h("td", {}, cell.reason));
 
   const filter = () => {
     const all = state.off.size === 0 && state.words.length === 0;
@@ -222,7 +222,7 @@
     svg.setAttribute("viewBox", `0 0 ${wide} ${high}`);
     svg.setAttribute("height", high);
     const back = s("g"), lines = s("g"), front = s("g");
-    for (const tick of ticks(view.from, view.to)) {
+    for (const tick of ticks(view.from, view.to, Math.max(2, Math.min(7, (wide - LEFT) / 70)))) {
       back.append(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: TOP, y2: bottom }), s("text", { class: "soft", x: x(tick), y: high - 6, "text-anchor": "middle" }, seconds(tick)));
     }
     timeline.lanes.forEach(([label], n) => back.append(
@@ -269,8 +269,8 @@
     svg.replaceChildren(back, lines, front);
   };
 
-  const ticks = (from, to) => {
-    const rough = (to - from) / 7;
+  const ticks = (from, to, most) => {
+    const rough = (to - from) / most;
     const ten = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
     const size = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough) || ten;
     const found = [];
@@ -339,24 +339,30 @@
   const definitions = (pairs) => h("dl", {}, pairs.filter(([, value]) => value !== null).map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 
   const settingsCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Settings"),
-    detail.different.length
+    detail.own ? h("p", {}, "They are your programs' own; lostack knows what the declaration says.") : detail.different.length
       ? h("table", {}, h("thead", {}, h("tr", {}, ["setting", "here", "recipe"].map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, detail.different.map((line) => h("tr", {}, line.map((word) => h("td", {}, word))))))
       : h("p", {}, "The recipe of this semantic, unchanged."),
-    h("details", {}, h("summary", {}, "all settings"), definitions(index.settings[detail.settings])));
+    h("details", {}, h("summary", {}, detail.own ? "the declaration" : "all settings"), definitions(index.settings[detail.settings])));
 
   const proofCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Proof that the fault fired"),
-    h("ul", {}, detail.proof.map((line) => h("li", {}, line))), h("h3", { class: "sign" }, "Sign that the protection worked"),
-    detail.sign === null ? h("p", {}, "None is asked for: an effect is predicted, or there is no fault.")
+    h("ul", {}, detail.proof.map((line) => h("li", {}, line))), h("h3", { class: "sign" }, detail.own ? "Effect of the fault" : "Sign that the protection worked"),
+    detail.sign === null ? h("p", {}, detail.own ? "There is no fault." : "None is asked for: an effect is predicted, or there is no fault.")
       : h("p", { class: detail.sign[1] ? "good" : "bad" }, `${detail.sign[1] ? "✔" : "✘"} ${detail.sign[0]}`));
 
   const countsCard = (cell, detail) => h("section", { class: "card" }, h("h3", {}, "Counted"),
     h("p", { class: "counts-list" }, Object.entries(detail.counts).map(([what, count]) => h("span", {}, h("b", {}, String(count)), ` ${what.replaceAll("_", " ")}`))),
-    definitions([["predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.target],
-      ["seconds", `${detail.seconds} (${Object.entries(detail.phases).map(([phase, spent]) => `${phase} ${spent}`).join(", ")})`], ["saved", detail.directory],
+    definitions([[detail.own ? "claimed" : "predicted", `lost ${detail.predicted[0]}, duplicated ${detail.predicted[1]}`], ["target", detail.target],
+      ["seconds", `${detail.seconds} (${Object.entries(detail.phases).map(([phase, spent]) => `${phase} ${spent}`).join(", ")})`], ["cell", detail.own ? cell.id : null], ["saved", detail.directory],
       ["history", detail.trouble.length ? `cut or damaged: ${detail.trouble.join(", ")}` : null]]));
 
   const nextCard = (detail) => h("section", { class: "card" }, h("h3", {}, "Next"), h("p", {}, index.texts[detail.next]),
     h("h3", {}, "Again"), h("pre", { class: "line" }, detail.rerun));
+
+  const mendCard = (detail) => detail.mends && h("section", { class: "card" }, h("h3", {}, "What would mend it"), h("p", {}, detail.mends));
+
+  const lastCard = (detail) => detail.last.length > 0 && h("section", { class: "card" }, h("h3", {}, "Last words"),
+    detail.last.map(([stage, lines]) => [h("p", {}, `The ${stage} ended by an error; ${lines.length ? "it last said:" : "it printed nothing."}`),
+      lines.length ? h("pre", { class: "line" }, lines.join("\n")) : null]));
 
   const brothers = (cell) => cells.filter((other) => other.scenario === cell.scenario && other.semantic === cell.semantic && other.id.split("/s")[0] === cell.id.split("/s")[0]);
 
@@ -366,9 +372,10 @@
     const open = (path) => path[3] === "lost" || path[3] === "duplicated" || path[0] === detail.target;
     return [
       h("div", { class: "bar" }, h("a", { href: "#" }, "← all cells"), h("button", { type: "button", onclick: () => move(-1) }, "previous (k)"), h("button", { type: "button", onclick: () => move(1) }, "next (j)")),
-      h("h1", {}, cell.id), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
+      h("h1", {}, cell.label), h("p", {}, h("span", { class: `chip ${name(cell.outcome)}` }, `${signs[cell.outcome]} ${cell.outcome}`), ` lost ${shown(cell.lost)}, duplicated ${shown(cell.duplicated)}`),
       h("p", { class: "why" }, cell.reason), h("p", {}, index.texts[detail.because]),
       same.length > 1 ? h("p", { class: "seeds" }, "seeds:", same.map((one) => h("a", { href: `#cell=${one.anchor}`, class: name(one.outcome), "aria-current": one === cell ? "true" : null }, `${signs[one.outcome]} ${one.seed}`))) : null,
+      mendCard(detail), lastCard(detail),
       h("h2", {}, "Timeline"), detail.timeline ? drawTimeline(detail.timeline) : h("p", {}, "There is no history that can be read."),
       h("div", { class: "cards" }, proofCard(detail), countsCard(cell, detail), settingsCard(detail), nextCard(detail)),
       detail.ribbons.length ? [h("h2", {}, "Where it fell"), h("p", { class: "legend" }, Object.entries(WORDS).filter(([kind]) => detail.ribbons.some((ribbon) => ribbon[3].some(([one]) => one === kind)))
@@ -398,7 +405,7 @@
     $("cell").hidden = !cell;
     $("cell").replaceChildren(...drawn);
     $("cell").dataset.shown = cell ? cell.anchor : "";
-    document.title = cell ? `${signs[cell.outcome]} ${cell.id}` : title;
+    document.title = cell ? `${signs[cell.outcome]} ${cell.label}` : title;
     if (cell) { scrollTo(0, 0); $("cell").focus({ preventScroll: true }); } else if (before) scrollTo(0, place);
   };
 

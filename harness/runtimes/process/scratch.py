@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX: Final = "lostack-tmp-"
-NOTICE: Final = "Picked up JAVA_TOOL_OPTIONS: "
-"""How the line begins that a JVM prints about them; no program of the user's has said it."""
 FRESH_S: Final = 60.0
 """A folder younger than this may be about to be locked by its owner."""
 
@@ -56,7 +54,7 @@ class Scratch:
 def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which programs, their JVMs and their Spark use a folder for temporary files.
 
-    A JVM says on its standard error which options it has picked up here; see :data:`NOTICE`.
+    A JVM says on its standard error which options it has picked up here; see :data:`harness.model.logs.NOTICE`.
 
     >>> used_by(Path("/t"), {"JAVA_TOOL_OPTIONS": "-ea"})["JAVA_TOOL_OPTIONS"]
     '-ea -Djava.io.tmpdir=/t'

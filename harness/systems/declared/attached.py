@@ -29,7 +29,7 @@ from harness.run.wire import start_wire
 from harness.runtimes.ports import PortLease
 from harness.runtimes.process.runtime import ProcessRuntime
 from harness.stages.access import Access
-from harness.systems.declared.brokers import clean
+from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, clean
 from harness.systems.kafka.observer import Observer
 from harness.wire.messages import Route, Tls
 from harness.wire.tls import why_not_let_in
@@ -263,7 +263,7 @@ class AttachedKafka:
 
     def versions(self) -> Mapping[str, str]:
         """Only the observer's client is ours."""
-        return {"kafka-python": importlib.metadata.version("kafka-python")}
+        return {OBSERVER: importlib.metadata.version(OBSERVERS_CLIENT)}
 
 
 class AttachedBrokers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from harness.wire.control import WireControl
 
 CLEAN_S = 20.0
+OBSERVERS_CLIENT: Final = "kafka-python"
+"""The client by which lostack itself reads the logs at rest."""
+OBSERVER: Final = f"observer ({OBSERVERS_CLIENT})"
+"""How a report calls it: it is none of the pipeline's clients."""
 
 
 class Brokers(Protocol):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
-from harness.runtimes.process.scratch import NOTICE
 from harness.systems.declared.nodes import StageError
 from harness.systems.declared.outputs import OutputError, results_of
 from harness.systems.declared.silence import name_of

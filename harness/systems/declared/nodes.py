@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import select
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness import failpoint
 from harness.model import events as kinds
 from harness.model.failures import CellFailure
+from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import WRITES
 from harness.pipelines.braces import fill
@@ -24,7 +24,6 @@ from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
 from harness.runtimes.process.members import tracer_of
 from harness.runtimes.process.processes import command_of, owner_of, stopped, stranger_at, written_by
-from harness.runtimes.process.scratch import NOTICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,24 +42,8 @@ GONE_S = 20.0
 """A SIGKILL takes effect at once, unless the process sits in an uninterruptible read."""
 WORK = "{work}"
 """How the work folder is named where a file is that another run will have, too."""
-TAIL = 5
-"""Lines of a stage's output that are shown where it fails."""
 MANY = 1000
 """Lines of it that are looked at: they may say the same again and again."""
-
-
-def last_lines(text: str) -> list[str]:
-    r"""Return the last lines of a log; what it says again and again is shown once, with how often.
-
-    >>> last_lines("starting\n\nboom\nboom\nboom")
-    ['starting', 'boom (3 times)']
-    """
-
-    def told(line: str) -> bool:
-        return bool(line.strip()) and not line.startswith(NOTICE)
-
-    runs = [(line, len([*same])) for line, same in itertools.groupby(line for line in text.splitlines() if told(line))]
-    return [line if count == 1 else f"{line} ({count} times)" for line, count in runs[-TAIL:]]
 
 
 class StageError(CellFailure):

@@ -15,7 +15,7 @@ from harness.provision.environments import ensure_client
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.run.cell import CellRun
-from harness.systems.declared.brokers import OwnBrokers
+from harness.systems.declared.brokers import OBSERVER, OBSERVERS_CLIENT, OwnBrokers
 from harness.systems.declared.parts import parts_of
 from harness.systems.declared.queue_brokers import OwnQueues
 from harness.systems.declared.scene import Fetched, Learnt
@@ -73,8 +73,9 @@ class OwnKafka:
         return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None))
 
     def versions(self) -> Mapping[str, str]:
-        """Kafka, Java and Python."""
-        return self._prepared.versions(SYSTEM)
+        """Kafka, Java and Python; with what lostack itself reads the logs, which is none of the pipeline's clients."""
+        found = dict(self._prepared.versions(SYSTEM))
+        return {OBSERVER: found.pop(OBSERVERS_CLIENT), **found}
 
 
 class DeclaredSystem:

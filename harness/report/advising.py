@@ -1,0 +1,52 @@
+"""What helps the author of a pipeline with a red cell: what would mend it, and what the programs last said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness import registry
+from harness.judge.verdict import Kind
+from harness.model import events as kinds
+from harness.model.history import LOGS
+from harness.model.logs import last_lines
+from harness.pipelines.fixes import fix_of
+from harness.report.reading import lines_of
+from harness.report.summary import DECLARED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.saved import CellResult
+
+MOST_LOG_BYTES = 1 << 16
+"""How much of the end of a program's log is looked at."""
+
+
+def last_words(result: CellResult) -> Iterator[str]:
+    """Yield the last lines of each stage that ended by an error before it was told to; what the verdict says is left out."""
+    for name, lines in said_last(result):
+        if all(line in result.verdict.reason for line in lines):
+            continue  # it has been told
+        yield f"the {name} ended by an error; it last said:"
+        yield from (f"  {line}" for line in lines)
+
+
+def said_last(result: CellResult) -> list[tuple[str, list[str]]]:
+    """Return the last lines of the log of each stage that ended by an error: (stage, lines; none where it printed nothing)."""
+    lives = lines_of(result, kinds.NODE)
+    failed = dict.fromkeys(str(e.get("node")) for e in lives if e.get("phase") == "exited" and e.get("status"))
+    found = []
+    for name in failed:
+        log = result.directory / LOGS / f"{name}.log"
+        if log.parent == result.directory / LOGS and log.is_file():  # a damaged history may name anything
+            found.append((name, last_lines(log.read_bytes()[-MOST_LOG_BYTES:].decode("utf-8", "replace"))))
+        else:
+            found.append((name, []))
+    return found
+
+
+def mending(result: CellResult) -> str | None:
+    """Say what would mend a promise that a pipeline of the user's own has broken; ``None`` where there is nothing to say."""
+    if result.plan.system != DECLARED or result.verdict.kind is not Kind.BROKEN:
+        return None
+    return fix_of(result.judgement, registry.scenarios())

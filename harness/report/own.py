@@ -1,0 +1,58 @@
+"""A pipeline of the user's own: what its report says, and lostack's own pipelines have no need of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.report.reading import lines_of
+from harness.report.summary import DECLARED
+
+if TYPE_CHECKING:
+    from harness.saved import CellResult, SavedRun
+
+
+def is_own(run: SavedRun) -> bool:
+    """Whether a run is of nothing but pipelines that users bring."""
+    return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
+
+
+def labels_of(run: SavedRun) -> list[str]:
+    """Return the name of each cell among the others of its run: of a pipeline of one's own, its failure point is enough."""
+    if not is_own(run):
+        return [result.plan.id for result in run.results]
+    several = len({result.plan.pipeline for result in run.results}) > 1
+    return [
+        f"{f'{plan.pipeline}: ' if several else ''}{plan.scenario}{f', seed {plan.seed}' if len(run.info.seeds) > 1 else ''}"
+        for plan in (result.plan for result in run.results)
+    ]
+
+
+def own_facts(run: SavedRun) -> dict[str, str]:
+    """Return what a reader must know of the user's own pipelines, by name; empty where the run has others, too."""
+    if not is_own(run):
+        return {}
+    claims = {result.plan.pipeline: str(result.plan.semantic) for result in run.results}
+    said = {"pipeline": ", ".join(f"{name} claims {semantic}" for name, semantic in claims.items())}
+    for name in claims:
+        found = next(filter(None, (clients_of(result) for result in run.results if result.plan.pipeline == name)), {})
+        words = "; ".join(f"{role} {', '.join(clients)}" for role, clients in found.items())
+        said |= {"clients" if len(claims) == 1 else f"clients of {name}": words} if words else {}
+    return said
+
+
+def clients_of(result: CellResult) -> dict[str, tuple[str, ...]]:
+    """Return the client libraries of each stage, as they name themselves to the broker, by role; else the client ids they give.
+
+    Empty where the wire saw nothing of them, or the history cannot be read.
+    """
+    roles = [str(stage.get("role")) for stage in result.plan.settings.get("stages", ()) if isinstance(stage, dict)]
+    frames = [event for event in lines_of(result, kinds.FRAME) if event.get("dir") == "request"]
+    found = {}
+    for role in roles:
+        mine = [frame for frame in frames if frame.get("role") == role]
+        libraries = {str(frame["software"]) for frame in mine if frame.get("software")}
+        ids = {str(frame["client"]) for frame in mine if frame.get("client")}
+        if libraries or ids:
+            found[role] = tuple(sorted(libraries)) or tuple(f"(client id {name})" for name in sorted(ids))
+    return found

@@ -1,0 +1,123 @@
+"""The page of a pipeline of somebody's own, in a real browser, on a telephone too."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.report import write_reports
+from tests.browser.test_page import CONTRAST, every, js, one, shown
+from tests.report.own import LAST, LIBRARY, own_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selenium.webdriver import Chrome
+
+pytestmark = pytest.mark.browser
+BROKEN = "declared.orders.orders.commit-ack-lost.at-least-once.process.s1"
+ENDED = "declared.orders.orders.commit-lost.at-least-once.process.s1"
+OUTSIDE = """[...document.querySelectorAll(arguments[0])].filter((element) => element.checkVisibility()
+  && (element.getBoundingClientRect().right > innerWidth || element.getBoundingClientRect().left < 0))
+  .map((element) => element.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write the reports of a run of three cells; return the address of its page."""
+    run = own_run(tmp_path_factory.mktemp("reports") / "own")
+    write_reports(run)
+    return (run.directory / "report.html").as_uri()
+
+
+@contextmanager
+def width(browser: Chrome, pixels: int) -> Iterator[None]:
+    """Make the screen so wide."""
+    size = {"width": pixels, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("pixels", [360, 390])
+def test_every_verdict_is_on_the_screen_of_a_telephone(browser: Chrome, page: str, pixels: int) -> None:
+    """No verdict, name or count lies beyond the edge, nothing scrolls sideways, and no id is cut into scraps."""
+    with width(browser, pixels):
+        browser.get(page)
+        assert js(browser, "document.documentElement.scrollWidth") <= pixels
+        assert len(every(browser, "table.matrix .word")) == len(every(browser, "#list tbody tr")) == 3
+        assert js(browser, OUTSIDE, ".word, .counts, th[scope=row], #list td, #list code") == []
+        heights = js(browser, "[...document.querySelectorAll('#list code')].map((one) => one.getClientRects().length)")
+        assert heights == [1, 1, 1]  # a line each
+        for cell in (BROKEN, ENDED):
+            browser.get("about:blank")
+            browser.get(f"{page}#cell={cell}")
+            assert shown(browser, cell)
+            assert js(browser, "document.documentElement.scrollWidth") <= pixels
+            assert js(browser, OUTSIDE, "#cell h1, #cell .chip, .card p, .card li, .card pre, .path td") == []
+
+
+def test_it_says_whose_programs_they_are(browser: Chrome, page: str) -> None:
+    """Above stand the claim and the program's own client; what lostack reads the logs with is said to be that."""
+    browser.get(page)
+    facts = one(browser, ".facts").text.replace("\n", " ")
+    assert "pipeline orders claims at-least-once" in facts
+    assert f"clients producer {LIBRARY}; consumer {LIBRARY}" in facts
+    assert "versions observer (kafka-python) 3.0.12" in facts
+
+
+def test_there_is_one_column_and_each_point_is_explained(browser: Chrome, page: str) -> None:
+    """Nobody claimed the other semantics; each failure point says what happens there, and none that does not apply is a row."""
+    browser.get(page)
+    assert [head.text for head in every(browser, "table.matrix thead th")] == ["failure point", "at-least-once"]
+    rows = every(browser, "table.matrix tbody tr")
+    assert [row.text.splitlines()[0] for row in rows] == ["ack-lost", "commit-ack-lost", "commit-lost"]
+    assert "The position behind the record is saved, and the consumer is killed before it learns so." in rows[1].text
+    folded = one(browser, "details.idle")
+    assert folded.text == "6 do not apply"
+    assert not every(browser, "#not-applicable")
+    one(browser, "details.idle summary").click()
+    assert "zombie-processor\nthe pipeline has no processor" in folded.text
+
+
+def test_a_broken_promise_says_what_would_mend_it(browser: Chrome, page: str) -> None:
+    """In the overview and on the page of the cell, where what is claimed says what is forbidden."""
+    browser.get(page)
+    mend = "enable.auto.commit=false, and commit the position only when the result is recorded"
+    assert mend in one(browser, "#red .broken").text
+    one(browser, "#red .broken a").click()
+    assert shown(browser, BROKEN)
+    assert one(browser, "#cell h1").text == "commit-ack-lost"
+    text = one(browser, "#cell").text
+    assert mend in text
+    assert "lost forbidden, duplicated permitted" in text
+    assert "predicted" not in text
+    assert "recipe" not in text
+
+
+def test_a_program_that_failed_has_its_last_words(browser: Chrome, page: str) -> None:
+    """What it printed last stands on the page of the cell, as text; a cell in which nobody failed has none."""
+    browser.get(f"{page}#cell={ENDED}")
+    assert shown(browser, ENDED)
+    card = next(card for card in every(browser, "#cell .card") if card.text.startswith("LAST WORDS"))
+    assert "The consumer ended by an error; it last said:" in card.text
+    assert LAST in card.text
+    assert js(browser, "window.hacked === undefined")
+    browser.get("about:blank")
+    browser.get(f"{page}#cell={BROKEN}")
+    assert shown(browser, BROKEN)
+    assert not any(card.text.startswith("LAST WORDS") for card in every(browser, "#cell .card"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_by_day_and_by_night(browser: Chrome, page: str, scheme: str) -> None:
+    """What is new on it has contrast enough."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.get(page)
+    ratios = js(browser, CONTRAST, "th p, .idle summary, .mend, .word, .counts")
+    assert ratios
+    assert {key: ratio for key, ratio in ratios.items() if ratio < 4.5} == {}
