@@ -17,7 +17,7 @@ from harness.cli.machine import doctor, fetch, images
 from harness.cli.points import points
 from harness.cli.regressions import regressions
 from harness.cli.run import run
-from harness.cli.saved import clients, judge, report
+from harness.cli.saved import clients, events, judge, report
 from harness.cli.sweep import export, sweep
 from harness.cli.telling import complain
 from harness.model.failures import EnvironmentFailure, UsageError
@@ -65,7 +65,8 @@ def _options(
 for named, command, epilog in (
     ("run", run, EPILOG), ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
     ("list", list_cells, None), ("points", points, None),
-    ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None), ("clients", clients, None),
+    ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None),
+    ("events", events, None), ("clients", clients, None),
     ("account", account, None), ("audit", audit, EPILOG), ("images", images, None), ("doctor", doctor, None),
 ):  # fmt: skip
     app.command(named, epilog=epilog)(command)

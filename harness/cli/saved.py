@@ -1,4 +1,4 @@
-"""What is told of saved runs: ``lostack judge``, ``report`` and ``clients``."""
+"""What is told of saved runs: ``lostack judge``, ``report``, ``events`` and ``clients``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
+from harness.report.eventlog import event_lines
 from harness.report.record import record_text
 from harness.report.summary import ExitCode
 from harness.saved import SWEEP_FILE, load_run
@@ -82,6 +83,30 @@ def report(
             typer.echo(file)
     else:
         typer.echo(RENDERERS[registry.known(form, RENDERERS, "format")].render(saved))
+
+
+def events(
+    directory: Annotated[Path, typer.Argument(metavar="[RUN]", help="A saved run.")] = Path("reports/latest"),
+    *,
+    record: Annotated[str | None, typer.Option(help="Only what is about this record.")] = None,
+    frames: Annotated[
+        bool, typer.Option("--frames", help="Only what the wire saw: frames, connections, and what its rules did to them.")
+    ] = False,
+    only: Only = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the lines of the history as they are, one JSON object each.")
+    ] = False,
+) -> None:
+    """List the events of a saved run, cell by cell, in the order of time: of one record, or those on the wire.
+
+    Frames stand under the protocol's own names: step, version, correlation id, error.
+    """
+    saved = load_run(run_directory(directory))
+    meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
+    if not meant:
+        raise UsageError(f"no cell of {saved.info.id} is meant by {', '.join(only or ())}")
+    for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
+        typer.echo(line)
 
 
 def clients(

@@ -23,17 +23,22 @@ if TYPE_CHECKING:
 
 
 class NoRecordError(Exception):
-    """No cell that is meant has such a record; the message names one that there is."""
+    """No cell that is meant has such a record, or such lines; the message says what there is."""
 
 
 def record_text(results: Sequence[CellResult], record: str) -> str:
     """Return the path of a record in every one of these cells that has one of this name. Raises :class:`NoRecordError`."""
     found = [(result, path) for result in results if (path := _path(result, record))]
     if not found:
-        known = next((result.plan.target for result in results if result.judgement.account.counts["offered"]), None)
-        hint = f"; one is called {known}, for example" if known else ""
-        raise NoRecordError(f"none of {counted(len(results), 'cell')} has a record {record!r}{hint}")
+        raise no_record(results, record)
     return "\n".join(visible(line) for result, path in found for line in _lines(result, path))
+
+
+def no_record(results: Sequence[CellResult], record: str) -> NoRecordError:
+    """Return the error that says that no cell has such a record, and how one of them is called."""
+    known = next((result.plan.target for result in results if result.judgement.account.counts["offered"]), None)
+    hint = f"; one is called {known}, for example" if known else ""
+    return NoRecordError(f"none of {counted(len(results), 'cell')} has a record {record!r}{hint}")
 
 
 def _path(result: CellResult, record: str) -> RecordPath | None:

@@ -110,6 +110,15 @@ ERRORS: Final = {
     "PRODUCER_FENCED": 90,
 }  # fmt: skip
 """Their codes. See ``org.apache.kafka.common.protocol.Errors``."""
+_NAMES: Final = {code: name for name, code in ERRORS.items()} | {
+    2: "CORRUPT_MESSAGE", 5: "LEADER_NOT_AVAILABLE", 9: "REPLICA_NOT_AVAILABLE", 17: "INVALID_TOPIC_EXCEPTION",
+    24: "INVALID_GROUP_ID", 26: "INVALID_SESSION_TIMEOUT", 29: "TOPIC_AUTHORIZATION_FAILED", 30: "GROUP_AUTHORIZATION_FAILED",
+    33: "UNSUPPORTED_SASL_MECHANISM", 35: "UNSUPPORTED_VERSION", 36: "TOPIC_ALREADY_EXISTS", 41: "NOT_CONTROLLER",
+    46: "DUPLICATE_SEQUENCE_NUMBER", 53: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 58: "SASL_AUTHENTICATION_FAILED",
+    75: "UNKNOWN_LEADER_EPOCH", 79: "MEMBER_ID_REQUIRED", 100: "UNKNOWN_TOPIC_ID", 110: "FENCED_MEMBER_EPOCH",
+    113: "STALE_MEMBER_EPOCH", 120: "TRANSACTION_ABORTABLE", 121: "INVALID_RECORD_STATE", 122: "SHARE_SESSION_NOT_FOUND",
+    123: "INVALID_SHARE_SESSION_EPOCH",
+}  # fmt: skip
 _COORDINATOR: Final = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _STRANGER: Final = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 _ALIVE: Final = (*_COORDINATOR[1:], *_STRANGER, "REBALANCE_IN_PROGRESS")
@@ -157,6 +166,15 @@ def step_of(number: int) -> str:
     ('TxnOffsetCommit', 'api-75')
     """
     return _BY_NUMBER.get(number) or f"api-{number}"
+
+
+def error_name(code: int) -> str:
+    """Return what Kafka calls an error by its code, also one that has no name here.
+
+    >>> error_name(90), error_name(9999)
+    ('PRODUCER_FENCED', 'error 9999')
+    """
+    return _NAMES.get(code, f"error {code}")
 
 
 def _step(api: Api, way: Direction) -> Step:

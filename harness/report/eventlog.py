@@ -1,0 +1,114 @@
+"""The events of saved cells as lines for a terminal: those of one record, or what the wire saw, in the protocol's own names."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from harness.model import events as kinds
+from harness.protocols.kafka.steps import error_name
+from harness.report.escaping import visible
+from harness.report.page.detail import history_of
+from harness.report.record import NoRecordError, no_record
+from harness.report.summary import SIGNS, counted, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.model.history import Event
+    from harness.saved import CellResult
+
+ON_THE_WIRE = frozenset({kinds.FRAME, kinds.CONN, kinds.RULE, kinds.UNDECODABLE})
+"""Kinds of lines that tell of frames and connections, and of nothing else."""
+_SHOWN_ELSEWHERE = frozenset({"line", "t", "w", "cell", "by", "event"})
+_OF_A_FRAME = frozenset({"conn", "role", "node", "client", "dir", "api", "version", "corr", "size", "records", "error", "record"})
+MS_NS = 1_000_000
+
+
+def event_lines(
+    results: Sequence[CellResult], *, record: str | None = None, frames: bool = False, as_json: bool = False
+) -> Iterator[str]:
+    """Yield the events of these cells, in the order of time: a heading and a line each, or the history's own JSON.
+
+    ``record``: only what is about it; ``frames``: only what the wire saw. Raises :class:`~harness.report.record.NoRecordError`
+    where no cell has any.
+    """
+    found = [(result, zero, list(chosen)) for result, zero, chosen in _chosen(results, record, frames=frames) if chosen]
+    if not found:
+        known = record is not None and any((result.judgement.account.records["record"] == record).any() for result in results)
+        if record is not None and not known:
+            raise no_record(results, record)
+        what = f"frames{f' with {record}' if record else ''}" if frames else "events"
+        raise NoRecordError(f"the histories of {counted(len(results), 'cell')} hold no {what}")
+    for result, zero, chosen in found:
+        if not as_json:
+            yield visible(f"{result.plan.id}  {SIGNS[outcome(result.verdict)]} {outcome(result.verdict)}")
+        for event in chosen:
+            yield json.dumps(event) if as_json else visible(f"  {(event['t'] - zero) / MS_NS:>11.1f} ms  {event_text(event)}")
+        if not as_json:
+            yield ""
+
+
+def _chosen(
+    results: Iterable[CellResult], record: str | None, *, frames: bool
+) -> Iterator[tuple[CellResult, int, list[Event]]]:  # fmt: skip
+    for result in results:
+        history = history_of(result)
+        if history is None or not history.events:
+            continue
+        carrying = {event["request"] for event in history.events if event.get("record") == record and event.get("request")}
+        yield result, history.events[0]["t"], [
+            event for event in history.events
+            if (not frames or event["event"] in ON_THE_WIRE) and (record is None or _about(event, record, carrying))
+        ]  # fmt: skip
+
+
+def _about(event: Event, record: str, carrying: set[Any]) -> bool:
+    """Whether a line is about a record: it names it, or is the frame that carried it or its answer."""
+    if event.get("record") == record or record in (event.get("records") or ()):
+        return True
+    return event["event"] == kinds.FRAME and f"{event.get('conn')}:{event.get('corr')}" in carrying
+
+
+def event_text(event: Event) -> str:
+    """Return one event as people read it, without its time.
+
+    >>> event_text({"event": "frame", "role": "producer", "node": "broker-1", "dir": "response", "api": "Produce", "version": 9,
+    ...             "conn": 3, "corr": 7, "size": 53, "error": 6, "records": ["k1-2"]})
+    'broker-1 → producer  Produce v9 response  NOT_LEADER_OR_FOLLOWER  connection 3, correlation 7, 53 bytes: k1-2'
+    """
+    match event["event"]:
+        case kinds.FRAME:
+            return _frame(event)
+        case kinds.RULE if event.get("phase") != "armed" and event.get("api"):
+            return (
+                f"rule {event.get('rule')} {event.get('phase')}: {_frame(event)}{_more(event, {'rule', 'phase'} | _OF_A_FRAME)}"
+            )
+        case kinds.CONN:
+            peer = f"{event.get('role')} → {event.get('node')}"
+            more = _more(event, {"phase", "conn", "role", "node"})
+            return f"{peer}  connection {event.get('conn')} {event.get('phase')}{more}"
+        case _:
+            return f"{event.get('by')}  {event['event']}{_more(event, set())}"
+
+
+def _frame(event: Event) -> str:
+    sides = [str(event.get("role")), str(event.get("node"))]
+    start, end = sides if event.get("dir") != "response" else reversed(sides)
+    error = event.get("error")
+    said = f"  {error_name(error) if isinstance(error, int) else error}" if error else ""
+    size = f", {event['size']} bytes" if event.get("size") is not None else ""
+    of = f"connection {event.get('conn')}, correlation {event.get('corr')}{size}"
+    version = f" v{event['version']}" if event.get("version") is not None else ""
+    records = ", ".join(map(str, event.get("records") or ()))
+    library = f" ({event['software']})" if event.get("software") else ""
+    return (
+        f"{start} → {end}  {event.get('api')}{version} {event.get('dir')}{said}  {of}{f': {records}' if records else ''}{library}"
+    )
+
+
+def _more(event: Event, known: set[str] | frozenset[str]) -> str:
+    """Return what else a line says, as ``name value``; what is null or empty says nothing."""
+    left = {name: value for name, value in event.items() if name not in _SHOWN_ELSEWHERE | known}
+    words = ", ".join(f"{name} {value}" for name, value in left.items() if value not in (None, "", []))
+    return f"  {words}" if words else ""
