@@ -14,6 +14,8 @@ from harness.model.semantics import Semantic
 from harness.report.advising import mending
 from harness.report.as_anomalies import FILE as ANOMALIES
 from harness.report.costs import LEGEND, costs
+from harness.report.coverage import LEGEND as COVERAGE_LEGEND
+from harness.report.coverage import coverage, groups
 from harness.report.escaping import visible
 from harness.report.own import is_own, labels_of, own_facts
 from harness.report.page.model import page_of
@@ -43,7 +45,8 @@ def render(run: SavedRun) -> str:
         found={outcome(result.verdict) for result in run.results},
         red=[(*names[id(result)], str(outcome(result.verdict)), result) for result in red[:MOST_TOLD]],
         red_more=max(len(red) - MOST_TOLD, 0), missing=run.missing, how_we_count=HOW_WE_COUNT[:-1] if own else HOW_WE_COUNT,
-        costs=costs(run), costs_legend=LEGEND,
+        costs=costs(run), costs_legend=LEGEND, coverage=groups(coverage(run)), coverage_legend=COVERAGE_LEGEND,
+        anchor_of={result.plan.id: anchor for result, anchor in zip(run.results, page.anchors, strict=True)},
         not_tested=not_tested(run), not_applicable=run.info.not_applicable, anomalies=ANOMALIES,
     )  # fmt: skip
 

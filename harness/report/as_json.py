@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness.report.costs import costs
+from harness.report.coverage import coverage
 from harness.report.matrix import matrix_rows
 from harness.report.renderer import Renderer
 from harness.report.summary import outcome, rerun_line, summarise
@@ -35,6 +36,7 @@ def report_of(run: SavedRun) -> dict[str, Any]:
         },
         "summary": summarise(run).row(),
         "matrix": matrix_rows(run),
+        "coverage": [goal.row() for goal in coverage(run)],
         "costs": [row for cost in costs(run) for row in cost.rows()],
         "cells": [cell_row(result) for result in run.results],
         "missing": list(run.missing),

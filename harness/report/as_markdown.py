@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from harness.model.semantics import Semantic
 from harness.report.advising import mending, said_last
 from harness.report.costs import LEGEND, costs
+from harness.report.coverage import LEGEND as COVERAGE_LEGEND
+from harness.report.coverage import coverage, groups
 from harness.report.escaping import code, markdown
 from harness.report.matrix import CONFIDENCE_RUNS, Spot, tables
 from harness.report.own import own_facts
@@ -25,7 +27,7 @@ MOST_RED = 50
 
 def render(run: SavedRun) -> str:
     """Return the report as Markdown."""
-    parts = (_head(run), _matrix(run), _red(run), _missing(run), _costs(run), _count())
+    parts = (_head(run), _matrix(run), _red(run), _missing(run), _costs(run), _coverage(run), _count())
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -136,6 +138,21 @@ def _costs(run: SavedRun) -> Iterator[str]:
     for cost in found:
         figures = (cost.figures[each].text if each in cost.figures else "" for each in Semantic)
         yield f"| {markdown(cost.name)} | {' | '.join(figures)} |"
+    yield ""
+
+
+def _coverage(run: SavedRun) -> Iterator[str]:
+    found = groups(coverage(run))
+    if not found:
+        return
+    yield "## What was seen, and what never was"
+    yield ""
+    yield COVERAGE_LEGEND
+    yield ""
+    for group, seen, never in found:
+        yield f"- {group}: {', '.join(f'{markdown(goal.name)} {len(goal.cells)}' for goal in seen) or 'none'}"
+        if never:
+            yield f"  - never: {', '.join(markdown(goal.name) for goal in never)}"
     yield ""
 
 

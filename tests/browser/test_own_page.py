@@ -121,3 +121,16 @@ def test_it_can_be_read_by_day_and_by_night(browser: Chrome, page: str, scheme: 
     ratios = js(browser, CONTRAST, "th p, .idle summary, .mend, .word, .counts")
     assert ratios
     assert {key: ratio for key, ratio in ratios.items() if ratio < 4.5} == {}
+
+
+def test_what_was_seen_leads_to_a_cell_and_what_never_was_is_named(browser: Chrome, page: str) -> None:
+    """A goal that was reached is a link to the first cell that did; the others unfold, each with what it means."""
+    browser.get(page)
+    goal = next(link for link in every(browser, ".goals a") if link.text.startswith("loss"))
+    assert goal.text == "loss 1"
+    never = every(browser, "#coverage details")[0]
+    never.find_element("css selector", "summary").click()
+    assert "pause\na process was stopped, and went on (SIGSTOP)" in never.text
+    assert "loss" not in [term.text for term in every(browser, "#coverage dt")]
+    goal.click()
+    assert shown(browser, BROKEN)
