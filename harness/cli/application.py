@@ -12,6 +12,7 @@ import typer
 
 from harness.cli.check import check
 from harness.cli.counting import account, audit
+from harness.cli.init import init
 from harness.cli.listing import list_cells
 from harness.cli.machine import doctor, fetch, images
 from harness.cli.points import points
@@ -63,7 +64,8 @@ def _options(
 
 
 for named, command, epilog in (
-    ("run", run, EPILOG), ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
+    ("run", run, EPILOG), ("init", init, None),
+    ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
     ("list", list_cells, None), ("points", points, None),
     ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None),
     ("events", events, None), ("clients", clients, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -30,6 +31,8 @@ DEFAULT_LINE = '{"id": "{id}", "key": "{key}", "position": {position}}'
 """What lostack offers, one line a record, where the declaration has no ``line`` of its own."""
 ROLES = (Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR)
 CONSUMING = (Role.CONSUMER, Role.PROCESSOR)
+POSITIONS = ("group", "elsewhere")
+"""Where a reading stage may keep how far it is."""
 DECLARED_RECORDS = 48
 DEFAULT_RATE = 50.0
 """Lines a second, or as many as it takes to offer all of them in ``OFFERED_S``."""
@@ -122,7 +125,7 @@ class Stage(Program):
         self._check_refusals()
         if self.role not in ROLES:
             raise DeclarationError(f"a stage cannot be a {self.role}: it is a {' or a '.join(ROLES)}")
-        choice("position", self.position, ("group", "elsewhere"))
+        choice("position", self.position, POSITIONS)
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
             raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash is {STAGE}")
@@ -149,8 +152,16 @@ class Input:
     """None: unacknowledged, but for a pipeline that claims at-most-once."""
     topic: str = ""
     url: str = ""
+    header: str = ""
+    """A first line that is no record, as of a CSV file; standard input has it in every life of the producer."""
 
     def __post_init__(self) -> None:
+        if self.header and self.kind not in {InputKind.FILE, InputKind.STDIN}:
+            raise DeclarationError(
+                f"input: header means nothing for kind {self.kind}: it is the first line of a file, or of stdin"
+            )
+        if "\n" in self.header:
+            raise DeclarationError("input: header is one line, without its line break")
         check_places("input: line", self.line, LINES)
         check_places("input: url", self.url, PLACES)
         if self.rate is not None and self.rate <= 0:
@@ -227,6 +238,11 @@ class Pipeline:
     """How long it may be silent and go on all the same, as long as nothing better is known of it."""
     expects: tuple[str, ...] = ()
     """What it shows by itself, without any fault: ``lost`` or ``duplicated``, as far as its claim permits that."""
+    python: str = ""
+    """The interpreter of the project itself: ``{python}``, and the first place where its stages' commands are looked for.
+
+    None: lostack's own, and the PATH.
+    """
     directory: Path = field(default_factory=Path.cwd)
     file: str = ""
     """The TOML file it was read from, if any."""
@@ -405,17 +421,31 @@ class Pipeline:
         """All that is started for it."""
         return (*self.services, *self.stages)
 
+    @property
+    def interpreter(self) -> str:
+        """What ``{python}`` is for a process."""
+        return str(self.directory.absolute() / self.python) if self.python else sys.executable
+
+    @property
+    def path(self) -> str | None:
+        """Where the commands of processes are looked for; ``None``: as ever."""
+        return f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}" if self.python else None
+
     def check_commands(self) -> None:
         """Raise :class:`DeclarationError` where a command is not there."""
+        if self.python and not shutil.which(self.interpreter):
+            raise DeclarationError(
+                f"python: {self.interpreter} is not there, or is not executable: make the project's environment"
+            )
         for what, stage in (
             *((each.role, each) for each in self.stages),
             *((f"service {each.name}", each) for each in self.services),
         ):
             if stage.image:
                 continue
-            program = fill(stage.command[0], {"python": sys.executable, "here": str(self.directory)})
+            program = fill(stage.command[0], {"python": self.interpreter, "here": str(self.directory)})
             beside = self.directory / program
-            if "{" in program or shutil.which(program) or (beside.is_file() and shutil.which(str(beside))):
+            if "{" in program or shutil.which(program, path=self.path) or (beside.is_file() and shutil.which(str(beside))):
                 continue
             hint = (
                 f"{beside} is not executable" if beside.is_file() else "it is neither on the PATH nor in " + str(self.directory)

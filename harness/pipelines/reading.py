@@ -1,31 +1,125 @@
-"""Reading a pipeline from TOML: every wrong field is named, with the nearest right one."""
+"""Reading a pipeline from TOML: every wrong field is named, with the nearest right one. The fields also make its JSON schema."""
 
 from __future__ import annotations
 
-import math
 import re
-import shlex
 import tomllib
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.model.identity import Identity, IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines.aggregates import Aggregate, Of
-from harness.pipelines.declaration import ROLES, Input, InputKind, Output, OutputKind, Pipeline, Resend, Stage
+from harness.pipelines.declaration import (
+    EXPECTABLE,
+    PER_KEY,
+    POSITIONS,
+    ROLES,
+    Input,
+    InputKind,
+    Output,
+    OutputKind,
+    Pipeline,
+    Resend,
+    Stage,
+)
+from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.fields import FLAG, MAPPING, NUMBER, PLAIN, TEXT, TEXTS, WHOLE, WORDS, Table, among, each, one, some
 from harness.pipelines.invariants import Invariant
-from harness.pipelines.programs import Service
-from harness.pipelines.refusing import DeclarationError, choice, nearest
-from harness.pipelines.security import DeclaredSecurity, check_identity
+from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
+from harness.pipelines.refusing import DeclarationError
+from harness.pipelines.security import PROTOCOLS, DeclaredSecurity, check_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-COMMAND = 'command: write text ("python run.py --fast") or a list of words (["python", "run.py"])'
-_TABLES = {"stage": "stages"}
-_HIDDEN = {"directory", "file"}
+_PROGRAM: Final = {
+    "command": WORDS.means("what starts it, run in the declaration's folder; without a shell"),
+    "image": TEXT.means("an image that it is a container of; command is handed to it"),
+    "environment": MAPPING.means("its environment variables, besides lostack's own"),
+    "ready": TEXT.means("a regular expression that its output shows when it does its work"),
+    "ready_within_s": NUMBER.means("how long that may take (60)"),
+    "restart": FLAG.means("whether it is started again when it ends by an error, as by a supervisor (true)"),
+    "down_s": NUMBER.means("how long it is down before it is started again (0)"),
+}
+STAGES: Final = Table("stage", Stage, {
+    "role": among(ROLES, Role).means("what it does with the topic: produces into it, consumes from it, or both", needed=True),
+    **_PROGRAM,
+    "position": among(POSITIONS).means("where a reading stage keeps how far it is: its consumer group, or elsewhere (group)"),
+    "failpoints": TEXTS.means("names that it gives to failpoint(name, id); at each it is killed"),
+    "refusals": TEXTS.means('requests of it that are refused, each as "Produce NOT_ENOUGH_REPLICAS"'),
+    "crash": among((STAGE, PROCESS)).means("what dies: the whole stage, or the one process that is hit (stage)"),
+}, "one of your programs")  # fmt: skip
+SERVICES: Final = Table("service", Service, {
+    "name": TEXT.means("what it is called: {NAME.port} and {NAME.dir} stand for its port and its folder", needed=True),
+    **_PROGRAM,
+    "anew": among((CELL, ONCE)).means("started for each cell, with an empty folder, or once (cell)"),
+    "pause_s": NUMBER.means("how long it stands still at service-pause (5)"),
+}, "a server that your programs need: a database, a schema registry, Redis")  # fmt: skip
+INPUT: Final = Table("input", Input, {
+    "kind": among(InputKind, InputKind).means("how the records come to the pipeline (stdin)"),
+    "line": TEXT.means("what one record is: {id}, {key}, {position} and {amount} are filled in"),
+    "rate": NUMBER.means("lines a second (50, more where there are many)"),
+    "resend": among(Resend, Resend).means("what a restarted producer is offered again"),
+    "topic": TEXT.means("kind topic: the topic that lostack produces into"),
+    "header": TEXT.means("a first line that is no record, as of a CSV file"),
+    "url": TEXT.means("kind http: where the producer listens, http://127.0.0.1:{port}/..."),
+}, "how lostack offers the records")  # fmt: skip
+OUTPUT: Final = Table("output", Output, {
+    "kind": among(OutputKind, OutputKind).means("where the results are", needed=True),
+    "topic": TEXT.means("kind topic: which"),
+    "file": TEXT.means("the file, or a glob of files; {work} is a folder that is new for every run"),
+    "query": TEXT.means("kind sqlite: each row of it is a result"),
+    "command": WORDS.means("kind command: each line that it prints is a result"),
+    "quiet_s": NUMBER.means("how long it must not change for the run to be over (1)"),
+}, "where the results land")  # fmt: skip
+SECURITY: Final = Table("security", DeclaredSecurity, {
+    "protocol": among(PROTOCOLS).means("Kafka's security.protocol", needed=True),
+    "mechanism": TEXT.means("Kafka's sasl.mechanism"),
+    "ca": TEXT.means("--attach: a PEM file of the authority that the brokers are trusted by"),
+    "username": TEXT.means("--attach: the user's name"),
+    "password_from": TEXT.means("--attach: the environment variable that holds the password"),
+}, "how the programs come to the brokers", check_identity)  # fmt: skip
+IDENTITY: Final = Table("id", Identity, {
+    "pattern": TEXT.means("a regular expression; its first group, or all of it, is the id"),
+    "where": TEXT.means("anywhere, value, key or header:NAME (anywhere)"),
+    "json": TEXT.means("a dotted path into a JSON value, looked up first"),
+}, "where a record's id is found; without it lostack looks for its own token, {id}")  # fmt: skip
+AGGREGATE: Final = Table("aggregate", Aggregate, {
+    "of": among(Of, Of).means("what a row of the output is, of the records of a key", needed=True),
+    "pattern": TEXT.means("finds (?P<key>...) and (?P<value>...) in a row"),
+}, "the rows of the output are totals, and no records")  # fmt: skip
+INVARIANTS: Final = Table("invariant", Invariant, {
+    "query": TEXT.means("asked of the output's SQLite file"),
+    "command": WORDS.means("prints the value"),
+    "equals": PLAIN.means("what it must be", needed=True),
+}, "a value that must hold when everything is at rest")  # fmt: skip
+PIPELINE: Final = Table("", Pipeline, {
+    "name": TEXT.means("part of every cell's id (the folder's name)"),
+    "claims": among(Semantic, Semantic).means("what the pipeline promises", needed=True),
+    "topics": TEXTS.means("created for every run; the first is the one between producer and consumer", needed=True),
+    "system": among(DIALECTS).means("what it runs on (kafka)"),
+    "python": TEXT.means("the project's own interpreter, as .venv/bin/python: {python}, and what commands find first"),
+    "stage": each(STAGES).means(STAGES.told, needed=True),
+    "service": each(SERVICES),
+    "input": one(INPUT),
+    "output": one(OUTPUT).means(OUTPUT.told, needed=True),
+    "security": one(SECURITY),
+    "id": one(IDENTITY),
+    "aggregate": one(AGGREGATE),
+    "invariant": each(INVARIANTS, single=True),
+    "order": among((PER_KEY,)).means("a claim: the records of a key are recorded in their order"),
+    "expects": some(EXPECTABLE).means("what it shows without any fault, as far as its claim permits that"),
+    "records": WHOLE.means("how many are offered (48)"),
+    "partitions": WHOLE.means("of every topic (3)"),
+    "drain_s": NUMBER.means("how long it may take to come to rest (90)"),
+    "patience_s": NUMBER.means("how long it may be silent and go on all the same (30)"),
+}, "A pipeline for lostack check.")  # fmt: skip
+ALIASES: Final = {"topic": TEXT.means("the same as topics, with one in it")}
+"""What may be written instead."""
+_MANY: Final = {"stage": "stages", "service": "services", "invariant": "invariants"}
+"""Tables that are written once for each, and what they are together."""
 
 
 def read_pipeline(file: Path) -> Pipeline:
@@ -42,21 +136,23 @@ def read_pipeline(file: Path) -> Pipeline:
         raise DeclarationError(f"{file}: {error}") from error
 
 
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of a declaration, of the fields that it is read by."""
+    found = PIPELINE.schema()
+    found["properties"] |= {name: field.described() for name, field in ALIASES.items()}
+    required = [name for name in found.pop("required") if name != "topics"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pipeline for lostack check",
+        **found, "required": required, "anyOf": [{"required": ["topics"]}, {"required": ["topic"]}],
+    }  # fmt: skip
+
+
 def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
     data = {"name": _name(file.resolve().parent.name), **data}
     if "topic" in data and "topics" not in data:
         data["topics"] = [data.pop("topic")]
-    read: dict[str, Callable[[Any], Any]] = {
-        "name": _text("name"), "claims": lambda v: Semantic(choice("claims", v, Semantic)), "topics": _texts("topics"),
-        "system": _text("system"),
-        "stage": _stages, "input": _input, "output": _output, "security": _security, "id": _identity,
-        "records": _whole("records"), "partitions": _whole("partitions"), "drain_s": _number("drain_s"),
-        "patience_s": _number("patience_s"), "expects": _texts("expects"), "order": _text("order"),
-        "aggregate": _aggregate, "invariant": _invariants, "service": _services,
-    }  # fmt: skip
-    values = _values("", data, read, needed=("claims", "topics", "stage", "output"))
-    values["stages"] = values.pop("stage")
-    values["invariants"], values["services"] = values.pop("invariant", ()), values.pop("service", ())
+    values = PIPELINE.values("", data)
+    values = {_MANY.get(name, name): value for name, value in values.items()}
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
 
 
@@ -67,161 +163,3 @@ def _name(folder: str) -> str:
     'my-orders-new'
     """
     return re.sub(r"[^\w-]+", "-", folder).strip("-") or "pipeline"
-
-
-def _stages(value: Any) -> tuple[Stage, ...]:
-    if not isinstance(value, list):
-        raise DeclarationError("stage: write [[stage]], once for each stage")
-    return tuple(_stage(entry, number) for number, entry in enumerate(value, start=1))
-
-
-def _program(where: str) -> dict[str, Callable[[Any], Any]]:
-    return {
-        "command": _command(f"{where}: command"), "image": _text(f"{where}: image"),
-        "environment": _mapping(f"{where}: environment"), "ready": _text(f"{where}: ready"),
-        "ready_within_s": _number(f"{where}: ready_within_s"), "restart": _flag(f"{where}: restart"),
-        "down_s": _number(f"{where}: down_s"),
-    }  # fmt: skip
-
-
-def _services(value: Any) -> tuple[Service, ...]:
-    if not isinstance(value, list):
-        raise DeclarationError("service: write [[service]], once for each service")
-    return tuple(_service(entry, number) for number, entry in enumerate(value, start=1))
-
-
-def _service(data: Any, number: int) -> Service:
-    where = f"service {number}"
-    read = _program(where) | {
-        "name": _text(f"{where}: name"), "anew": _text(f"{where}: anew"), "pause_s": _number(f"{where}: pause_s"),
-    }  # fmt: skip
-    return Service(**_values(where, data, read, needed=("name",)))
-
-
-def _stage(data: Any, number: int) -> Stage:
-    where = f"stage {number}"
-    read = _program(where) | {
-        "role": lambda v: Role(choice(f"{where}: role", v, ROLES)),
-        "position": _text(f"{where}: position"), "failpoints": _texts(f"{where}: failpoints"),
-        "refusals": _texts(f"{where}: refusals"),
-        "crash": _text(f"{where}: crash"),
-    }  # fmt: skip
-    return Stage(**_values(where, data, read, needed=("role",)))
-
-
-def _input(data: Any) -> Input:
-    read: dict[str, Callable[[Any], Any]] = {
-        "kind": lambda v: InputKind(choice("input: kind", v, InputKind)), "line": _text("input: line"),
-        "rate": _number("input: rate"), "resend": lambda v: Resend(choice("input: resend", v, Resend)),
-        "topic": _text("input: topic"), "url": _text("input: url"),
-    }  # fmt: skip
-    return Input(**_values("input", data, read))
-
-
-def _output(data: Any) -> Output:
-    read: dict[str, Callable[[Any], Any]] = {
-        "kind": lambda v: OutputKind(choice("output: kind", v, OutputKind)), "topic": _text("output: topic"),
-        "file": _text("output: file"), "query": _text("output: query"), "command": _command("output: command"),
-        "quiet_s": _number("output: quiet_s"),
-    }  # fmt: skip
-    return Output(**_values("output", data, read, needed=("kind",)))
-
-
-def _security(data: Any) -> DeclaredSecurity:
-    known = [f.name for f in fields(DeclaredSecurity)]
-    if isinstance(data, dict):
-        check_identity(data)
-    read = {name: _text(f"security: {name}") for name in known}
-    return DeclaredSecurity(**_values("security", data, read, needed=("protocol",)))
-
-
-def _identity(data: Any) -> Identity:
-    known = [f.name for f in fields(Identity)]
-    return Identity(**_values("id", data, {name: _text(f"id: {name}") for name in known}))
-
-
-def _aggregate(data: Any) -> Aggregate:
-    read: dict[str, Callable[[Any], Any]] = {
-        "of": lambda v: Of(choice("aggregate: of", v, Of)), "pattern": _text("aggregate: pattern"),
-    }  # fmt: skip
-    return Aggregate(**_values("aggregate", data, read, needed=("of",)))
-
-
-def _invariants(data: Any) -> tuple[Invariant, ...]:
-    read: dict[str, Callable[[Any], Any]] = {
-        "query": _text("invariant: query"), "command": _command("invariant: command"), "equals": _plain("invariant: equals"),
-    }  # fmt: skip
-    entries = data if isinstance(data, list) else [data]
-    return tuple(Invariant(**_values("invariant", entry, read, needed=("equals",))) for entry in entries)
-
-
-def _values(where: str, data: Any, read: Mapping[str, Callable[[Any], Any]], needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Read a table field by field; raise where one is unknown, missing, or of a wrong kind."""
-    at = f"{where}: " if where else ""
-    if not isinstance(data, dict):
-        raise DeclarationError(f"{at}is a table, not {data!r}")
-    for name in data:
-        if name not in read:
-            raise DeclarationError(f"{at}there is no field {name}; {nearest(name, read)}")
-    for name in needed:
-        if name not in data:
-            raise DeclarationError(f"{at}{name} is missing")
-    return {name: read[name](value) for name, value in data.items()}
-
-
-def _typed(where: str, what: str, *kinds: type) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise DeclarationError(f"{where}: {value!r} is no {what}")
-        return value
-
-    return read
-
-
-def _text(where: str) -> Callable[[Any], Any]:
-    return _typed(where, "text", str)
-
-
-def _whole(where: str) -> Callable[[Any], Any]:
-    return _typed(where, "whole number", int)
-
-
-def _number(where: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        number = _typed(where, "number", int, float)(value)
-        if not 0 < number < math.inf:
-            raise DeclarationError(f"{where}: {value!r} is not above 0 and finite")
-        return number
-
-    return read
-
-
-def _plain(where: str) -> Callable[[Any], Any]:
-    return lambda value: str(_typed(where, "number or text", int, float, str)(value))
-
-
-def _flag(where: str) -> Callable[[Any], Any]:
-    return _typed(where, "true or false", bool)
-
-
-def _texts(where: str) -> Callable[[Any], Any]:
-    return lambda value: tuple(_text(where)(each) for each in _typed(where, 'list: write it in brackets, ["…"]', list)(value))
-
-
-def _command(where: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if not isinstance(value, str):
-            return tuple(_text(where)(each) for each in _typed(where, COMMAND, list)(value))
-        try:
-            return tuple(shlex.split(value))
-        except ValueError as error:
-            raise DeclarationError(f"{where}: {value!r}: {error}") from error
-
-    return read
-
-
-def _mapping(where: str) -> Callable[[Any], Any]:
-    return lambda value: {
-        name: _text(f"{where}: {name}")(each)
-        for name, each in _typed(where, 'table: write { NAME = "value" }', dict)(value).items()
-    }

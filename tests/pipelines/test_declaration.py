@@ -395,7 +395,7 @@ def test_a_service_has_failure_points_of_its_own(tmp_path: Path) -> None:
     (('name = "db"', 'name = "Db"'), "service: name 'Db': lower-case letters"),
     (('name = "db"', 'name = "broker"'), "service: name 'broker' is what lostack calls a node of its own"),
     (('name = "db"', 'name = "redis"'), r"\{db.port\}: there is no service db; there are: redis"),
-    (('name = "db"', 'name = "db"\nanew = "never"'), "service: anew: 'never' is none; there are: cell, once"),
+    (('name = "db"', 'name = "db"\nanew = "never"'), "service 1: anew: 'never' is none; there are: cell, once"),
     (('command = "cat {db.port} {db.dir}"', ""), "the service db has no command and no image"),
     (("{db.dir}", "{dbdir}"), r"the service db's command: nothing is put in for \{dbdir\}"),
     (("{db.dir}", "{password}"), "everybody may see it"),
@@ -414,3 +414,13 @@ def test_the_port_of_a_service_that_there_is_not(tmp_path: Path) -> None:
     """It is said what to write."""
     with pytest.raises(DeclarationError, match=r"write a \[\[service\]\] of that name"):
         read_pipeline(declared(tmp_path, GOOD.replace('command = "cat"', 'command = "cat {db.port}"')))
+
+
+@pytest.mark.parametrize(("said", "problem"), [
+    ("[input]\nkind = 'own'\nheader = 'a'\nline = '{position}'\n[id]\npattern = 'x'\n", "header means nothing for kind own"),
+    ('[input]\nheader = "a\\nb"\n', "header is one line"),
+])  # fmt: skip
+def test_a_header_that_nobody_reads(tmp_path: Path, said: str, problem: str) -> None:
+    """It is the first line of a file, or of standard input."""
+    with pytest.raises(DeclarationError, match=problem):
+        read_pipeline(declared(tmp_path, GOOD + said))

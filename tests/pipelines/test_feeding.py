@@ -10,7 +10,7 @@ import pytest
 from harness.model.history import HistoryWriter, read_history
 from harness.pipelines.declaration import Resend
 from harness.runtimes.interface import NodeStateError
-from harness.systems.declared.feeding import StdinFeeder
+from harness.systems.declared.feeding import FileFeeder, StdinFeeder
 from harness.systems.declared.waves import Waves
 
 if TYPE_CHECKING:
@@ -70,3 +70,28 @@ def test_who_hurries_gives_all_and_then_the_end(history: HistoryWriter, tmp_path
     assert told == [*(("taken", record) for record in LINES), ("fault", None), ("input_ended", None)]
     [end] = read_history(tmp_path).of("input_ended")
     assert (end["role"], end["incarnation"], end["given"]) == ("producer", 1, len(LINES))
+
+
+@pytest.mark.parametrize("header", ["", "number,customer"])
+def test_a_header_is_the_first_line_and_no_record(history: HistoryWriter, tmp_path: Path, header: str) -> None:
+    """Of a file, and of standard input, where every life of the producer has it."""
+    first = [header] if header else []
+    FileFeeder(tmp_path / "input.txt", LINES, header)
+    assert (tmp_path / "input.txt").read_text(encoding="utf-8").splitlines() == [*first, *LINES.values()]
+    reading = Reading(history)
+    node: Any = reading
+    sighted: Any = SimpleNamespace(tried=lambda **_: set(LINES))
+    so_far: Any = SimpleNamespace(of=lambda *_: iter(()))
+    waves = Waves(len(LINES), seen=lambda: False, moves=lambda: 0, fired=lambda: False)
+    feeder = StdinFeeder(node, LINES, rate=1000, resend=Resend.UNACKNOWLEDGED, history=history, so_far=so_far, sighted=sighted,
+                         waves=waves, header=header)  # fmt: skip
+    feeder.start()
+    try:
+        feeder.hurry()
+        assert reading.got == [*first, *LINES.values()]
+        reading.got.clear()
+        reading.incarnation = 2
+        feeder.hurry()
+    finally:
+        feeder.close()
+    assert reading.got == [*first, *LINES.values()], "nothing was acknowledged: all of it again, the header first"

@@ -115,10 +115,10 @@ class DeclaredFeed:
             case InputKind.STDIN:
                 return StdinFeeder(
                     self._stages[Role.PRODUCER], lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,
-                    so_far=scene.so_far, sighted=scene.sighted, waves=self._waves,
+                    so_far=scene.so_far, sighted=scene.sighted, waves=self._waves, header=given.header,
                 )  # fmt: skip
             case InputKind.FILE:
-                return FileFeeder(scene.work / "input.txt", lines)
+                return FileFeeder(scene.work / "input.txt", lines, given.header)
             case InputKind.HTTP:
                 url = fill(given.url, scene.values(Role.PRODUCER))
                 return HttpFeeder(url, lines, rate=pipeline.pace, resend=pipeline.resend, history=scene.history,

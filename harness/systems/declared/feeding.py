@@ -83,9 +83,13 @@ class StdinFeeder:
 
     def __init__(
         self, node: CommandNode, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter,
-        so_far: SoFar, sighted: Sighted, waves: Waves,
+        so_far: SoFar, sighted: Sighted, waves: Waves, header: str = "",
     ) -> None:  # fmt: skip
+        """``header``: a line that each life of it is given first."""
         self.offered = 0
+        self._header = header
+        self._headed = 0
+        """The life that was given the header."""
         self._node = node
         self._lines = dict(lines)
         self._pause_s = 1 / rate
@@ -158,6 +162,9 @@ class StdinFeeder:
             if not self._waves.lets(self._position[record]) or (not self._hurries and self._is_behind()):
                 continue
             try:
+                if self._header and self._headed != life:
+                    node.write_stdin(self._header.encode() + b"\n")
+                    self._headed = life
                 node.write_stdin(self._lines[record].encode() + b"\n")
             except NodeStateError:  # it is dead or does not read: its successor, or a later turn, gets the line
                 continue
@@ -198,8 +205,10 @@ class FileFeeder:
 
     offered = 0
 
-    def __init__(self, file: Path, lines: Mapping[str, str]) -> None:
-        file.write_text("".join(f"{line}\n" for line in lines.values()), encoding="utf-8")
+    def __init__(self, file: Path, lines: Mapping[str, str], header: str = "") -> None:
+        """``header``: a first line that is no record."""
+        first = [header] if header else []
+        file.write_text("".join(f"{line}\n" for line in (*first, *lines.values())), encoding="utf-8")
 
     def start(self) -> None:
         """Everything is there."""

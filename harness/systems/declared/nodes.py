@@ -75,6 +75,8 @@ class CommandNode:
     """Called when the stage has died, before it is started again."""
     is_open: Callable[[], bool] = lambda: True
     """Whether a service that shows nothing is ready, by its port."""
+    path: str | None = None
+    """Where its command is looked for, and what it starts; ``None``: as ever."""
     prints: bool = False
     """Whether what it prints is the output. When it does so is its own then, or no crash would find anything unprinted."""
     incarnation: int = 0
@@ -113,6 +115,7 @@ class CommandNode:
                 "BOOTSTRAP_SERVERS": bootstrap, "KAFKA_BOOTSTRAP_SERVERS": bootstrap,
                 "PYTHONUNBUFFERED": "" if self.prints else "1",  # empty is as good as not set, whatever lostack was started with
                 "LOSTACK_WORK": str(self.values["work"]), failpoint.VARIABLE: str(self.failpoints),
+                **({"PATH": self.path} if self.path and not self.stage.image else {}),
                 **{name: fill(value, self.values) for name, value in self.stage.environment.items()},
             },
         )  # fmt: skip

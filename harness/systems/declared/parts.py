@@ -187,7 +187,7 @@ class StageMaker:
         return CommandNode(
             stage=stage, values=scene.values(stage.role), runtime=runtime, history=scene.history, cell_key=scene.cell.key,
             directory=pipeline.directory, log=scene.logs / f"{stage.role}.log", failpoints=scene.failpoints, stdin=feeds,
-            prints=prints, hint=lambda: self._hint(stage.role), buried=lambda: self._expel(stage.role),
+            path=pipeline.path, prints=prints, hint=lambda: self._hint(stage.role), buried=lambda: self._expel(stage.role),
             fetches=lambda since: scene.sighted.fetched(stage.role) > since,
         )  # fmt: skip
 

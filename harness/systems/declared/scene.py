@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -131,7 +130,7 @@ class Scene(CellScene):
         return {
             "bootstrap": bootstrap, "work": self.work, "input": self.work / "input.txt",
             "topic": self.pipeline.topic, "port": self.lease.port,
-            "python": IMAGES_PYTHON if in_image else sys.executable,
+            "python": IMAGES_PYTHON if in_image else self.pipeline.interpreter,
             "here": self.pipeline.directory, **self.of_services,
             **{f"jars:{name}": folder for name, folder in self.fetched.jars.items()},
             **{f"python:{name}": python for name, python in self.fetched.pythons.items()},

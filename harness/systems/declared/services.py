@@ -144,7 +144,7 @@ class Services:
             history=scene.history, cell_key=f"{KEY}{each.lease.port}" if stays else scene.cell.key,
             directory=scene.pipeline.directory,
             log=(each.folder.parent if stays else scene.logs) / f"{service.name}.log",
-            failpoints=scene.failpoints, stdin=False, hint=lambda: "", fetches=lambda _: True,
+            failpoints=scene.failpoints, path=scene.pipeline.path, stdin=False, hint=lambda: "", fetches=lambda _: True,
             is_open=lambda: not self._asks_for_port(service) or is_open(each.lease.port),
         )  # fmt: skip
 

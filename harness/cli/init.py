@@ -1,0 +1,247 @@
+"""``lostack init``: a first declaration of a pipeline, and a workflow that checks it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.drafts.compose import FILES, Composed, command_at_port, pointed, read_compose, safe
+from harness.cli.drafts.sources import GIVEN, Shown, look_at
+from harness.cli.drafts.writing import CI_FILE, SCHEMA_FILE, Draft, DraftServer, DraftStage, workflow
+from harness.cli.telling import warn
+from harness.model.failures import UsageError
+from harness.model.scenario import Role
+from harness.model.semantics import Semantic
+from harness.pipelines.declaration import DEFAULT_LINE, InputKind, OutputKind
+from harness.pipelines.dialects import DIALECTS
+from harness.pipelines.reading import read_pipeline, schema
+from harness.pipelines.refusing import DeclarationError, choice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+FILE = "pipeline.toml"
+LINE = "What is one record? ({id}, {key} and {position} are filled in)"
+PYTHONS = (".venv/bin/python", "venv/bin/python")
+NEEDS = {
+    OutputKind.SQLITE: ("file", "query"), OutputKind.LINES: ("file",), OutputKind.PARQUET: ("file",), OutputKind.STDOUT: (),
+    OutputKind.COMMAND: ("command",), OutputKind.TOPIC: ("topic",),
+}  # fmt: skip
+"""What each kind of output has to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks for what no option has said. ``asks``: whether anybody is there to answer."""
+
+    asks: bool
+
+    def answer(self, given: str | None, option: str, question: str, guess: str = "") -> str:
+        """Return what was given, or else the answer, or else the guess. Raises UsageError where there is none of them."""
+        if given is not None:
+            return given
+        if self.asks:
+            return str(typer.prompt(question, default=guess or None))
+        if guess:
+            return guess
+        raise UsageError(f"{option} is missing: {question}")
+
+    def perhaps(self, given: str | None, question: str) -> str:
+        """Return what was given, or else the answer, which may be empty."""
+        if given is not None or not self.asks:
+            return given or ""
+        return str(typer.prompt(question, default="", show_default=False))
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder of your programs, where pipeline.toml is to be.")] = Path(),
+    *,
+    claims: Annotated[str | None, typer.Option(help=f"What it promises: {', '.join(Semantic)}.")] = None,
+    producer: Annotated[
+        str | None, typer.Option(metavar="CMD", help="What starts your producer; or a service of --compose.")
+    ] = None,
+    consumer: Annotated[str | None, typer.Option(metavar="CMD", help="What starts your consumer; likewise.")] = None,
+    processor: Annotated[
+        str | None, typer.Option(metavar="CMD", help="What starts a program that reads and writes topics.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="A topic of it; the one behind the producer first. May be repeated.")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--input", help=f"How records come to it: {', '.join(InputKind)}.")] = None,
+    line: Annotated[str | None, typer.Option(help="What one record is, with {id}, {key} and {position} in it.")] = None,
+    header: Annotated[str | None, typer.Option(help="The first line of a CSV file.")] = None,
+    output: Annotated[str | None, typer.Option(help=f"Where results land: {', '.join(OutputKind)}.")] = None,
+    file: Annotated[str | None, typer.Option(help="The output's file or files, {work}/orders.db.")] = None,
+    query: Annotated[str | None, typer.Option(help="The output's query (sqlite).")] = None,
+    command: Annotated[str | None, typer.Option(help="What prints the output.")] = None,
+    system: Annotated[str, typer.Option(help=f"What it runs on: {', '.join(DIALECTS)}.")] = "kafka",
+    compose: Annotated[Path | None, typer.Option(help="A docker-compose file, whose services are offered as stages.")] = None,
+    ci: Annotated[bool, typer.Option("--ci/--no-ci", help=f"Write {CI_FILE} as well.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+    show_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of a declaration, and stop.")] = False,
+) -> None:
+    """Write a first pipeline.toml for programs of your own; asks for what no option says."""
+    if show_schema:
+        typer.echo(json.dumps(schema(), indent=1))
+        return
+    at = folder / FILE
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder")
+    if at.exists() and not force:
+        raise UsageError(f"{at} is there already: --force writes over it")
+    asker = Asker(sys.stdin.isatty())
+    choice("--system", system, DIALECTS)
+    services = _composed(folder, compose)
+    offered = [each.name for each in services if each.kind == "program"]
+    if asker.asks and offered:
+        typer.echo(f"services that could be stages: {', '.join(offered)} (answer with a name, or with a command)")
+    given = {Role.PRODUCER: producer, Role.PROCESSOR: processor, Role.CONSUMER: consumer}
+    if not any(given.values()):
+        given = {role: asker.perhaps(None, f"What starts your {role}? (a command; nothing: there is none)") for role in given}
+    stages = [_stage(role, told, folder, services) for role, told in given.items() if told]
+    if not stages:
+        raise UsageError("--producer or --consumer is missing: what starts your programs, in this folder")
+    shown = {stage.role: look_at(shlex.split(stage.command), folder) for stage in stages}
+    claims = choice("--claims", asker.answer(claims, "--claims", f"What does it promise? ({', '.join(Semantic)})",
+                                             str(Semantic.AT_LEAST_ONCE)), Semantic)  # fmt: skip
+    topics = topic or _topics(asker, shown)
+    kinds = _kind(asker, source, shown, stages)
+    given_line = line if line is not None else asker.answer(None, "--line", LINE, _like(header, shown))
+    draft = Draft(
+        claims=claims, topics=topics, stages=stages, system=system, servers=_servers(services),
+        python=next((each for each in PYTHONS if (folder / each).is_file()), ""),
+        output=_output(asker, output, {"file": file, "query": query, "command": command}, shown, topics),
+        input_kind=kinds, line=given_line, header=header or "", input_topic=topics[0] if kinds == InputKind.TOPIC else "",
+    )  # fmt: skip
+    _write(folder, draft, ci=ci)
+    _tell(stages, shown)
+
+
+def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
+    """Write what was drafted, and read it again. Raises DeclarationError where it does not hold, with nothing left behind."""
+    at, workflow_at = folder / FILE, folder / CI_FILE
+    before = at.read_text(encoding="utf-8") if at.exists() else None
+    at.write_text(draft.toml(), encoding="utf-8")
+    try:
+        read_pipeline(at).check_commands()
+    except DeclarationError:
+        if before is None:
+            at.unlink()
+        else:
+            at.write_text(before, encoding="utf-8")
+        raise
+    written = [at, folder / SCHEMA_FILE]
+    written[1].write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    if ci and not workflow_at.exists():
+        workflow_at.parent.mkdir(parents=True, exist_ok=True)
+        workflow_at.write_text(workflow(FILE), encoding="utf-8")
+        written.append(workflow_at)
+    typer.echo(f"wrote {', '.join(map(str, written))}")
+    typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
+
+
+def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:
+    """Say what in the programs would keep lostack from standing between them and the brokers."""
+    for stage in stages:
+        seen = shown[stage.role]
+        if seen.fixed and not seen.variables:
+            warn(f"{', '.join(seen.files)} names {seen.fixed}: let it take the brokers from the environment, BOOTSTRAP_SERVERS, "
+                 "or by an argument, {bootstrap}: lostack stands between them")  # fmt: skip
+
+
+def _composed(folder: Path, compose: Path | None) -> tuple[Composed, ...]:
+    if compose is None:
+        compose = next((folder / name for name in FILES if (folder / name).is_file()), None)
+        return () if compose is None or not sys.stdin.isatty() else read_compose(compose)
+    return read_compose(compose)
+
+
+def _stage(role: Role, told: str, folder: Path, services: tuple[Composed, ...]) -> DraftStage:
+    """Return a stage: a service of the compose file by its name, or a command."""
+    found = next((each for each in services if each.name == told and each.kind == "program"), None)
+    if found is not None:
+        environment = pointed(found.environment, services)
+        note = (
+            "" if "{bootstrap}" in " ".join(environment.values()) else "it is given BOOTSTRAP_SERVERS; what it reads may differ"
+        )
+        return DraftStage(str(role), shlex.join(found.command), found.image, environment, note)
+    try:
+        words = shlex.split(told)
+    except ValueError as error:
+        raise UsageError(f"--{role}: {told!r}: {error}") from error
+    seen = look_at(words, folder)
+    others = [name for name in seen.variables if name not in GIVEN]
+    return DraftStage(str(role), told, environment=dict.fromkeys(others, "{bootstrap}"))
+
+
+def _servers(services: Iterable[Composed]) -> list[DraftServer]:
+    return [
+        DraftServer(safe(each.name), each.image, command_at_port(each), each.environment)
+        for each in services if each.kind == "server"
+    ]  # fmt: skip
+
+
+def _topics(asker: Asker, shown: dict[str, Shown]) -> list[str]:
+    found = list(dict.fromkeys(topic for seen in shown.values() for topic in seen.topics))
+    told = asker.answer(None, "--topic", "Which topics does it use? (the one behind the producer first)", " ".join(found))
+    return told.replace(",", " ").split()
+
+
+def _kind(asker: Asker, kind: str | None, shown: dict[str, Shown], stages: Sequence[DraftStage]) -> str:
+    """Return how the records come to it."""
+    producer = next((stage for stage in stages if stage.role == Role.PRODUCER), None)
+    seen = shown.get(str(Role.PRODUCER), Shown())
+    if producer is None:
+        kind = kind or str(InputKind.TOPIC)
+    guess = InputKind.FILE if "{input}" in (producer.command if producer else "") else InputKind.STDIN if seen.stdin else ""
+    told = asker.answer(kind, "--input", f"How do records come to it? ({', '.join(InputKind)})", str(guess))
+    return choice("--input", told, InputKind)
+
+
+def _like(header: str | None, shown: dict[str, Shown]) -> str:
+    """Return a line with a token in its first field, as a CSV row or a JSON object of the fields that a program reads.
+
+    >>> _like("order,customer,cents", {})
+    '{id},{key},{position}'
+    >>> _like(None, {"consumer": Shown(fields=("order", "customer"))})
+    '{"order": "{id}", "customer": "{key}"}'
+    """
+    if header:
+        fills = ("{id}", "{key}", *["{position}"] * header.count(","))
+        return ",".join(fills[: header.count(",") + 1])
+    names = list(dict.fromkeys(name for seen in reversed(shown.values()) for name in seen.fields))
+    if not names or any(seen.csv for seen in shown.values()):
+        return DEFAULT_LINE
+    fills = ('"{id}"', '"{key}"', *["{position}"] * len(names))
+    return "{" + ", ".join(f'"{name}": {fill}' for name, fill in zip(names, fills, strict=False)) + "}"
+
+
+def _output(
+    asker: Asker, kind: str | None, given: dict[str, str | None], shown: dict[str, Shown], topics: Sequence[str]
+) -> dict[str, str]:  # fmt: skip
+    """Return what is said of the output."""
+    last = [*shown.values()][-1]
+    likely = OutputKind.SQLITE if last.sqlite else OutputKind.TOPIC if [*shown][-1] == Role.PROCESSOR else ""
+    kind = choice("--output", asker.answer(kind, "--output", f"Where do results land? ({', '.join(OutputKind)})", str(likely)),
+                  OutputKind)  # fmt: skip
+    column = last.column or "*"
+    guesses: dict[str, Any] = {
+        "query": f"SELECT {column} FROM {last.table} ORDER BY rowid" if last.table else "",  # noqa: S608 - a guess, shown to who asks
+        "topic": topics[-1],
+    }  # fmt: skip
+    questions = {
+        "file": "Which file, or files? ({work} is a folder that is new for every run)",
+        "query": "Which query gives a row with an id for each result?",
+        "command": "What prints a line with an id for each result?",
+        "topic": "Which topic?",
+    }  # fmt: skip
+    needed = NEEDS[OutputKind(kind)]
+    return {"kind": kind} | {
+        name: asker.answer(given.get(name), f"--{name}", questions[name], guesses.get(name, "")) for name in needed
+    }

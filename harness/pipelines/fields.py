@@ -1,0 +1,156 @@
+"""The fields of a declaration: how each is read, and how a JSON schema describes it. Both come from the same line.
+
+A field is read by :meth:`Field.read`, which raises :class:`DeclarationError` with the place and what to write.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from harness.pipelines.refusing import DeclarationError, choice, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+COMMAND = 'command: write text ("python run.py --fast") or a list of words (["python", "run.py"])'
+Schema: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: ``take`` makes a value of what TOML has, and is told where it stands; ``schema`` says what may stand there.
+
+    ``told``: what it means, in one line. ``needed``: there is no table without it.
+    """
+
+    take: Callable[[str, Any], Any]
+    schema: Schema
+    told: str = ""
+    needed: bool = False
+
+    def means(self, told: str, *, needed: bool = False) -> Field:
+        """Return it with a meaning."""
+        return replace(self, told=told, needed=needed)
+
+    def described(self) -> Schema:
+        """Return its part of a JSON schema."""
+        return {**self.schema, **({"description": self.told} if self.told else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of fields by their names, and what it makes of their values.
+
+    ``early`` looks at the whole table first, and may raise.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    told: str = ""
+    early: Callable[[Mapping[str, Any]], None] = lambda _: None
+
+    def read(self, where: str, data: Any) -> Any:
+        """Read a table field by field. Raises DeclarationError where one is unknown, missing, or of a wrong kind."""
+        return self.make(**self.values(where, data))
+
+    def values(self, where: str, data: Any) -> dict[str, Any]:
+        """Return the value of each field that is there. Raises DeclarationError as :meth:`read`."""
+        at = f"{where}: " if where else ""
+        if not isinstance(data, dict):
+            raise DeclarationError(f"{at}is a table, not {data!r}")
+        self.early(data)
+        for name in data:
+            if name not in self.fields:
+                raise DeclarationError(f"{at}there is no field {name}; {nearest(name, self.fields)}")
+        for name, each in self.fields.items():
+            if each.needed and name not in data:
+                raise DeclarationError(f"{at}{name} is missing")
+        return {name: self.fields[name].take(f"{at}{name}", value) for name, value in data.items()}
+
+    def schema(self) -> Schema:
+        """Return what a JSON schema says of it."""
+        needed = [name for name, each in self.fields.items() if each.needed]
+        return {
+            "type": "object", **({"description": self.told} if self.told else {}), "additionalProperties": False,
+            "properties": {name: each.described() for name, each in self.fields.items()},
+            **({"required": needed} if needed else {}),
+        }  # fmt: skip
+
+
+def one(table: Table) -> Field:
+    """Return a field that is a table."""
+    return Field(table.read, table.schema(), table.told)
+
+
+def each(table: Table, *, single: bool = False) -> Field:
+    """Return a field that is a list of tables; ``single``: or one table."""
+
+    def take(where: str, value: Any) -> tuple[Any, ...]:
+        if single and isinstance(value, dict):
+            return (table.read(where, value),)
+        if not isinstance(value, list):
+            raise DeclarationError(f"{where}: write [[{where}]], once for each {where}")
+        numbered = len(value) > 1 or not single
+        return tuple(table.read(f"{where} {n}" if numbered else where, entry) for n, entry in enumerate(value, start=1))
+
+    many: Schema = {"type": "array", "items": table.schema()}
+    return Field(take, {"anyOf": [table.schema(), many]} if single else many, table.told)
+
+
+def _typed(what: str, *kinds: type) -> Callable[[str, Any], Any]:
+    def take(where: str, value: Any) -> Any:
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise DeclarationError(f"{where}: {value!r} is no {what}")
+        return value
+
+    return take
+
+
+def _above_zero(where: str, value: Any) -> Any:
+    number = _typed("number", int, float)(where, value)
+    if not 0 < number < math.inf:
+        raise DeclarationError(f"{where}: {value!r} is not above 0 and finite")
+    return number
+
+
+def _command(where: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, str):
+        return tuple(_typed("text", str)(where, word) for word in _typed(COMMAND, list)(where, value))
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise DeclarationError(f"{where}: {value!r}: {error}") from error
+
+
+def _texts(where: str, value: Any) -> tuple[str, ...]:
+    return tuple(_typed("text", str)(where, word) for word in _typed('list: write it in brackets, ["…"]', list)(where, value))
+
+
+def _mapping(where: str, value: Any) -> dict[str, str]:
+    table = _typed('table: write { NAME = "value" }', dict)(where, value)
+    return {name: _typed("text", str)(f"{where}: {name}", word) for name, word in table.items()}
+
+
+TEXT = Field(_typed("text", str), {"type": "string"})
+WHOLE = Field(_typed("whole number", int), {"type": "integer"})
+NUMBER = Field(_above_zero, {"type": "number", "exclusiveMinimum": 0})
+FLAG = Field(_typed("true or false", bool), {"type": "boolean"})
+TEXTS = Field(_texts, {"type": "array", "items": {"type": "string"}})
+WORDS = Field(_command, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+MAPPING = Field(_mapping, {"type": "object", "additionalProperties": {"type": "string"}})
+PLAIN = Field(lambda where, value: str(_typed("number or text", int, float, str)(where, value)), {"type": ["number", "string"]})
+
+
+def among(names: Iterable[Any], make: Callable[[str], Any] = str) -> Field:
+    """Return a field that is one of some names; ``make`` makes its value of it."""
+    known = [str(name) for name in names]
+    return Field(lambda where, value: make(choice(where, value, known)), {"enum": known})
+
+
+def some(names: Iterable[Any]) -> Field:
+    """Return a field that is a list of some names, which whoever has it checks."""
+    return replace(TEXTS, schema={"type": "array", "items": {"enum": [str(name) for name in names]}})

@@ -1,0 +1,265 @@
+"""``lostack init``: what it writes is read again, and says what was asked; what it cannot know, it asks for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from harness.cli import main
+from harness.cli.drafts.compose import pointed, read_compose
+from harness.cli.drafts.sources import look_at
+from harness.cli.init import Asker
+from harness.model.failures import UsageError
+from harness.model.scenario import Role
+from harness.pipelines import read_pipeline
+from harness.pipelines.reading import ALIASES, PIPELINE, schema
+from harness.pipelines.refusing import DeclarationError
+
+if TYPE_CHECKING:
+    from harness.pipelines.fields import Schema
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DECLARATIONS = sorted(EXAMPLES.rglob("*.toml"))
+COMPOSE = """
+services:
+  kafka: {image: "apache/kafka:4.0.0", ports: ["9092:9092"]}
+  db: {image: "postgres:16", environment: {POSTGRES_PASSWORD: secret}}
+  kafka-ui: {image: provectuslabs/kafka-ui}
+  orders-in:
+    image: acme/orders-in:2
+    command: "orders-in --fast"
+    environment: ["KAFKA=kafka:9092", "MODE=prod"]
+  billing:
+    build: .
+    environment: {BROKERS: "kafka:29092", DB: "postgresql://u@db:5432/x"}
+"""
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A folder with two programs, and a name that no cell could have."""
+    folder = tmp_path / "my orders"
+    folder.mkdir()
+    for name in ("producer.py", "consumer.py"):
+        shutil.copy(EXAMPLES / "orders" / name, folder)
+    return folder
+
+
+WORDS = (
+    "--producer",
+    "{python} producer.py",
+    "--consumer",
+    "{python} consumer.py {work}/orders.db",
+    "--file",
+    "{work}/orders.db",
+)
+
+
+def test_a_declaration_is_written_of_what_the_programs_show(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Topic, input, line, table and column: the example's own declaration says the same. Nobody has to be asked."""
+    assert main(["init", str(orders), *WORDS]) == 0
+    found, wanted = read_pipeline(orders / "pipeline.toml"), read_pipeline(EXAMPLES / "orders" / "pipeline.toml")
+    assert (found.claims, found.topics, found.stages, found.output, found.input) == (
+        wanted.claims, wanted.topics, wanted.stages, wanted.output, wanted.input,
+    )  # fmt: skip
+    assert found.name == "my-orders"
+    assert "next: lostack check --explain" in capsys.readouterr().out
+    assert (orders / ".github" / "workflows" / "lostack.yml").read_text(encoding="utf-8").count(
+        "lostack check pipeline.toml"
+    ) == 1
+    assert json.loads((orders / "pipeline.schema.json").read_text(encoding="utf-8")) == schema()
+
+
+def test_nothing_is_written_over(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless that is asked for; a workflow that is there stays."""
+    assert main(["init", str(orders), *WORDS, "--no-ci"]) == 0
+    assert not (orders / ".github").exists()
+    assert main(["init", str(orders), *WORDS]) == 2
+    assert "--force writes over it" in capsys.readouterr().err
+    assert main(["init", str(orders), *WORDS, "--force", "--claims", "exactly-once"]) == 0
+    assert read_pipeline(orders / "pipeline.toml").claims == "exactly-once"
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--consumer", "{python} consumer.py"), "--file is missing: Which file"),
+    ((), "--producer or --consumer is missing"),
+    ((*WORDS, "--claims", "once"), "'once' is none"),
+    ((*WORDS, "--output", "sql"), "'sql' is none; did you mean sqlite?"),
+    ((*WORDS[2:], "--producer", "'"), "No closing quotation"),
+    ((*WORDS[2:], "--producer", "nosuchthing x"), "--input is missing"),
+    ((*WORDS[2:], "--producer", "nosuchthing x", "--input", "stdin"), "command 'nosuchthing' cannot be started"),
+    ((*WORDS, "--compose", "nowhere.yml"), "cannot read nowhere.yml"),
+    ((*WORDS, "--line", "{nothing}"), r"nothing is put in for {nothing}"),
+])  # fmt: skip
+def test_what_it_cannot_know_is_one_line(
+    orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:  # fmt: skip
+    """And nothing is left behind."""
+    assert main(["init", str(orders), *words]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (orders / "pipeline.toml").exists()
+
+
+def test_a_folder_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    assert main(["init", "no/such/folder", *WORDS]) == 2
+    assert "no/such/folder is no folder" in capsys.readouterr().err
+
+
+def test_questions_have_what_was_seen_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where somebody is there to answer."""
+    asked = []
+
+    def prompt(text: str, default: str | None = None, **_: object) -> str:
+        asked.append((text, default))
+        return default or "typed"
+
+    monkeypatch.setattr("typer.prompt", prompt)
+    asker = Asker(asks=True)
+    assert asker.answer(None, "--topic", "Which?", "orders") == "orders"
+    assert asker.answer("given", "--topic", "Which?", "orders") == "given"
+    assert asker.answer(None, "--topic", "Which?") == "typed"
+    assert asker.perhaps(None, "Any?") == "typed"
+    assert asked == [("Which?", "orders"), ("Which?", None), ("Any?", "")]
+    with pytest.raises(UsageError, match="--topic is missing"):
+        Asker(asks=False).answer(None, "--topic", "Which?")
+
+
+def test_a_program_that_names_its_broker_is_told_of(orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lostack could not stand between them."""
+    program = orders / "consumer.py"
+    program.write_text(
+        program.read_text(encoding="utf-8").replace('os.environ["BOOTSTRAP_SERVERS"]', '"localhost:9092"'), "utf-8"
+    )
+    assert main(["init", str(orders), *WORDS]) == 0
+    assert "consumer.py names localhost:9092: let it take the brokers from the environment" in capsys.readouterr().err
+
+
+def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
+    """It is seen in the source."""
+    program = orders / "consumer.py"
+    program.write_text(program.read_text(encoding="utf-8").replace("BOOTSTRAP_SERVERS", "ACME_KAFKA_BROKERS"), encoding="utf-8")
+    assert main(["init", str(orders), *WORDS]) == 0
+    stage = read_pipeline(orders / "pipeline.toml").stage(Role.CONSUMER)
+    assert stage is not None
+    assert stage.environment == {"ACME_KAFKA_BROKERS": "{bootstrap}"}
+
+
+def test_the_projects_own_interpreter_is_found(orders: Path) -> None:
+    """The programs' libraries are there, and not in lostack's."""
+    python = orders / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n", encoding="utf-8")
+    python.chmod(0o755)
+    assert main(["init", str(orders), *WORDS]) == 0
+    pipeline = read_pipeline(orders / "pipeline.toml")
+    assert (pipeline.python, pipeline.interpreter) == (".venv/bin/python", str(python))
+    assert str(pipeline.path).startswith(f"{python.parent}:")
+    pipeline.check_commands()
+    python.unlink()
+    with pytest.raises(DeclarationError, match=r"python: .* is not there, or is not executable"):
+        pipeline.check_commands()
+
+
+def test_services_of_a_compose_file_are_stages(tmp_path: Path) -> None:
+    """Their addresses are places; databases come along; the broker is lostack's own."""
+    file = tmp_path / "docker-compose.yml"
+    file.write_text(COMPOSE, encoding="utf-8")
+    assert main([
+        "init", str(tmp_path), "--compose", str(file), "--producer", "orders-in", "--consumer", "billing", "--topic", "orders",
+        "--input", "file", "--output", "command", "--command", "psql -p {db.port} -c 'SELECT id FROM bills'",
+    ]) == 2, "an image is not told where its input is"  # fmt: skip
+    file.write_text(COMPOSE.replace("MODE=prod", "INPUT={input}"), encoding="utf-8")
+    assert main([
+        "init", str(tmp_path), "--compose", str(file), "--producer", "orders-in", "--consumer", "billing", "--topic", "orders",
+        "--input", "file", "--output", "command", "--command", "psql -p {db.port} -c 'SELECT id FROM bills'",
+    ]) == 0  # fmt: skip
+    pipeline = read_pipeline(tmp_path / "pipeline.toml")
+    producer, consumer = pipeline.stages
+    assert (producer.image, producer.command, producer.environment["KAFKA"]) == (
+        "acme/orders-in:2", ("orders-in", "--fast"), "{bootstrap}",
+    )  # fmt: skip
+    assert consumer.environment == {"BROKERS": "{bootstrap}", "DB": "postgresql://u@127.0.0.1:{db.port}/x"}
+    [service] = pipeline.services
+    assert (service.name, service.image, service.command) == ("db", "postgres:16", ("postgres", "-p", "{db.port}"))
+
+
+@pytest.mark.parametrize("text", ["", "services: 3", "a: [", "services: {x: 3}"])
+def test_a_compose_file_that_is_none(tmp_path: Path, text: str) -> None:
+    """One line."""
+    file = tmp_path / "compose.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(DeclarationError, match="is no docker-compose file"):
+        read_compose(file)
+
+
+def test_several_brokers_are_one_address(tmp_path: Path) -> None:
+    """As clients are given them."""
+    file = tmp_path / "compose.yml"
+    file.write_text("services: {kafka1: {image: apache/kafka}, kafka2: {image: apache/kafka}}", encoding="utf-8")
+    assert pointed({"B": "kafka1:9092,kafka2:9092"}, read_compose(file)) == {"B": "{bootstrap}"}
+
+
+def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
+    """Of other languages, too."""
+    (tmp_path / "A.java").write_text('c.subscribe(List.of("bills")); new ProducerRecord<String, String>("paid", v)', "utf-8")
+    shown = look_at(["java", "A.java", "nosuchfile.py"], tmp_path)
+    assert (shown.files, shown.topics, shown.sqlite) == (("A.java",), ("bills", "paid"), False)
+
+
+# --- the schema -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", DECLARATIONS, ids=lambda file: str(file.relative_to(EXAMPLES)))
+def test_every_example_is_of_the_schema(file: Path) -> None:
+    """What is read is what the schema describes."""
+    jsonschema.validate(tomllib.loads(file.read_text(encoding="utf-8")), schema())
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("claims",), "once"), (("stage", 0, "role"), "reader"), (("stage", 0, "comand"), "x"), (("records",), "many"),
+    (("output", "kind"), "excel"), (("output", "kind"), None), (("input", "rate"), -1), (("topics",), None),
+    (("stage", 0, "restart"), "yes"), (("stage", 0, "environment"), {"A": 1}), (("aggregate",), {}), (("nothing",), 1),
+    (("partitions",), 1.5),
+])  # fmt: skip
+def test_what_the_reader_refuses_the_schema_refuses(tmp_path: Path, path: tuple[str | int, ...], value: object) -> None:
+    """And the other way round: both come of the same fields."""
+    data = tomllib.loads((EXAMPLES / "orders" / "pipeline.toml").read_text(encoding="utf-8"))
+    at = data
+    for word in path[:-1]:
+        at = at[word]  # type: ignore[index]
+    if value is None:
+        del at[path[-1]]  # type: ignore[arg-type]
+    else:
+        at[path[-1]] = value  # type: ignore[index]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema())
+    with pytest.raises(DeclarationError):
+        PIPELINE.values("", data)
+    del tmp_path
+
+
+def test_every_field_says_what_it_means() -> None:
+    """An editor shows it, and so do the pages that are made of it."""
+
+    def untold(where: str, found: Schema) -> list[str]:
+        silent = [f"{where}.{name}" for name, each in found.get("properties", {}).items() if not each.get("description")]
+        inner = [each.get("items", each) for each in found.get("properties", {}).values()]
+        return silent + [name for each in inner for name in untold(where, each)]
+
+    assert untold("", schema()) == []
+    assert set(schema()["properties"]) == {*PIPELINE.fields, *ALIASES}
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """For an editor, without any folder."""
+    assert main(["init", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == schema()
