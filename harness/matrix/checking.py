@@ -223,16 +223,16 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
     """
     found = []
     for stage in pipeline.stages:
-        kills = [scenario for scenario in scenarios if stage.role in scenario.fault.evidence().killed]
+        kills = [scenario for scenario in scenarios if stage.known in scenario.fault.evidence().killed]
         reasons = [each.because for each in (s.expect[pipeline.claims] for s in kills) if isinstance(each, NotApplicable)]
         if len(reasons) == len(kills):
             why = f", for {reasons[0]}" if reasons else ""
-            found.append(f"The {stage.role} is not tried: no failure point kills it{why}.")
+            found.append(f"The {stage.known} is not tried: no failure point kills it{why}.")
             continue
         at_writes = [s.expect[pipeline.claims] for s in kills if s.failure_point == AT_WRITE]
         if stage.position == "elsewhere" and at_writes and all(isinstance(each, NotApplicable) for each in at_writes):
             why = next(each.because for each in at_writes if isinstance(each, NotApplicable))
-            found.append(f"Between its result and its position the {stage.role} is not tried: {why}.")
+            found.append(f"Between its result and its position the {stage.known} is not tried: {why}.")
     return tuple(found)
 
 

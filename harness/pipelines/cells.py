@@ -305,7 +305,7 @@ def failure_points(
     """
     found, dialect = [_without_fault(pipeline)], pipeline.dialect
     for point in (each for each in _POINTS if each.moment in dialect.steps):
-        present = [role for role in point.roles if pipeline.stage(role)]
+        present = [stage.known for role in point.roles for stage in pipeline.stages if stage.role is role]
         for role in present or point.roles[:1]:
             fault = point.fault(role, dialect)
             reason = _reason(point, role, pipeline, requests) or _alone(fault, role, pipeline, processes)
@@ -313,10 +313,10 @@ def failure_points(
                 reason = "the broker is not lostack's own: it kills what it has started, and nothing else"
             scenario = _scenario(pipeline, _name(point, role, present), fault, point.because.format(role=role), reason)
             found.append(replace(scenario, failure_point=point.id))
-    found += [_inside(pipeline, stage.role, name) for stage in pipeline.stages for name in stage.failpoints]
-    found += [_refusal(pipeline, stage.role, text, requests) for stage in pipeline.stages for text in stage.refusals]
+    found += [_inside(pipeline, stage.known, name) for stage in pipeline.stages for name in stage.failpoints]
+    found += [_refusal(pipeline, stage.known, text, requests) for stage in pipeline.stages for text in stage.refusals]
     found += [each for service in pipeline.services for each in _of_service(pipeline, service, requests)]
-    reading = [stage.role for stage in pipeline.stages if stage.role in CONSUMING]
+    reading = [stage.known for stage in pipeline.stages if stage.reads]
     return (*found, *(scenario for role in reading for scenario in _at_writes(pipeline, role, writes)))
 
 
@@ -360,12 +360,12 @@ def _of_service(
 ) -> Iterator[Scenario]:  # fmt: skip
     """Yield the scenarios of a service: it dies, or stands still, as a stage is given the record, or behind that."""
     steps = pipeline.dialect.steps
-    role = next((stage.role for stage in pipeline.stages if stage.role in CONSUMING), Role.PRODUCER)
+    role = next((stage.known for stage in pipeline.stages if stage.reads), Role.PRODUCER)
     given = OnWire(role, *steps[Moment.SEND if role is Role.PRODUCER else Moment.DELIVERY])
     where = f"as the {role} {'sends' if role is Role.PRODUCER else 'is given'} the record"
     acts: list[tuple[str, OnWire, Fault, str]] = [
         ("crash", given, _kill_service(given, service), f"The {service.name} is killed {where}, and comes back."),
-        ("pause", given, Stall(given, service.role, service.pause_s),
+        ("pause", given, Stall(given, service.known, service.pause_s),
          f"The {service.name} stands still for {service.pause_s:g} s, {where}, and goes on as if nothing had happened."),
     ]  # fmt: skip
     if role is not Role.PRODUCER:
@@ -380,7 +380,7 @@ def _of_service(
 
 
 def _kill_service(at: OnWire, service: Service) -> Fault:
-    return Kill(at, (service.role,), held=How.RELEASE)
+    return Kill(at, (service.known,), held=How.RELEASE)
 
 
 def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | None) -> Iterator[Scenario]:
@@ -390,9 +390,10 @@ def _at_writes(pipeline: Pipeline, role: Role, writes: Mapping[str, Written] | N
 
 
 def _reason(point: _Point, role: Role, pipeline: Pipeline, requests: Mapping[str, Collection[str]] | None) -> str | None:
-    if pipeline.stage(role) is None:
+    stage = pipeline.stage(role)
+    if stage is None:
         return f"the pipeline has no {' or '.join(point.roles)}"
-    if pipeline.aggregate is not None and role is Role.PROCESSOR and point.moment in _SENDING:
+    if pipeline.aggregate is not None and stage.role is Role.PROCESSOR and point.moment in _SENDING:
         return "what the processor sends are totals, which carry no record's id: a sweep takes every step of it"
     if point.id == INPUT_ENDS and pipeline.input.kind is not InputKind.STDIN:
         return f"the input is of kind {pipeline.input.kind}: its end is not told by standard input"

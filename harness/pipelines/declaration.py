@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
 from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
-from harness.model.scenario import Role
+from harness.model.scenario import ROLES_OF_OURS, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.braces import LINES, PLACES, SECRETS, SECURED, check_places, check_services, fill, places
@@ -41,6 +41,7 @@ EXPECTABLE = ("lost", "duplicated")
 """What a pipeline may be declared to show without any fault."""
 PER_KEY = "per key"
 """An order that a pipeline may claim."""
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 JARS = re.compile(r"\{jars:([^}]*)\}")
 """In a command or its environment: the folder of a locked set of jars, which is fetched where it is not there yet."""
@@ -100,6 +101,8 @@ class Stage(Program):
 
     With ``image`` it is a container of that image, on the network of this machine, and ``command`` is what is handed to it
     (nothing: the image's own). The folders whose names stand in braces are seen in it at the same places.
+    Where several stages have one role each has a ``name``, and its own address of the brokers; they are of groups of their own:
+    of the members of one nobody knows which is given the record, so these are one stage, whose command starts them all.
     ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
     when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
     started again, as a supervisor would; whatever has ended is down for ``down_s`` seconds first. ``position`` says where a
@@ -112,13 +115,17 @@ class Stage(Program):
     """
 
     role: Role
+    name: str = ""
+    """What it is called where several stages have one role; its role, where it has none."""
     position: str = "group"
     failpoints: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
     crash: str = STAGE
 
     def __post_init__(self) -> None:
-        self.check_program(str(self.role))
+        self.check_program(str(self.known))
+        if self.name and (not NAME.fullmatch(self.name) or self.name in ROLES_OF_OURS):
+            raise DeclarationError(f"stage: name {self.name!r}: lower-case letters, digits and _, and no name of lostack's own")
         for name in self.failpoints:
             if not name or any(not (char.isalnum() or char in "-_") for char in name):
                 raise DeclarationError(f"failpoints: {name!r} is part of a cell's id: letters, digits, - and _ only")
@@ -129,6 +136,16 @@ class Stage(Program):
         choice("crash", self.crash, (STAGE, PROCESS))
         if self.image and self.crash == PROCESS:
             raise DeclarationError(f"crash: the {self.role} is a container, which dies as a whole: crash is {STAGE}")
+
+    @property
+    def known(self) -> Role:
+        """What it is called on the wire and in histories: its name, or else its role."""
+        return Role(self.name) if self.name else self.role
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads a topic."""
+        return self.role in CONSUMING
 
     def _check_refusals(self) -> None:
         names = [Refusal.read(text).name for text in self.refusals]
@@ -311,15 +328,16 @@ class Pipeline:
         choice("system", self.system, DIALECTS)
         if self.dialect.logs:
             return
-        if self.input.kind is InputKind.TOPIC or self.output.kind is OutputKind.TOPIC or self.stage(Role.PROCESSOR):
+        processes = any(stage.role is Role.PROCESSOR for stage in self.stages)
+        if self.input.kind is InputKind.TOPIC or self.output.kind is OutputKind.TOPIC or processes:
             raise DeclarationError(f"system: on {self.system} a pipeline is a producer, a queue, a consumer, and an output of it")
         if len(self.topics) > 1:
             raise DeclarationError(f"topics: on {self.system} one, the queue between the stages: {self.topics[0]}")
         if self.security is not None:
             raise DeclarationError(f"security: programs come to {self.system} in the clear, and are not asked who they are")
         for stage in self.stages:
-            if stage.position != "group" or stage.refusals:
-                what = "refusals" if stage.refusals else "position"
+            if stage.position != "group" or stage.refusals or stage.name:
+                what = "refusals" if stage.refusals else "name" if stage.name else "position"
                 raise DeclarationError(f"{what}: the {stage.role}'s means nothing on {self.system}")
 
     def _check_services(self) -> None:
@@ -334,11 +352,7 @@ class Pipeline:
         roles = [stage.role for stage in self.stages]
         if not roles:
             raise DeclarationError("a pipeline needs a [[stage]]: role and command")
-        if twice := next((role for role in roles if roles.count(role) > 1), None):
-            raise DeclarationError(
-                f"two stages are a {twice}; a run can tell one {twice} from other roles, not from another {twice}: "
-                "start both by one command"
-            )
+        self._check_known()
         if self.input.kind is InputKind.TOPIC:
             if Role.PRODUCER in roles:
                 raise DeclarationError("input: kind topic replaces the producer: take away one of the two")
@@ -357,6 +371,14 @@ class Pipeline:
         named = {name for stage in self.stages for word in stage.words for name in places(word)}
         self._check_ways_in(named)
         self._check_security(named)
+
+    def _check_known(self) -> None:
+        """Whether each stage and each service is known by a name of its own."""
+        if [stage.role for stage in self.stages].count(Role.PRODUCER) > 1:
+            raise DeclarationError("two stages are a producer, and each record is offered to one: start both by one command")
+        known = [*(str(stage.known) for stage in self.stages), *(service.name for service in self.services)]
+        if twice := next((name for name in known if known.count(name) > 1), None):
+            raise DeclarationError(f'two stages are a {twice}: give each a name of its own (name = "...")')
 
     def _check_security(self, named: set[str]) -> None:
         """Whether the programs are told what they need to come to the brokers, and nothing that there is not."""
@@ -395,9 +417,18 @@ class Pipeline:
             return self.input.resend
         return Resend.NONE if self.claims is Semantic.AT_MOST_ONCE else Resend.UNACKNOWLEDGED
 
-    def stage(self, role: Role) -> Stage | None:
-        """Return the stage of a role."""
-        return next((stage for stage in self.stages if stage.role is role), None)
+    def stage(self, known: Role) -> Stage | None:
+        """Return the stage that is known by a name: its own, or that of its role."""
+        return next((stage for stage in self.stages if stage.known is known), None)
+
+    def reads(self, known: str) -> bool:
+        """Whether it is a reading stage that is known by a name."""
+        return any(stage.reads for stage in self.stages if stage.known == known)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names of stages that are not those of roles."""
+        return tuple(stage.name for stage in self.stages if stage.name)
 
     @property
     def jars(self) -> tuple[str, ...]:
@@ -438,7 +469,7 @@ class Pipeline:
                 f"python: {self.interpreter} is not there, or is not executable: make the project's environment"
             )
         for what, stage in (
-            *((each.role, each) for each in self.stages),
+            *((each.known, each) for each in self.stages),
             *((f"service {each.name}", each) for each in self.services),
         ):
             if stage.image:

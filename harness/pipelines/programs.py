@@ -36,6 +36,11 @@ class Program:
     down_s: float = 0.0
 
     @property
+    def reads(self) -> bool:
+        """Whether it is a stage that reads a topic."""
+        return False
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Every text in it that places are put into."""
         return (*self.command, *self.environment.values())
@@ -81,7 +86,7 @@ class Service(Program):
         choice("service: anew", self.anew, (CELL, ONCE))
 
     @property
-    def role(self) -> Role:
+    def known(self) -> Role:
         """What it is called in histories."""
         return Role(self.name)
 

@@ -45,6 +45,7 @@ _PROGRAM: Final = {
 }
 STAGES: Final = Table("stage", Stage, {
     "role": among(ROLES, Role).means("what it does with the topic: produces into it, consumes from it, or both", needed=True),
+    "name": TEXT.means("what it is called, where several stages have one role"),
     **_PROGRAM,
     "position": among(POSITIONS).means("where a reading stage keeps how far it is: its consumer group, or elsewhere (group)"),
     "failpoints": TEXTS.means("names that it gives to failpoint(name, id); at each it is killed"),

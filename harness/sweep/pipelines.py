@@ -86,7 +86,7 @@ def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: De
         return system.silences.too_short(cell for cell in cells if isinstance(cell, DeclaredCell))
 
     return Sweep(directory, asked, declared_base(pipeline, asked.seed), system, kills_brokers=not system.attached, again=again,
-                 failpoints=tuple((str(stage.role), name) for stage in pipeline.stages for name in stage.failpoints))  # fmt: skip
+                 failpoints=tuple((str(each.known), name) for each in pipeline.stages for name in each.failpoints))  # fmt: skip
 
 
 def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:

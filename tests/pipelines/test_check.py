@@ -118,6 +118,22 @@ def test_a_service_that_dies_is_no_excuse(system: DeclaredSystem, tmp_path: Path
 
 
 @pytest.mark.rest
+def test_two_stages_of_a_role_are_told_apart(system: DeclaredSystem, tmp_path: Path) -> None:
+    """Of two consumers with groups of their own, the one that is meant dies; the other one's work is its own."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")
+    file = tmp_path / "orders" / "pipeline.toml"
+    audit = file.with_name("consumer.py").read_text(encoding="utf-8").replace('"billing"', '"audit"')
+    file.with_name("audit.py").write_text(audit, encoding="utf-8")
+    second = '[[stage]]\nrole = "consumer"\nname = "audit"\ncommand = "{python} audit.py {work}/audit.db"\n'
+    file.write_text(file.read_text(encoding="utf-8").replace("[input]", f"{second}\n[input]"), encoding="utf-8")
+    found = check(system, tmp_path / "reports", file, "consumer-commit-lost", "audit-commit-lost")
+    mine, other = found["consumer-commit-lost"], found["audit-commit-lost"]
+    assert [each.verdict.kind for each in (mine, other)] == [Kind.KEPT] * 2, [each.verdict.reason for each in (mine, other)]
+    assert mine.judgement.account.duplicated == {mine.plan.target}
+    assert not other.judgement.account.duplicated, "what audit writes is not the output"
+
+
+@pytest.mark.rest
 def test_an_invariant_is_asked_of_the_output_at_rest(system: DeclaredSystem, tmp_path: Path) -> None:
     """One that does not hold without a fault breaks every claim."""
     shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")

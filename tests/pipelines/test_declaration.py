@@ -424,3 +424,41 @@ def test_a_header_that_nobody_reads(tmp_path: Path, said: str, problem: str) -> 
     """It is the first line of a file, or of standard input."""
     with pytest.raises(DeclarationError, match=problem):
         read_pipeline(declared(tmp_path, GOOD + said))
+
+
+TWO = (
+    GOOD
+    + """
+[[stage]]
+role = "consumer"
+name = "audit"
+command = "cat"
+"""
+)
+
+
+def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> None:
+    """Each has the failure points of its role, under its own name."""
+    pipeline = read_pipeline(declared(tmp_path, TWO))
+    assert [str(stage.known) for stage in pipeline.stages] == ["producer", "consumer", "audit"]
+    assert (pipeline.named, pipeline.reads("audit"), pipeline.reads("producer")) == (("audit",), True, False)
+    points = {point.id: point for point in failure_points(pipeline)}
+    for name in ("consumer", "audit"):
+        kills = points[f"{name}-crash-before-delivery"].fault.evidence().killed
+        assert kills == (Role(name),)
+        assert points[f"{name}-commit-lost"].failure_point == "commit-lost"
+    assert points["audit-commit-lost"].because.startswith("The audit has asked to save its position")
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (('name = "audit"\n', ""), "two stages are a consumer: give each a name of its own"),
+    (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': lower-case letters"),
+    (('name = "audit"', 'name = "broker"'), r"stage: name 'broker': .* no name of lostack's own"),
+    (('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'), "two stages are a producer, and each record"),
+    (("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'), "two stages are a audit"),
+    (('name = "mine"', 'name = "mine"\nsystem = "activemq"'), "name: the consumer's means nothing on activemq"),
+])  # fmt: skip
+def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    """Each is refused in one line."""
+    with pytest.raises(DeclarationError, match=said):
+        read_pipeline(declared(tmp_path, TWO.replace(*change)))

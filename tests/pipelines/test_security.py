@@ -203,9 +203,9 @@ class Kept:
         """None."""
         return {}
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> Kept:
+    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()) -> Kept:
         """Take note."""
-        del need, directory
+        del need, directory, roles
         self.asked.append(security)
         return self
 
@@ -227,7 +227,7 @@ def test_a_broker_is_kept_for_those_who_come_alike(tmp_path: Path) -> None:
         secured,
         replace(secured, security=None, stages=read_pipeline(EXAMPLES / "orders" / "pipeline.toml").stages),
     ):
-        system._come_by(pipeline.security)
+        system._come_by(pipeline.security, ())
         system.deploy(Deployment.SHARED, tmp_path)
     assert [each and each.protocol for each in source.asked] == ["SASL_SSL", None]
     assert source.ended == 1

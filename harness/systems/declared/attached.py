@@ -210,7 +210,7 @@ class Attachment:
 
     def _ask(self) -> tuple[Listener, ...] | None:
         """Ask once; ``None`` where one broker does not know another yet, or not any more."""
-        roles = [str(stage.role) for stage in self.pipeline.stages]
+        roles = [str(stage.known) for stage in self.pipeline.stages]
         with contextlib.suppress(UnknownBrokerIdError):
             admin = KafkaAdminClient(
                 bootstrap_servers=self.bootstrap, request_timeout_ms=ANSWER_MS, bootstrap_timeout_ms=ANSWER_MS,
@@ -256,9 +256,11 @@ class AttachedKafka:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Nothing is fetched."""
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> AttachedBrokers:
+    def brokers(
+        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+    ) -> AttachedBrokers:
         """Return them; nothing was looked at yet."""
-        del need, security  # which is that of the attachment's own pipeline
+        del need, security, roles  # which is that of the attachment's own pipeline
         return AttachedBrokers(self._attachment, directory)
 
     def versions(self) -> Mapping[str, str]:

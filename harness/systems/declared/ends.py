@@ -57,7 +57,7 @@ class Ends:
     def observe_invariants(self) -> None:
         """Write what is found of what must hold. Raises OutputError where nobody can be asked."""
         scene, pipeline = self._scene, self._scene.pipeline
-        values = scene.values(pipeline.stages[-1].role)
+        values = scene.values(pipeline.stages[-1].known)
         for invariant in pipeline.invariants:
             output = (
                 replace(pipeline.output, query=invariant.query) if invariant.query

@@ -78,7 +78,7 @@ class Found:
         pipeline = self._scene.pipeline
         if pipeline.output.kind is OutputKind.TOPIC:
             return None
-        last = pipeline.stages[-1].role
+        last = pipeline.stages[-1].known
         return results_of(pipeline.output, self._scene.values(last), pipeline.directory, self._scene.logs / f"{last}.log")
 
     def size(self) -> Any:
@@ -205,7 +205,7 @@ class Found:
     def nothing_arrived(self) -> str:
         """Say that not one record is in the output although nothing was done to any, and what is there instead."""
         output, rows = self._scene.pipeline.output, self.results.rows() if self.results else ()
-        values = self._scene.values(self._scene.pipeline.stages[-1].role)
+        values = self._scene.values(self._scene.pipeline.stages[-1].known)
         where = output.topic or fill(output.file, values) or " ".join(output.command)
         held = f"of its {len(rows)} lines none has an id, as {rows[-1][:120]!r}" if rows else "it holds nothing"
         if output.kind is OutputKind.STDOUT:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kafka.errors import KafkaError
 
 from harness.model import events as kinds
-from harness.pipelines.declaration import CONSUMING
 from harness.run.drain import Check
 
 if TYPE_CHECKING:
@@ -77,10 +76,10 @@ class Log:
 
     def expel(self, role: Role) -> None:
         """Put the dead members of a stage's groups out, as their session time-out would, only sooner."""
-        if role not in CONSUMING:
-            return
         scene = self._scene
-        alone = sum(each in CONSUMING for each in scene.roles) == 1
+        if not scene.pipeline.reads(role):
+            return
+        alone = sum(map(scene.pipeline.reads, scene.roles)) == 1
         mine = scene.sighted.groups(role)
         ours = scene.kafka.ours(mine)
         for group in ours if alone else sorted(mine & set(ours)):

@@ -18,7 +18,6 @@ from harness.model.logs import last_lines
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.model.writes import WRITES
 from harness.pipelines.braces import fill
-from harness.pipelines.declaration import CONSUMING
 from harness.run.nodes import GRACE_S
 from harness.runtimes.interface import ContainerSpec, NodeSpec
 from harness.runtimes.process.durable import Tracing, TracingError, files_since, made_since, why_no_tracing
@@ -94,13 +93,13 @@ class CommandNode:
 
     @property
     def role(self) -> Role:
-        """What it does."""
-        return self.stage.role
+        """What it is called in histories: the role that it alone has, or its own name."""
+        return self.stage.known
 
     @property
     def name(self) -> str:
-        """A run has one stage of each role: its name is the role's."""
-        return str(self.stage.role)
+        """A run has one stage of each name."""
+        return str(self.stage.known)
 
     def start(self, *, supervised: bool = False) -> None:
         """Start the next incarnation; does not wait. ``supervised``: because the one before has ended by itself."""
@@ -140,11 +139,11 @@ class CommandNode:
         try:
             wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
         except WaitTimeoutError as error:
-            unseen = "it never fetched any topic of the run" if self.role in CONSUMING else "nobody listens at its port"
+            unseen = "it never fetched any topic of the run" if self.stage.reads else "nobody listens at its port"
             wanted = f"its output never showed {self.stage.ready!r}" if self.stage.ready else unseen
             raise self.error(f"was not ready within {within_s:g} s: {wanted}") from error
         end = self.ended()
-        if end is not None and not (end.status == 0 and self.role not in CONSUMING):
+        if end is not None and not (end.status == 0 and not self.stage.reads):
             stays = ", and a stage has to stay, in the foreground" if end.status == 0 else ""
             raise self.error(f"ended with {end} before it was ready{stays}")
         self._say("ready", pid=self._alive().pid)
@@ -152,7 +151,7 @@ class CommandNode:
     def _is_ready(self) -> bool:
         if self.stage.ready:
             return re.search(self.stage.ready, self._alive().log_tail(1000)) is not None
-        return self.fetches(self._since) if self.role in CONSUMING else self.is_open()
+        return self.fetches(self._since) if self.stage.reads else self.is_open()
 
     def error(self, what: str) -> StageError:
         """Return what is to be raised about it: what the wire saw that may be the reason, and what it said last."""
@@ -318,7 +317,7 @@ class CommandNode:
             if self._unready is not None and not self._is_ready():
                 raise self._unready
             return None
-        if end.status == 0 and self.role not in CONSUMING:
+        if end.status == 0 and not self.stage.reads:
             return None
         if not self.stage.restart or self.incarnation >= LIVES:
             raise self.error(f"ended with {end}{f', started {self.incarnation} times' if self.incarnation > 1 else ''}")

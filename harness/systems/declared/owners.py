@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
-from harness.pipelines.declaration import CONSUMING
 from harness.runtimes.process.processes import command_of, is_alive
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Owners:
         new, reads = self._scene.so_far.events(self._looked_at), self._scene.pipeline.dialect.reads[0].label
         self._looked_at += len(new)
         for event in new:
-            if event["event"] == kinds.FRAME and event["api"] == reads and event["role"] in CONSUMING:
+            if event["event"] == kinds.FRAME and event["api"] == reads and self._scene.pipeline.reads(event["role"]):
                 if owner := self._owners.get(event["conn"]):
                     self._workers.note(event["role"], *owner)
                 continue

@@ -13,7 +13,7 @@ from harness.abilities import DurableWrites, Input, Membership, Termination
 from harness.faults import NoFault
 from harness.model import events as kinds
 from harness.model.scenario import Deployment, Role
-from harness.pipelines.declaration import CONSUMING, InputKind, OutputKind
+from harness.pipelines.declaration import InputKind, OutputKind
 from harness.pipelines.dialects import Moment
 from harness.protocols.kafka.steps import Api
 from harness.run.controls import Watching, WireControls
@@ -63,7 +63,7 @@ def parts_of(
     services = Services(scene, standing_by, runtime_of)
     maker = StageMaker(scene, nodes_by_role, lambda role: between.expel(role))  # noqa: PLW0108 - it is made below
     for stage in scene.pipeline.stages:
-        nodes_by_role[stage.role] = maker.make(stage, runtime_of(stage))
+        nodes_by_role[stage.known] = maker.make(stage, runtime_of(stage))
     own = cell.scenario.deployment is Deployment.OWN
     workers = Workers(nodes_by_role, lambda pid: nodes.is_victim(pid))  # noqa: PLW0108 - it is made below
     owners = Owners(scene, nodes_by_role, workers)
@@ -143,7 +143,7 @@ class Reading:
 
     def start(self) -> None:
         """Start them, and wait until they are ready; where their durable writes are to be known, write them down from now on."""
-        reading = [node for role, node in self._stages.items() if role in CONSUMING]
+        reading = [node for node in self._stages.values() if node.stage.reads]
         for node in reading:
             node.start()
         for node in reading:
@@ -185,10 +185,10 @@ class StageMaker:
         feeds = stage.role is Role.PRODUCER and pipeline.input.kind is InputKind.STDIN
         prints = pipeline.output.kind is OutputKind.STDOUT and stage is pipeline.stages[-1]
         return CommandNode(
-            stage=stage, values=scene.values(stage.role), runtime=runtime, history=scene.history, cell_key=scene.cell.key,
-            directory=pipeline.directory, log=scene.logs / f"{stage.role}.log", failpoints=scene.failpoints, stdin=feeds,
-            path=pipeline.path, prints=prints, hint=lambda: self._hint(stage.role), buried=lambda: self._expel(stage.role),
-            fetches=lambda since: scene.sighted.fetched(stage.role) > since,
+            stage=stage, values=scene.values(stage.known), runtime=runtime, history=scene.history, cell_key=scene.cell.key,
+            directory=pipeline.directory, log=scene.logs / f"{stage.known}.log", failpoints=scene.failpoints, stdin=feeds,
+            path=pipeline.path, prints=prints, hint=lambda: self._hint(stage.known), buried=lambda: self._expel(stage.known),
+            fetches=lambda since: scene.sighted.fetched(stage.known) > since,
         )  # fmt: skip
 
     def _why_not_let_in(self, role: Role) -> str:
@@ -217,6 +217,6 @@ class StageMaker:
                 return f"it had not sent a request to {at} yet"
             return f"it never sent a request to {at}: give it {{bootstrap}} by argument or environment"
         if not sighted.asked(role, scene.pipeline.dialect.label(Moment.SEND)) and not sighted.fetched(role):
-            way = "" if role in CONSUMING else f"does it read its input ({scene.pipeline.input.kind}), or "
+            way = "" if scene.pipeline.reads(role) else f"does it read its input ({scene.pipeline.input.kind}), or "
             return f"it is connected; {way}does it ask for another topic than {' and '.join(scene.pipeline.topics)}?"
         return ""

@@ -40,9 +40,11 @@ class OwnQueues:
         """Fetch what they are started from."""
         self._launcher.prepare(say)
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> QueueBrokers:
+    def brokers(
+        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+    ) -> QueueBrokers:
         """Return a broker, not started yet: one cell's, whatever it needs, for its journal holds all that it ever had."""
-        del need, security
+        del need, security, roles
         return QueueBrokers(self._launcher, directory)
 
     def versions(self) -> Mapping[str, str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model import events as kinds
-from harness.pipelines.declaration import CONSUMING
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.outputs import Columns
@@ -90,12 +89,12 @@ class Scene(CellScene):
     @property
     def roles(self) -> tuple[Role, ...]:
         """The roles of its stages."""
-        return tuple(stage.role for stage in self.pipeline.stages)
+        return tuple(stage.known for stage in self.pipeline.stages)
 
     @property
     def reader(self) -> Role | None:
         """The role of the first stage that reads the topic."""
-        return next((role for role in self.roles if role in CONSUMING), None)
+        return next((role for role in self.roles if self.pipeline.reads(role)), None)
 
     @property
     def kafka(self) -> KafkaBrokers:
@@ -142,4 +141,4 @@ class Scene(CellScene):
         at = place_of(self.cell.scenario.fault)
         if isinstance(at, OnWire) and (lines := self.pipeline.dialect.lines(at.api)):
             return any(self.sighted.stepped(at.role, line) for line in lines)
-        return self.sighted.stepped(at.role, kinds.FETCHED if at.role in CONSUMING else kinds.PRODUCE_ANSWER)
+        return self.sighted.stepped(at.role, kinds.FETCHED if self.pipeline.reads(at.role) else kinds.PRODUCE_ANSWER)

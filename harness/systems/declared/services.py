@@ -104,7 +104,7 @@ class Services:
 
     def targets(self) -> Mapping[Role, Callable[[], Target]]:
         """Return them as what may be killed or paused, by their roles."""
-        return {each.service.role: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
+        return {each.service.known: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
 
     def open(self) -> None:
         """Start each that is not up yet, and wait until it is ready. Raises StageError where it never is."""

@@ -49,8 +49,10 @@ class Source(Protocol):
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what they are started from."""
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> Brokers:
-        """Return brokers, not started yet, to which programs come in such a way."""
+    def brokers(
+        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+    ) -> Brokers:
+        """Return brokers, not started yet, to which programs come in such a way; ``roles``: stages with names of their own."""
 
     def versions(self) -> Mapping[str, str]:
         """Return what of them is known."""
@@ -68,9 +70,11 @@ class OwnKafka:
         """Fetch Java, the jars and the class-data archive, where they are not there yet."""
         self._prepared.prepare(say)
 
-    def brokers(self, need: Deployment, directory: Path, security: DeclaredSecurity | None) -> Brokers:
+    def brokers(
+        self, need: Deployment, directory: Path, security: DeclaredSecurity | None, roles: tuple[str, ...] = ()
+    ) -> Brokers:
         """Return a broker, not started yet."""
-        return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None))
+        return OwnBrokers(self._prepared.transport(need, directory, security.security if security else None, roles))
 
     def versions(self) -> Mapping[str, str]:
         """Kafka, Java and Python; with what lostack itself reads the logs, which is none of the pipeline's clients."""
@@ -94,6 +98,8 @@ class DeclaredSystem:
         self._learnt = Learnt()
         self._security: DeclaredSecurity | None = None
         """How the programs of the pipeline that comes next come to the brokers."""
+        self._roles: tuple[str, ...] = ()
+        """Which of its stages have names of their own."""
 
     @property
     def attached(self) -> bool:
@@ -112,7 +118,7 @@ class DeclaredSystem:
         """Fetch what the brokers are started from, the jars and environments that the pipelines' commands name, their images."""
         self._fetched.say = say
         declared = [cell.declared for cell in cells if isinstance(cell, DeclaredCell)]
-        self._come_by(next((each.security for each in declared), None))
+        self._come_by(next((each.security for each in declared), None), next((each.named for each in declared), ()))
         self._run_on(next((each.system for each in declared), KAFKA))
         self._source.prepare(say)
         for name in {name for each in declared for name in each.jars} - set(self._fetched.jars):
@@ -132,11 +138,11 @@ class DeclaredSystem:
         """Return what takes part: Kafka, and the images of stages with the engine's ids of them."""
         return {**self._source.versions(), **{f"image {name}": str(image) for name, image in self._fetched.images.items()}}
 
-    def _come_by(self, security: DeclaredSecurity | None) -> None:
-        """Let programs come in such a way; what was kept for another is ended."""
-        if security != self._security:
+    def _come_by(self, security: DeclaredSecurity | None, roles: tuple[str, ...]) -> None:
+        """Let programs come in such a way, by these names of stages; what was kept for others is ended."""
+        if (security, roles) != (self._security, self._roles):
             self.close()
-        self._security = security
+        self._security, self._roles = security, roles
 
     def _run_on(self, system: str) -> None:
         """Let brokers be of such a system; what was kept of another is ended."""
@@ -161,7 +167,8 @@ class DeclaredSystem:
 
     def _start(self, need: Deployment, directory: Path) -> DeclaredDeployed:
         return started(
-            DeclaredDeployed(self._source.brokers(need, directory, self._security), self._fetched, self._learnt), directory
+            DeclaredDeployed(self._source.brokers(need, directory, self._security, self._roles), self._fetched, self._learnt),
+            directory,
         )
 
 

@@ -22,7 +22,6 @@ INTER_BROKER = "broker"
 """The wire role of brokers that talk to brokers: replication, and what coordinators ask of leaders."""
 WIRE_ROLES = ("producer", "consumer", "processor", "driver", INTER_BROKER)
 """Roles with a listener of their own, whose advertised address is the wire's."""
-CLIENT_ROLES = tuple(role for role in WIRE_ROLES if role != INTER_BROKER)
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 SHARE_STATE = "__share_group_state"
 """What the share coordinator writes down; there once a share group is."""
@@ -62,9 +61,9 @@ def properties(
             "log.dirs": str((directory / "data").absolute()),
         } | _quorum(voters, alone=alone)  # fmt: skip
     own = [] if apart else [f"CONTROLLER://{bind}:{ports.controller}"]
-    names = [role.upper() for role in WIRE_ROLES]
-    listeners = [f"{role.upper()}://{bind}:{ports.broker[role]}" for role in WIRE_ROLES]
-    advertised = [f"{role.upper()}://{runtime.address('wire')}:{ports.wire[role]}" for role in WIRE_ROLES]
+    names = [role.upper() for role in ports.broker]
+    listeners = [f"{role.upper()}://{bind}:{port}" for role, port in ports.broker.items()]
+    advertised = [f"{role.upper()}://{runtime.address('wire')}:{port}" for role, port in ports.wire.items()]
     return {
         "process.roles": "broker" if apart else "broker,controller",
         "node.id": str(number),
@@ -186,7 +185,7 @@ class Broker:
     def begin_format(self, cluster: str) -> Node | None:
         """Start the formatting for a cluster; :func:`format_all` waits for its end. ``None`` where the broker does it itself."""
         if self._secured is not None:
-            self._settings |= self._secured.settings(CLIENT_ROLES, self._settings)
+            self._settings |= self._secured.settings([role for role in self.ports.broker if role != INTER_BROKER], self._settings)
         spec = self._ground.format(self.name, self._settings, self._directory, cluster)
         if spec is not None and self._secured is not None:
             spec = replace(spec, argv=(*spec.argv, *self._secured.format_arguments()), log=self._secured.format_log)

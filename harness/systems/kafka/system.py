@@ -85,12 +85,14 @@ class Prepared:
             raise RuntimeError("prepare() comes first")
         return self.ground
 
-    def transport(self, need: Deployment, directory: Path, security: Security | None = None) -> KafkaTransport:
+    def transport(
+        self, need: Deployment, directory: Path, security: Security | None = None, roles: tuple[str, ...] = ()
+    ) -> KafkaTransport:
         """Return brokers, not started yet. Those that cells share outlive a starved machine.
 
-        ``security``: how clients come to them, where that is not said by what is needed.
+        ``security``: how clients come to them, where that is not said by what is needed; ``roles``: of clients besides the usual.
         """
-        shape = SHAPES[need] if security is None else replace(SHAPES[need], security=security)
+        shape = replace(SHAPES[need], security=security or SHAPES[need].security, roles=roles)
         transport = KafkaTransport(self.stood_on(), directory, shape)
         if need.shared:
             for server in transport.servers:

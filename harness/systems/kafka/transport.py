@@ -37,6 +37,13 @@ class Shape:
     disk: int | None = None
     security: Security | None = None
     """How clients come to it."""
+    roles: tuple[str, ...] = ()
+    """Roles of clients that have a listener besides those of WIRE_ROLES."""
+
+    @property
+    def wire_roles(self) -> tuple[str, ...]:
+        """All roles that have a listener."""
+        return (*WIRE_ROLES, *self.roles)
 
 
 SHAPES = {
@@ -56,11 +63,11 @@ class KafkaTransport:
         self.shape = shape or Shape()
         self.runtime = ground.runtime(directory)
         self.directory = directory
-        each, size = 2 + 2 * len(WIRE_ROLES), self.shape.brokers
+        each, size = 2 + 2 * len(self.shape.wire_roles), self.shape.brokers
         self.secured = Secured(self.shape.security, directory) if self.shape.security else None
         self._lease = PortLease(BESIDE + size * each + self.shape.controllers)
         self.toxiproxy_port, self.database_port, self._control_port, *others = self._lease.ports
-        quorum = [_ports(others[at : at + each]) for at in range(0, size * each, each)]
+        quorum = [_ports(others[at : at + each], self.shape.wire_roles) for at in range(0, size * each, each)]
         apart = [Ports(port, port, {}, {}) for port in others[size * each :]]
         numbers = range(1, size + self.shape.controllers + 1)
         folders = [directory / name_of(n, size) if size > 1 else directory for n in numbers]
@@ -92,7 +99,7 @@ class KafkaTransport:
         """Start wire and brokers; ready when a write has been acknowledged. ``preloads``: modules of programs to come."""
         if self.secured is not None:
             self.secured.make()
-        self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*WIRE_ROLES))
+        self._wire = start_wire(self.runtime, self.directory, self._control_port, self.routes(*self.shape.wire_roles))
         format_all(self.servers)
         for server in self.servers:
             server.launch()
@@ -142,7 +149,7 @@ class KafkaTransport:
     def kill_broker(self) -> Exit:
         """SIGKILL the broker; the wire refuses connections until it is back."""
         end = self.broker_process().kill()
-        for role in WIRE_ROLES:
+        for role in self.shape.wire_roles:
             self.wire.close_route(role)
         self.observer.close()
         return end
@@ -151,7 +158,7 @@ class KafkaTransport:
         """Start the broker again on the same data; the wire connects again once it has acknowledged a write."""
         self.broker.start()
         self.observer.wait_ready()
-        for role in WIRE_ROLES:
+        for role in self.shape.wire_roles:
             self.wire.open_route(role)
 
     def close(self) -> None:
@@ -176,9 +183,8 @@ class KafkaTransport:
         return self._wire
 
 
-def _ports(numbers: Sequence[int]) -> Ports:
-    """Share out the ports of one broker."""
+def _ports(numbers: Sequence[int], roles: Sequence[str]) -> Ports:
+    """Share out the ports of one broker, of which two belong to each role."""
     controller, direct, *others = numbers
-    half = len(WIRE_ROLES)
-    own, wire = others[:half], others[half:]
-    return Ports(controller, direct, dict(zip(WIRE_ROLES, own, strict=True)), dict(zip(WIRE_ROLES, wire, strict=True)))
+    own, wire = others[: len(roles)], others[len(roles) :]
+    return Ports(controller, direct, dict(zip(roles, own, strict=True)), dict(zip(roles, wire, strict=True)))
