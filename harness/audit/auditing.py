@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.audit.local import AuditError, audit_here, can_read
+from harness.audit.failures import ELSEWHERE, AuditError, NotOursToReadError, OutgrownError
+from harness.audit.here import audit_here, can_read
 from harness.audit.spec import NumberedRange, Rows, SpecError, parse, shown
 
 if TYPE_CHECKING:
@@ -35,10 +36,20 @@ def audit(
     here = all(can_read(side) for side in (left, right))
     if engine == "here" and not here:
         raise AuditError(
-            "this process reads ranges and plain Parquet files only, by plain patterns; the rest is Spark's: --engine spark"
+            "ranges, plain Parquet files, and topics without encryption or log-in are read without Spark, by plain patterns; "
+            "the rest is Spark's: --engine spark"
         )
     if here and engine != "spark" and master is None:
-        return audit_here(left, right)
+        try:
+            return audit_here(left, right)
+        except OutgrownError as error:
+            if engine == "here":
+                raise
+            say(f"{str(error).removesuffix(f': {ELSEWHERE}')}; it goes on Spark")
+        except NotOursToReadError as error:
+            if engine == "here":
+                raise AuditError(f"{error}: {ELSEWHERE}") from None
+            say(f"{error}; Spark's connector reads that")
     return _on_spark(left, right, master or "local[*]", jars, say)
 
 

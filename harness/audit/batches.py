@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import google_crc32c
 import numpy as np
@@ -17,10 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from kafka import codec
 
+from harness.audit.failures import NotOursToReadError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from harness.audit.pages import Flags, Ints
+    from harness.audit.pages import Ints
 
 Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
@@ -35,18 +37,28 @@ ABORT: Final = 0
 LAST_BYTE: Final = 0x80
 """A byte of a varint from which on there is another one."""
 VARINT_BYTES: Final = 10
+FIRST_LOOK: Final = 32
+WORTH_IT: Final = 16
+"""Records alike, from which on looking for them costs less than one by one."""
+PATIENCE_MOST: Final = 64
 IN_STEP: Final = 64
 """Batches side by side from which on it pays to walk through all of them at once."""
 PADDING: Final = bytes(64)
 """Behind the last record, so that reading on never leaves the array: what is read there is thrown away, or found out."""
 
 
-class NotOursToReadError(Exception):
-    """What this reader does not read, and the Java client does: the audit is run again by Spark's own connector."""
-
-
 class DamagedBatchError(Exception):
     """The bytes of a batch are not what was stored: one line that says where."""
+
+
+class _Batch(NamedTuple):
+    """A batch with records to be read: its base offset, how many, how compressed (0: not), from where to where they stand."""
+
+    base: int
+    records: int
+    compression: int
+    at: int
+    end: int
 
 
 def _gzip(data: bytes) -> bytes:
@@ -85,6 +97,10 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def column(self, name: str) -> tuple[Ints, Ints]:
+        """Return where the ``key`` or the ``value`` of each record stands, and how long it is."""
+        return (self.key_at, self.key_length) if name == "key" else (self.value_at, self.value_length)
 
     def value(self) -> pa.Array:
         """Return the values, as text that may not be UTF-8."""
@@ -169,11 +185,8 @@ def read(data: bytes, aborted: Iterable[tuple[int, int]]) -> Records:
     pending = list(aborted)
     heapq.heapify(pending)
     gone: set[int] = set()
-    parts: list[bytes] = []
-    bases: list[int] = []
-    counts: list[int] = []
-    starts: list[int] = []
-    at = size = 0
+    batches: list[_Batch] = []
+    at = 0
     while at + HEADER.size <= len(data):
         base, length, _, magic, crc, attributes, last, _, _, producer, _, _, count = HEADER.unpack_from(data, at)
         if magic != MAGIC:
@@ -181,26 +194,37 @@ def read(data: bytes, aborted: Iterable[tuple[int, int]]) -> Records:
         end = at + BEFORE_LENGTH + length
         if end > len(data):
             break
-        body = data[at + HEADER.size : end]
+        body_at = at + HEADER.size
         if length < HEADER.size - BEFORE_LENGTH or google_crc32c.value(data[at + CHECKED_FROM : end]) != crc:
             raise DamagedBatchError(f"the batch at offset {base} is damaged: its checksum is wrong")
         at = end
         while pending and pending[0][0] <= base + last:
             gone.add(heapq.heappop(pending)[1])
         if attributes & CONTROL:
-            if count and _marker(body) == ABORT:
+            if count and _marker(data[body_at:end]) == ABORT:
                 gone.discard(producer)
             continue
         if attributes & TRANSACTIONAL and producer in gone:
             continue
-        if attributes & COMPRESSION:
-            body = _decompressed(body, attributes & COMPRESSION, base)
+        batches.append(_Batch(base, count, attributes & COMPRESSION, body_at, end))
+    return _records(*_laid_out(data, batches))
+
+
+def _laid_out(data: bytes, batches: list[_Batch]) -> tuple[bytes, list[_Batch]]:
+    """Return bytes in which all bodies stand, decompressed, in order and with room behind; and where. Copied once."""
+    if not any(batch.compression for batch in batches):
+        return b"".join([data, PADDING]), batches
+    parts: list[bytes] = []
+    placed: list[_Batch] = []
+    size = 0
+    for batch in batches:
+        body = data[batch.at : batch.end]
+        if batch.compression:
+            body = _decompressed(body, batch.compression, batch.base)
         parts.append(body)
-        bases.append(base)
-        counts.append(count)
-        starts.append(size)
+        placed.append(batch._replace(at=size, end=size + len(body)))
         size += len(body)
-    return _records(b"".join([*parts, PADDING]), starts, counts, bases)
+    return b"".join([*parts, PADDING]), placed
 
 
 def _marker(body: bytes) -> int:
@@ -226,31 +250,39 @@ def _decompressed(body: bytes, kind: int, base: int) -> bytes:
         raise DamagedBatchError(f"the batch at offset {base} cannot be decompressed: {error}") from error
 
 
-def _records(data: bytes, starts: list[int], counts: list[int], bases: list[int]) -> Records:
+def _records(data: bytes, batches: list[_Batch]) -> Records:
     """Find every record, then work out its parts for all of them at once."""
-    limits = [*starts, len(data) - len(PADDING)][1:]
+    starts, counts = [batch.at for batch in batches], [batch.records for batch in batches]
     find = _in_step if sum(counts) >= IN_STEP * max(counts, default=1) else _one_by_one
     places, ends, reached = find(data, starts, counts)
-    for base, at, limit in zip(bases, reached, limits, strict=True):
-        if at != limit:
-            raise DamagedBatchError(f"the batch at offset {base} is damaged: its records end {at - limit} bytes behind it")
+    for batch, at in zip(batches, reached, strict=True):
+        if at != batch.end:
+            raise DamagedBatchError(
+                f"the batch at offset {batch.base} is damaged: its records end {at - batch.end} bytes behind it"
+            )
     deltas, key_at, key_length, value_at, value_length, headers_at = _fields(_view(data), places)
     if bool((headers_at >= ends).any()):
         raise DamagedBatchError("a record's parts are longer than it")
-    offsets = np.repeat(np.array(bases, dtype=np.int64), counts) + deltas
+    offsets = np.repeat(np.array([batch.base for batch in batches], dtype=np.int64), counts) + deltas
     return Records(data, offsets, key_at, key_length, value_at, value_length, headers_at)
 
 
 def _one_by_one(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
-    """Return where each record begins behind its length, and ends; and where the last one of each batch ends."""
+    """Return where each record begins behind its length, and ends; and where the last one of each batch ends.
+
+    Where one record is as long as the one before, those behind are looked at in one go for as long as that holds; where
+    that was no gain, not again for some records.
+    """
+    view = _view(data)
     places = np.empty(sum(counts), dtype=np.int64)
     ends = np.empty(len(places), dtype=np.int64)
     reached: list[int] = []
-    row, most = 0, len(data) - VARINT_BYTES
+    row, most, patience = 0, len(data) - VARINT_BYTES, 1
     for at, count in zip(starts, counts, strict=True):
-        for _ in range(count):
-            if at > most:
-                break
+        last = row + count
+        before, skip = b"", 0
+        while row < last and at <= most:
+            begin = at
             byte = data[at]
             at += 1  # noqa: PLW2901 - walks from record to record
             length = byte & 0x7F
@@ -264,8 +296,40 @@ def _one_by_one(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints
             at += length >> 1  # noqa: PLW2901 - zigzag: a length is never negative
             ends[row] = at
             row += 1
+            skip -= 1
+            if skip > 0:
+                continue
+            head = data[begin : int(places[row - 1])]
+            if head != before:
+                before = head
+                continue
+            alike = _alike(view, head, at, at - begin, last - row)
+            positions = at + (at - begin) * np.arange(alike, dtype=np.int64)
+            places[row : row + alike] = positions + len(head)
+            ends[row : row + alike] = positions + (at - begin)
+            row += alike
+            at += (at - begin) * alike  # noqa: PLW2901
+            patience = 1 if alike >= WORTH_IT else min(2 * patience, PATIENCE_MOST)
+            skip = 0 if alike >= WORTH_IT else patience * WORTH_IT
         reached.append(at)
     return places, ends, reached
+
+
+def _alike(view: Bytes, head: bytes, at: int, size: int, most: int) -> int:
+    """Return how many records, from a place on, begin with the same bytes, and so are of one size. Looks at a few at first."""
+    alike, some = 0, FIRST_LOOK
+    while True:
+        many = min(some, most - alike, (len(view) - VARINT_BYTES - at) // size + 1 - alike)
+        if many <= 0:
+            return alike
+        first = at + size * alike
+        same = np.ones(many, dtype=np.bool_)
+        for place, byte in enumerate(head):
+            same &= view[first + place : first + place + size * (many - 1) + 1 : size] == byte
+        if not same.all():
+            return alike + int(same.argmin())
+        alike += many
+        some *= 4
 
 
 def _in_step(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
@@ -310,27 +374,31 @@ def _inside(view: Bytes, at: Ints) -> Ints:
 
 
 def _past_varints(view: Bytes, at: Ints) -> Ints:
-    at = at.copy()
-    rows = np.flatnonzero(view[at] >= LAST_BYTE)
-    while len(rows):
-        at[rows] += 1
-        rows = rows[view[at[rows]] >= LAST_BYTE]
-    return _inside(view, at + 1)
+    """Return the places behind one varint of each record."""
+    more = view[at] >= LAST_BYTE
+    after = at + 1
+    while more.any():
+        after += more  # who is through stands still
+        more &= view[after - 1] >= LAST_BYTE
+    return _inside(view, after)
 
 
 def _varints(view: Bytes, at: Ints) -> tuple[Ints, Ints]:
     """Read one signed varint of each record. Returns the numbers, and the places behind them."""
     byte = view[at]
-    raw = (byte & 0x7F).astype(np.int64)
+    raw = byte.astype(np.int64)
     after = at + 1
-    rows: Flags | Ints = np.flatnonzero(byte >= LAST_BYTE)
+    more = byte >= LAST_BYTE
     shift = 7
-    while len(rows):
+    while more.any():
         if shift > 7 * (VARINT_BYTES - 1):
             raise DamagedBatchError("a number in a record has no end")
-        more = view[after[rows]]
-        raw[rows] |= (more & 0x7F).astype(np.int64) << shift
-        after[rows] += 1
-        rows = rows[more >= LAST_BYTE]
+        raw &= (1 << shift) - 1
+        byte = view[after]
+        if not more.all():
+            byte = byte * more
+        raw |= byte.astype(np.int64) << shift
+        after += more
+        more = byte >= LAST_BYTE
         shift += 7
     return (raw >> 1) ^ -(raw & 1), _inside(view, after)

@@ -7,15 +7,15 @@ left to Spark's own connector.
 from __future__ import annotations
 
 import contextlib
-import socket
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka import errors
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from harness.audit.batches import DamagedBatchError, NotOursToReadError, next_offset, read
+from harness.audit.batches import DamagedBatchError, next_offset, read
+from harness.audit.links import FETCH_BYTES, METADATA_VERSION, PATIENCE_S, Link, metadata_request, need, servers_of
 from harness.model.waiting import WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 
 FETCH_VERSION: Final = 11
 """The first that knows every compression (10) and the last that Kafka 2.3 knows."""
-METADATA_VERSION: Final = 5
-FETCH_BYTES: Final = 8 << 20
-ROOM_BESIDE: Final = 1 << 16
-CORRELATION: Final = 4
-"""Bytes of an answer's header, in the versions that are spoken here."""
 WAIT_MS: Final = 500
-PATIENCE_S: Final = 30.0
-"""How long a partition may give nothing before it counts as not readable: longer than the election of a leader."""
 ASK_AGAIN_S: Final = 0.2
 MOVED: Final = {
     "NotLeaderForPartitionError", "LeaderNotAvailableError", "UnknownTopicOrPartitionError", "ReplicaNotAvailableError",
@@ -57,43 +50,6 @@ class UnreadableError(Exception):
 
 class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
     """The broker that was asked is not the one, or not any more."""
-
-
-class _Link:
-    """A connection to one broker, one request at a time (or one ahead)."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port), timeout=PATIENCE_S)
-        self._sent = 0
-        self._room = bytearray(FETCH_BYTES + ROOM_BESIDE)  # new room for each answer would cost more than to read it
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def send(self, request: Any) -> None:
-        self._sent += 1
-        request.with_header(correlation_id=self._sent, client_id="lostack-audit")
-        self._socket.sendall(request.encode(header=True, framed=True))
-
-    def receive(self, kind: Any, version: int) -> Any:
-        """Return the answer to the oldest request; what it holds is its own, for the room is used again."""
-        answer = self._exactly(int.from_bytes(self._exactly(4), "big"))
-        return kind.decode(answer[CORRELATION:], version=version)
-
-    def ask(self, request: Any, kind: Any, version: int) -> Any:
-        self.send(request)
-        return self.receive(kind, version)
-
-    def _exactly(self, size: int) -> memoryview:
-        if size > len(self._room):
-            self._room = bytearray(size)
-        view, at = memoryview(self._room)[:size], 0
-        while at < size:
-            got = self._socket.recv_into(view[at:])
-            if not got:
-                raise ConnectionError("the broker closed the connection")
-            at += got
-        return view
 
 
 def fetched(stretch: Stretch) -> Iterator[Records]:
@@ -153,7 +109,7 @@ def _part(answer: Any, stretch: Stretch, at: int) -> Any:
     return part
 
 
-def _from_leader(link: _Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
+def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Records, int]]:
     """Read on from an offset while this broker leads: records, and the offset behind them. Ends where nothing comes any more."""
     link.send(_request(stretch, at))
     deadline = time.monotonic() + PATIENCE_S
@@ -204,19 +160,18 @@ def _request(stretch: Stretch, at: int) -> Any:
     )  # fmt: skip
 
 
-def _leader(stretch: Stretch) -> _Link:
+def _leader(stretch: Stretch) -> Link:
     """Connect to whoever leads the partition, as soon as somebody does. Raises UnreadableError after PATIENCE_S."""
     said = "no broker answers"
 
-    def connected() -> _Link | None:
+    def connected() -> Link | None:
         nonlocal said
-        for server in stretch.servers.split(","):
-            host, _, port = server.rpartition(":")
+        for host, port in servers_of(stretch.servers):
             try:
-                with contextlib.closing(_Link(host.strip("[]"), int(port))) as link:
+                with contextlib.closing(Link(host, port)) as link:
                     leader = _asked(link, stretch)
                 if leader is not None:
-                    return _Link(*leader)
+                    return Link(*leader)
                 said = "nobody leads it"
             except OSError as error:
                 said = str(error)
@@ -228,17 +183,10 @@ def _leader(stretch: Stretch) -> _Link:
         raise UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read: {said}") from None
 
 
-def _asked(link: _Link, stretch: Stretch) -> tuple[str, int] | None:
+def _asked(link: Link, stretch: Stretch) -> tuple[str, int] | None:
     """Ask one broker who leads. Raises NotOursToReadError for a broker that is too old."""
-    spoken = link.ask(ApiVersionsRequest(version=0), ApiVersionsResponse, 0)
-    versions = {api.api_key: (api.min_version, api.max_version) for api in spoken.api_keys}
-    for kind, version in ((FetchRequest, FETCH_VERSION), (MetadataRequest, METADATA_VERSION)):
-        low, high = versions.get(kind.API_KEY, (0, -1))
-        if not low <= version <= high:
-            raise NotOursToReadError(f"the broker does not speak {kind.name} {version}")
-    name = MetadataRequest.MetadataRequestTopic(version=METADATA_VERSION, name=stretch.topic)
-    request = MetadataRequest(version=METADATA_VERSION, topics=[name], allow_auto_topic_creation=False)
-    answer = link.ask(request, MetadataResponse, METADATA_VERSION)
+    need(link, (FetchRequest, FETCH_VERSION), (MetadataRequest, METADATA_VERSION))
+    answer = link.ask(metadata_request(stretch.topic), MetadataResponse, METADATA_VERSION)
     brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
     for topic in answer.topics:
         for part in topic.partitions:

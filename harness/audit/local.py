@@ -1,4 +1,4 @@
-"""The audit in this process: numbered ranges and Parquet files, in chunks, with bounded memory."""
+"""Parquet files as a side of an audit in this process, in chunks, with bounded memory; and the pages of numbered ranges."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.audit.findings import UNREAD, Example, Findings, Gathering, Unread, Unreadable, compare
-from harness.audit.pages import PAGE, PAGE_BITS, Keys, Order, Tally, TooManyKeysError, decode, pack, packed
+from harness.audit.failures import ELSEWHERE, AuditError, OutgrownError
+from harness.audit.findings import UNREAD, Example, Unread, Unreadable
+from harness.audit.pages import PAGE, PAGE_BITS, Keys, Order, Tally, pack, packed
 from harness.audit.spec import OURS, NumberedRange, Rows, shown
 from harness.audit.texts import Columns, as_bytes, numbered, reading_of, unread
-from harness.model.failures import EnvironmentFailure
 from harness.model.semantics import Anomaly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from harness.audit.findings import Findings, Gathering
     from harness.audit.pages import Copies, Ints
-    from harness.audit.spec import Side
 
 CHUNK_ROWS: Final = 1 << 19
 AT_REST_BYTES: Final = 400_000_000
 """Compressed pages kept; with the living ones, a chunk and the libraries, this stays below 1 GB."""
 SORTED_IN_MEMORY: Final = 10_000_000
 """Rows that are sorted here where they do not stand in order; more is Spark's work."""
-ELSEWHERE: Final = "use --engine spark"
 
 
-class AuditError(EnvironmentFailure):
-    """A side cannot be read, or cannot be read here: one line that says which, why, and what helps."""
+class Counted(NamedTuple):
+    """What was counted of a side: encoded pages by key and page, and what is told beside them."""
+
+    pages: dict[tuple[str, int], list[bytes]]
+    reordered: int
+    unreadable: int
+    damaged: int = 0
 
 
 class Chunk(NamedTuple):
@@ -49,10 +52,8 @@ class Chunk(NamedTuple):
     first_row: int
 
 
-def can_read(side: Side) -> bool:
-    """Whether this process can read a side by itself."""
-    if isinstance(side, NumberedRange):
-        return True
+def can_read_files(side: Rows) -> bool:
+    """Whether a side is Parquet that this process can read by itself."""
     plain = not side.id.startswith(OURS) and reading_of(side) is not None
     return side.kind == "parquet" and "://" not in side.at and plain and not _has_sink_log(side)
 
@@ -62,45 +63,35 @@ def _has_sink_log(side: Rows) -> bool:
     return any((path / "_spark_metadata").exists() for path in _places(side))
 
 
-def audit_here(offered: Side, arrived: Rows) -> Findings:
-    """Compare two sides. Raises AuditError where one of them cannot be read whole."""
-    keys = Keys()
-    try:
-        right, order, unreadable = _tally(arrived, keys)
-        gathering = Gathering(reordered=order.reordered)
-        wants_ids = arrived.with_origin
-        twice: list[tuple[str, Ints]] = []
-        there = {(code, page): data for code, page, data in right.pages()}
-        left_pages, unknown = _offered_pages(offered, keys)
-    except TooManyKeysError as error:
-        raise AuditError(f"{error}: {ELSEWHERE}") from None
+class Files:
+    """Parquet files as a side that is read in this process."""
 
-    def look(key: str, page: int, left: Copies | None, data: bytes | None) -> None:
-        copies = None if data is None else decode(data)
-        found = compare(key, page, left, copies)
-        gathering.pages.append(found)
-        if wants_ids and found.duplicated and left is not None and copies is not None:
-            again = np.flatnonzero((left > 0) & (copies > 1)) + (page << PAGE_BITS)
-            twice.append((key, again))
+    doubts: tuple[str, ...] = ()
 
-    for key, page, left in left_pages:
-        look(key, page, left, there.pop((keys.code(key), page), None))
-    for (code, page), data in there.items():
-        look(keys.names[code], page, None, data)
-    if arrived.order is not None and (phantoms := gathering.phantoms()):
-        gathering.reordered = _tally(arrived, Keys(), phantoms)[1].reordered
-    found = gathering.findings(ordered=arrived.ordered)
-    found = _with_origins(found, arrived, twice)
-    found = replace(found, unread_offered=_unread(offered, unknown), unread_arrived=_unread(arrived, unreadable))
-    return replace(found, examples=_examples(gathering, arrived))
+    def __init__(self, side: Rows) -> None:
+        self._side = side
 
+    def close(self) -> None:
+        """Nothing is held."""
 
-def _offered_pages(side: Side, keys: Keys) -> tuple[Iterator[tuple[str, int, Copies]], int]:
-    """Return the pages of what was offered, and how many rows have no usable id."""
-    if isinstance(side, NumberedRange):
-        return range_pages(side), 0
-    tally, _, unreadable = _tally(side, keys)
-    return ((keys.names[code], page, decode(data)) for code, page, data in tally.pages()), unreadable
+    def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
+        """Count the rows; ``phantoms`` are left out of the order, where they are known."""
+        keys = Keys()
+        tally, order, unreadable = _tally(self._side, keys, phantoms, ordered=ordered)
+        pages = (((keys.names[code], page), data) for code, page, data in tally.pages())
+        return Counted({where: [data] for where, data in pages}, order.reordered, unreadable)
+
+    def unread(self, rows: int) -> Unreadable:
+        """Read the files again for the first of so many rows without a usable id."""
+        return _unread(self._side, rows)
+
+    def examples(self, gathering: Gathering) -> tuple[Example, ...]:
+        """Read the files again for the places of some duplicated and phantom ids, where there are any."""
+        return _examples(gathering, self._side)
+
+    def with_origins(self, found: Findings, twice: list[tuple[str, Ints]]) -> Findings:
+        """Split the duplicates by the log copies they were made from."""
+        return _with_origins(found, self._side, twice)
 
 
 def range_pages(side: NumberedRange) -> Iterator[tuple[str, int, Copies]]:
@@ -119,21 +110,21 @@ def range_pages(side: NumberedRange) -> Iterator[tuple[str, int, Copies]]:
         yield key, page, copies
 
 
-def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None = None) -> tuple[Tally, Order, int]:
+def _tally(side: Rows, keys: Keys, phantoms: Mapping[str, Ints] | None, *, ordered: bool) -> tuple[Tally, Order, int]:
     """Count a side: its tally, its order (but for phantoms, where they are known), and how many rows have no usable id."""
     tally, order, unknown = Tally(), Order(), packed(phantoms or {}, keys)
     unreadable = 0
-    for chunk in _in_order(side):
+    for chunk in _in_order(side) if ordered else _chunks(side):
         codes, numbers, good = usable(chunk.columns.keys, chunk.columns.numbers, keys)
         unreadable += len(good) - int(good.sum())
         ids = pack(codes, numbers)
-        if side.order is None:
+        if not ordered:
             tally.add(ids)
         else:
             fresh = tally.add_in_order(ids) & ~np.isin(ids, unknown)
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
         if tally.compressed_bytes > AT_REST_BYTES:
-            raise AuditError(f"{shown(side.text)}: too many ids for one process (or too far apart): {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: too many ids for one process (or too far apart): {ELSEWHERE}")
     return tally, order, unreadable
 
 
@@ -246,7 +237,7 @@ def _in_order(side: Rows) -> Iterator[Chunk]:
     for chunk in _chunks(side):
         rows += len(chunk.columns.numbers)
         if rows > SORTED_IN_MEMORY:
-            raise AuditError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} rows that do not stand in their order: {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} rows that do not stand in their order: {ELSEWHERE}")
         keys, numbers, *_ = chunk.columns
         names = pa.nulls(len(numbers), pa.string()) if keys is None else pc.cast(keys, pa.string())
         parts.append(pa.table({"key": names, "number": numbers, "order": chunk.order}))
@@ -290,18 +281,17 @@ def _with_origins(found: Findings, side: Rows, twice: list[tuple[str, Ints]]) ->
         hit = np.isin(ids, wanted)
         rows += int(hit.sum())
         if rows > SORTED_IN_MEMORY:
-            raise AuditError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} copies of duplicated ids: {ELSEWHERE}")
+            raise OutgrownError(f"{shown(side.text)}: over {SORTED_IN_MEMORY} copies of duplicated ids: {ELSEWHERE}")
         places = pa.table({"p": chunk.partition, "o": chunk.offset}).to_pandas()[good][hit]
         parts.append(places.assign(id=ids[hit]))
+    import pandas as pd  # noqa: PLC0415 - half a second
+
     copies = pd.concat(parts)
     stored = len(copies.drop_duplicates(["id", "p", "o"])) - copies["id"].nunique()
     return replace(found, stored_twice=stored, recorded_twice=found.duplicated - stored)
 
 
-def _unread(side: Side, rows: int) -> Unreadable:
-    """Read the side again for the first of so many rows without a usable id."""
-    if isinstance(side, NumberedRange):
-        return Unreadable()
+def _unread(side: Rows, rows: int) -> Unreadable:
     first: list[Unread] = []
     for chunk in _chunks(side) if rows else ():
         _, numbers, source, found = chunk.columns

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from harness.audit.findings import UNREAD
 from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, Beside, count_rows, partial_rows
-from harness.audit.texts import as_bytes, reader_of
+from harness.audit.texts import as_bytes, plain_reader_of, reader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.audit.batches import Records
+    from harness.audit.extents import Extent
     from harness.audit.fetching import Stretch
     from harness.audit.pages import Ints
     from harness.audit.spec import Rows
     from harness.audit.texts import Columns
-    from harness.audit.topic import Extent
 
 PLACES: Final = "key string, number long, place string, stands struct<partition: long, offset: long>, source binary, found string"
 STANDS: Final = pa.struct([("partition", pa.int64()), ("offset", pa.int64())])
@@ -67,7 +67,8 @@ def counted_log(spark: SparkSession, log: Log, side: int, *, ordered: bool, phan
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for at in _numbers(batches):
             chunks: list[Ints] = []
-            yield from count_rows(_rows(log.side, log.stretches[at], chunks), side, ordered=ordered, phantoms=phantoms)
+            rows = _noting(read_rows(log.side, log.stretches[at]), chunks)
+            yield from count_rows(rows, side, ordered=ordered, phantoms=phantoms)
             if chunks:
                 yield partial_rows([(CHUNKS, str(at), CHUNKS_OF[side], np.concatenate(chunks).tobytes(), Beside())])
 
@@ -77,22 +78,31 @@ def counted_log(spark: SparkSession, log: Log, side: int, *, ordered: bool, phan
 def places_in_log(spark: SparkSession, log: Log, numbers: list[int], chunks: bytes, *, unreadable: bool) -> DataFrame:
     """Return where these numbers stand (and the first rows without one, if ``unreadable``), as PLACES."""
     wanted = np.array(numbers, dtype=np.int64)
-    stretches = _where(log, wanted, np.frombuffer(chunks, dtype=np.int64).reshape(-1, CHUNK), unreadable=unreadable)
+    stretches = stretches_with(log, wanted, np.frombuffer(chunks, dtype=np.int64), unreadable=unreadable)
     tasks = min(len(stretches), LOOKING_TASKS)
 
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
-
         for at in _numbers(batches):
             for stretch in stretches[at::tasks]:
-                for records in fetched(stretch):
-                    yield _hits(_read(log.side, records), records, stretch, wanted, unreadable=unreadable)
+                yield from looked_at(log.side, stretch, wanted, unreadable)
 
     return _tasks(spark, tasks).mapInArrow(look, PLACES)
 
 
-def _where(log: Log, wanted: Ints, chunks: Ints, *, unreadable: bool) -> list[Stretch]:
-    """Pick the fetches in which numbers may stand, or the first rows without one, neighbours joined."""
+def looked_at(side: Rows, stretch: Stretch, wanted: Ints, unreadable: bool) -> Iterator[pa.RecordBatch]:  # noqa: FBT001 - sent
+    """Fetch a stretch again: where these numbers stand (and the first rows of each fetch without one), as PLACES."""
+    from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
+
+    for records in fetched(stretch):
+        yield _hits(_read(side, records), records, stretch, wanted, unreadable=unreadable)
+
+
+def stretches_with(log: Log, wanted: Ints, noted: Ints, *, unreadable: bool) -> list[Stretch]:
+    """Pick the fetches in which numbers may stand, or the first rows without one, neighbours joined.
+
+    ``noted`` is what was noted of each fetch, CHUNK numbers each, one after the other.
+    """
+    chunks = noted.reshape(-1, CHUNK)
     chunks = chunks[np.lexsort((chunks[:, 1], chunks[:, 0]))]
     inside = np.searchsorted(wanted, chunks[:, 3], side="left") < np.searchsorted(wanted, chunks[:, 4], side="right")
     if unreadable:
@@ -112,7 +122,7 @@ def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *,
     if unreadable:
         hit[np.flatnonzero(columns.numbers.is_null().to_numpy(zero_copy_only=False))[:UNREAD]] = True
     at = np.flatnonzero(hit)
-    picked = pa.array(at)
+    picked = pa.array(at, pa.int64())
     keys = pa.nulls(len(at), pa.string()) if columns.keys is None else columns.keys.take(picked)
     numbers, source, found = (column.take(picked) for column in columns[1:])
     offsets = records.offsets[at].tolist()
@@ -124,23 +134,44 @@ def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *,
     ], schema=PLACES_ARROW)  # fmt: skip
 
 
-def _rows(side: Rows, stretch: Stretch, chunks: list[Ints]) -> Iterator[pa.RecordBatch]:
-    """Read a stretch: key and number of each record; and note what stands in each fetch."""
+def read_rows(side: Rows, stretch: Stretch) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Read a stretch: key and number of each record of a fetch, and what is to be noted of the fetch (CHUNK numbers)."""
     from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
 
     at = stretch.first
     for records in fetched(stretch):
-        keys, numbers, *_ = _read(side, records)
+        keys, numbers = _ids(side, records)
         if not len(numbers):
             continue
         bounds, end = pc.min_max(numbers), int(records.offsets[-1]) + 1
         low, high = (-1, -2) if bounds["min"].as_py() is None else (bounds["min"].as_py(), bounds["max"].as_py())
-        chunks.append(np.array([stretch.partition, at, end, low, high, numbers.null_count], dtype=np.int64))
+        note = np.array([stretch.partition, at, end, low, high, numbers.null_count], dtype=np.int64)
         at = end
-        yield pa.record_batch({"number": numbers} if keys is None else {"key": keys, "number": numbers})
+        yield pa.record_batch({"number": numbers} if keys is None else {"key": _coded(keys), "number": numbers}), note
+
+
+def _coded(keys: pa.Array) -> pa.Array:
+    """Return keys as codes and names: a name is sent and looked up once."""
+    return keys if isinstance(keys, pa.DictionaryArray) else keys.dictionary_encode()
+
+
+def _noting(rows: Iterable[tuple[pa.RecordBatch, Ints]], notes: list[Ints]) -> Iterator[pa.RecordBatch]:
+    for batch, note in rows:
+        notes.append(note)
+        yield batch
 
 
 _readers: dict[str, Any] = {}
+_plain_readers: dict[str, Any] = {}
+
+
+def _ids(side: Rows, records: Records) -> tuple[pa.Array | None, pa.Array]:
+    """Read keys and numbers, all of them at once where nothing odd is among them."""
+    if side.text not in _plain_readers:
+        _plain_readers[side.text] = plain_reader_of(side)
+    plain = _plain_readers[side.text]
+    numbers = None if plain is None else plain(records)
+    return (None, numbers) if numbers is not None else _read(side, records)[:2]
 
 
 def _read(side: Rows, records: Records) -> Columns:

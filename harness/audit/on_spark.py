@@ -19,8 +19,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
+from harness.audit.failures import AuditError
 from harness.audit.findings import EXAMPLES, UNREAD, Example, Findings, Gathering, PageFindings, Unreadable, compare
-from harness.audit.local import AuditError, examples_of, range_pages
+from harness.audit.local import examples_of, range_pages
 from harness.audit.logs import Log, counted_log, log_of, places_in_log
 from harness.audit.pages import NUMBERS, PAGE_BITS, encode, merge
 from harness.audit.partials import ARRIVED, CHUNKS, CHUNKS_OF, OFFERED, PARTIAL, SUMMARY, Beside, count_rows, partial_rows
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from harness.audit.extents import Extent
     from harness.audit.pages import Ints
     from harness.audit.spec import Side
-    from harness.audit.topic import Extent
 
 LISTS: Final = ("runs", "again", "phantoms")
 NAMES: Final = (*(field.name for field in dataclasses.fields(PageFindings)), "side", *Beside._fields)

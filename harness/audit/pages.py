@@ -57,9 +57,13 @@ def encode(copies: np.ndarray[Any, Any]) -> bytes:
 
 def decode(data: bytes) -> Copies:
     """Return the counts of a page."""
+    return _decoded(data).astype(np.uint32)
+
+
+def _decoded(data: bytes) -> np.ndarray[Any, Any]:
     size = data[0]
     raw = pa.decompress(data[1:], decompressed_size=PAGE * size, codec=CODEC, asbytes=True)
-    return np.frombuffer(raw, dtype=np.uint8 if size == 1 else np.uint32).astype(np.uint32)
+    return np.frombuffer(raw, dtype=np.uint8 if size == 1 else np.uint32)
 
 
 def merge(parts: list[bytes]) -> Copies | None:
@@ -68,7 +72,7 @@ def merge(parts: list[bytes]) -> Copies | None:
         return None
     total = decode(parts[0])
     for part in parts[1:]:
-        total += decode(part)
+        total += _decoded(part)
     return total
 
 

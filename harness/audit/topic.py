@@ -1,27 +1,20 @@
-"""What there is to read of a topic: asked of the broker first, by Kafka's own admin client in Spark's JVM.
-
-The offsets are fixed before the first pass, so that every pass reads the same; and what a read-committed reader cannot
-see, or what is gone, is said instead of being taken for lost.
-"""
+"""What there is to read of a topic, asked of the broker by Kafka's own admin client in Spark's JVM."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.audit.local import AuditError
+from harness.audit.extents import ANSWER_WITHIN_MS, extent_from
+from harness.audit.failures import AuditError
 from harness.audit.session import one_line
 from harness.audit.spec import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
+    from harness.audit.extents import Extent
     from harness.audit.spec import Rows
 
-ANSWER_WITHIN_MS: Final = 15_000
 HINTS: Final = {
     "UnknownTopicOrPartitionException": "there is no such topic",
     "TimeoutException": "no broker answers there",
@@ -31,26 +24,6 @@ HINTS: Final = {
     "SaslAuthenticationException": "the broker refuses the user",
     "ClusterAuthorizationException": "no permission to read it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """From where to where a topic is read, per partition, and why that may not be everything."""
-
-    topic: str
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
-    doubts: tuple[str, ...]
-
-    @property
-    def starting(self) -> str:
-        """As Spark wants it: JSON."""
-        return json.dumps({self.topic: {str(p): at for p, at in self.starts.items()}})
-
-    @property
-    def ending(self) -> str:
-        """As Spark wants it: JSON."""
-        return json.dumps({self.topic: {str(p): at for p, at in self.ends.items()}})
 
 
 def extent_of(spark: SparkSession, side: Rows) -> Extent:
@@ -89,21 +62,7 @@ def _extent(jvm: Any, admin: Any, side: Rows) -> Extent:
     starts = _offsets(jvm, admin, side.topic, partitions, kind=kinds.earliest(), isolation="READ_COMMITTED")
     stable = _offsets(jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_COMMITTED")
     ends = _offsets(jvm, admin, side.topic, partitions, kind=kinds.latest(), isolation="READ_UNCOMMITTED")
-    doubts = [
-        *(
-            f"partition {p} of {side.topic} begins at offset {at}: what stood before is gone"
-            for p, at in starts.items()
-            if at > 0
-        ),
-        *(
-            f"partition {p} of {side.topic} has {ends[p] - at} offsets behind an open transaction"
-            for p, at in stable.items()
-            if ends[p] > at
-        ),
-    ]
-    if _compacted(jvm, admin, side.topic):
-        doubts.append(f"{side.topic} is compacted: copies may be gone")
-    return Extent(side.topic, starts, stable, tuple(doubts))
+    return extent_from(side.topic, starts, stable, ends, compacted=_compacted(jvm, admin, side.topic))
 
 
 def _offsets(jvm: Any, admin: Any, topic: str, partitions: list[int], *, kind: Any, isolation: str) -> dict[int, int]:

@@ -47,7 +47,7 @@ def audit(
     offered: Annotated[str, typer.Option(help="SPEC of what was offered.")],
     arrived: Annotated[str, typer.Option(help="SPEC of what arrived.")],
     semantic: Annotated[str | None, typer.Option(help="Judge by the promise of this semantic.")] = None,
-    engine: Annotated[str, typer.Option(help="auto, here (ranges and Parquet, in this process) or spark.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, here (ranges, Parquet, topics; every core) or spark.")] = "auto",
     master: Annotated[str | None, typer.Option(help="Spark's master, e.g. local[4] or spark://host:7077.")] = None,
     jars: Annotated[list[Path] | None, typer.Option(help="A JDBC driver of yours. May be repeated.")] = None,
     as_json: AsJson = False,

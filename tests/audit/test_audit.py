@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.audit.auditing import audit
+from harness.audit.failures import AuditError
 from harness.audit.findings import Span, as_json, as_text, rule
-from harness.audit.local import AuditError, audit_here
+from harness.audit.here import audit_here
 from harness.audit.session import spark_session
 from harness.audit.spec import NumberedRange, SpecError, parse, shown
 from harness.judge.verdict import Kind

@@ -11,7 +11,8 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
 from harness.audit import batches, texts
-from harness.audit.batches import DamagedBatchError, NotOursToReadError, next_offset, read
+from harness.audit.batches import DamagedBatchError, next_offset, read
+from harness.audit.failures import NotOursToReadError
 from harness.audit.spec import Rows, parse
 from tests.wire.kafka_frames import CODECS
 

@@ -13,9 +13,10 @@ from kafka import KafkaProducer
 
 from harness import registry
 from harness.audit import on_spark
+from harness.audit.failures import AuditError
 from harness.audit.fetching import Stretch, UnreadableError, fetched
 from harness.audit.findings import Findings, Span, rule
-from harness.audit.local import AuditError
+from harness.audit.here import audit_here, can_read
 from harness.audit.on_spark import audit_on_spark
 from harness.audit.spec import Rows, parse
 from harness.audit.texts import reader_of
@@ -27,7 +28,7 @@ from harness.runtimes.ports import PortLease
 from tests.audit.test_unreadable import TEXTS, random_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -46,10 +47,23 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def look(spark: SparkSession, offered: str, arrived: str) -> Findings:
-    """Audit on the session of the tests."""
-    right = parse(arrived)
+    """Audit on the session of the tests, and without Spark where that can be: both find the very same."""
+    left, right = parse(offered), parse(arrived)
     assert isinstance(right, Rows)
-    return audit_on_spark(spark, parse(offered), right)
+    if not (can_read(left) and can_read(right)):
+        return audit_on_spark(spark, left, right)
+    found, on_spark_ = (_outcome(way) for way in (lambda: audit_here(left, right), lambda: audit_on_spark(spark, left, right)))
+    assert found == on_spark_
+    if isinstance(found, str):
+        raise AuditError(found)
+    return found
+
+
+def _outcome(way: Callable[[], Findings]) -> Findings | str:
+    try:
+        return way()
+    except AuditError as error:
+        return str(error)
 
 
 def test_transactions_retries_and_damage(spark: SparkSession, kafka: Any) -> None:
@@ -148,6 +162,7 @@ def test_fetched_by_the_tasks_or_by_sparks_connector(spark: SparkSession, kafka:
         assert min(fetched.arrived, fetched.lost, fetched.duplicated, fetched.phantom, fetched.reordered) > 0
         assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
         assert replace(fetched, examples=()) == replace(read, examples=())
+        assert audit_here(offered, arrived) == fetched
 
 
 RARELY = [pytest.param(each, marks=pytest.mark.rest) for each in (
@@ -178,6 +193,7 @@ def test_what_is_no_id_is_the_same_for_the_tasks_and_for_sparks_connector(spark:
         assert [one.place.split("/")[1] for one in fetched.unread_arrived.first] == ["0"] * 3
         assert sorted(map(str, fetched.examples)) == sorted(map(str, read.examples))
         assert replace(fetched, examples=()) == replace(read, examples=())
+        assert audit_here(offered, both) == fetched
         assert rule(fetched, Semantic.EXACTLY_ONCE).kind is Kind.VOID
     assert fetched.unread_offered == fetched.unread_arrived
 

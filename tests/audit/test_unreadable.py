@@ -16,8 +16,8 @@ from harness.audit import fetching
 from harness.audit.batches import read
 from harness.audit.fetching import Stretch
 from harness.audit.findings import Unread, Unreadable, as_json, as_text, rule
-from harness.audit.local import can_read
-from harness.audit.logs import CHUNK, Log, _hits, _read, _rows, _where
+from harness.audit.here import can_read
+from harness.audit.logs import Log, _hits, _noting, _read, read_rows, stretches_with
 from harness.audit.partials import ARRIVED, OFFERED, count_rows
 from harness.audit.spec import Rows, SpecError, parse
 from harness.audit.texts import as_bytes, reader_of, reading_of, unread
@@ -309,13 +309,13 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
     log = Log(side, tuple(Stretch("h:1", "t", partition, 0, 30) for partition in (0, 1)))
     chunks: list[np.ndarray[Any, Any]] = []
     summaries = [
-        next(count_rows(_rows(side, stretch, chunks), ARRIVED, ordered=False, phantoms={})).to_pylist()[0]
+        next(count_rows(_noting(read_rows(side, stretch), chunks), ARRIVED, ordered=False, phantoms={})).to_pylist()[0]
         for stretch in reversed(log.stretches)
     ]  # fmt: skip
     assert [(row["unreadable"], row["damaged"]) for row in summaries] == [(5, 0), (1, 0)]
-    where = _where(log, np.zeros(0, dtype=np.int64), np.concatenate(chunks).reshape(-1, CHUNK), unreadable=True)
+    where = stretches_with(log, np.zeros(0, dtype=np.int64), np.concatenate(chunks), unreadable=True)
     assert [(one.partition, one.first, one.end) for one in where] == [(0, 20, 30), (1, 0, 20)]
-    assert not _where(log, np.zeros(0, dtype=np.int64), np.concatenate(chunks).reshape(-1, CHUNK), unreadable=False)
+    assert not stretches_with(log, np.zeros(0, dtype=np.int64), np.concatenate(chunks), unreadable=False)
 
     def hits(records: Records, stretch: Stretch, wanted: list[int], *, unreadable: bool) -> list[dict[str, Any]]:
         read_ = _read(side, records)
