@@ -30,6 +30,8 @@ class Field:
     schema: Schema
     told: str = ""
     needed: bool = False
+    table: Table | None = None
+    """The table that it is, or that it has several of."""
 
     def means(self, told: str, *, needed: bool = False) -> Field:
         """Return it with a meaning."""
@@ -83,7 +85,7 @@ class Table:
 
 def one(table: Table) -> Field:
     """Return a field that is a table."""
-    return Field(table.read, table.schema(), table.told)
+    return Field(table.read, table.schema(), table.told, table=table)
 
 
 def each(table: Table, *, single: bool = False) -> Field:
@@ -98,7 +100,7 @@ def each(table: Table, *, single: bool = False) -> Field:
         return tuple(table.read(f"{where} {n}" if numbered else where, entry) for n, entry in enumerate(value, start=1))
 
     many: Schema = {"type": "array", "items": table.schema()}
-    return Field(take, {"anyOf": [table.schema(), many]} if single else many, table.told)
+    return Field(take, {"anyOf": [table.schema(), many]} if single else many, table.told, table=table)
 
 
 def _typed(what: str, *kinds: type) -> Callable[[str, Any], Any]:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import re
-from collections.abc import Mapping as AbcMapping
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from harness.cli.application import EPILOG, app
-from harness.model import events, identity
-from harness.pipelines import declaration, security
+from harness.model import events
+from harness.pipelines import declaration, reading
 from tests.docs.markdown import MADE, cell, columns, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
+    from harness.pipelines.fields import Table
 
 _SECTION: Final = re.compile(r"# --- (.+?) -*$")
-_TYPES: Final = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+_TYPES: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 _TAKES: Final = {"int": "N", "float": "N", "Path": "PATH"}
-_TABLES: Final = {"stages": "[[stage]]"}
-_HIDDEN: Final = {"directory", "file"}
 
 
 def documented(source: str) -> Iterator[tuple[str, str | None, str]]:
@@ -100,19 +97,14 @@ def _default(value: Any) -> str:
 
 
 def declaration_page() -> str:
-    """Return the page of every table and field of a declaration."""
+    """Return the page of every table and field of a declaration, of the fields that it is read by."""
     about = "What a `pipeline.toml` may hold. How to use it: [your own pipeline](../own-pipeline.md)."
     out = ["# The declaration", "", MADE, about, ""]
-    for title, kind in declared(declaration.Pipeline, ""):
-        out += [f"## {title or 'The file'}", "", plain(kind.__doc__ or ""), "", *columns("field", "type", "default", "")]
-        hints = get_type_hints(kind, _names())
-        docs = {name: doc for name, _, doc in documented(_body(kind))}
-        for field in dataclasses.fields(kind):
-            if field.name in _HIDDEN and kind is declaration.Pipeline:
-                continue
-            name = _TABLES.get(field.name, field.name)
-            said = cell(plain(docs.get(field.name, "")))
-            out.append(f"| `{name}` | {_type(hints[field.name])} | {_field_default(field)} | {said} |")
+    for title, table in tables(reading.PIPELINE, "The file"):
+        out += [f"## {title}", "", plain(table.make.__doc__ or ""), "", *columns("field", "what it may be", "")]
+        for name, field in table.fields.items():
+            said = f"{field.told}{' (*needed*)' if field.needed else ''}"
+            out.append(f"| `{name}` | {cell(_takes_value(field.schema))} | {cell(said)} |")
         out.append("")
     for kind in (declaration.InputKind, declaration.OutputKind, declaration.Resend):
         docs = {name: doc for name, _, doc in documented(_annotated(kind))}
@@ -122,18 +114,33 @@ def declaration_page() -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
-def declared(kind: type, title: str) -> Iterator[tuple[str, type]]:
-    """Yield the tables of a declaration, each with the dataclass that it is read into, the outermost first."""
-    yield title, kind
-    for name, hint in get_type_hints(kind, _names()).items():
-        for inner in (hint, *get_args(hint)):
-            if dataclasses.is_dataclass(inner) and isinstance(inner, type):
-                yield from declared(inner, _TABLES.get(name, f"[{name}]"))
+def tables(table: Table, title: str) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of a declaration, each with how it is written, the outermost first."""
+    yield title, table
+    for name, field in table.fields.items():
+        if field.table is not None:
+            several = field.schema.get("type") == "array" or "anyOf" in field.schema
+            yield from tables(field.table, f"[[{name}]]" if several else f"[{name}]")
 
 
-def _names() -> dict[str, Any]:
-    return {**vars(declaration), "DeclaredSecurity": security.DeclaredSecurity, "Identity": identity.Identity,
-            "Mapping": AbcMapping}  # fmt: skip
+def _takes_value(schema: dict[str, Any]) -> str:
+    """Return what a schema lets stand, in words.
+
+    >>> _takes_value({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    'text, or list of text'
+    """
+    if "anyOf" in schema:
+        return ", or ".join(dict.fromkeys(_takes_value(each) for each in schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema["enum"])
+    kind = schema["type"]
+    if isinstance(kind, list):
+        return ", or ".join(_TYPES[each] for each in kind)
+    if kind == "array":
+        return "tables" if schema["items"].get("type") == "object" else f"list of {_takes_value(schema['items'])}"
+    if kind == "object":
+        return "table" if "properties" in schema else "table of text"
+    return _TYPES[kind]
 
 
 def _body(kind: type) -> str:
@@ -152,23 +159,3 @@ def _words(name: str) -> str:
     'Input kind'
     """
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
-
-
-def _type(hint: Any) -> str:
-    inner: Iterable[Any] = [each for each in get_args(hint) if each not in (type(None), Ellipsis)]
-    if get_origin(hint) is tuple:
-        return "tables" if any(map(dataclasses.is_dataclass, inner)) else "list of text"
-    if get_origin(hint) is AbcMapping:
-        return "table of text"
-    kind = next(iter(inner), hint)
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return ", ".join(f"`{each.value}`" for each in kind)
-    return "table" if dataclasses.is_dataclass(kind) else _TYPES.get(kind, "text")
-
-
-def _field_default(field: dataclasses.Field[Any]) -> str:
-    if field.default is dataclasses.MISSING:
-        return "" if field.default_factory is not dataclasses.MISSING else "*needed*"
-    if field.default in (None, "", ()):
-        return ""
-    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
