@@ -146,7 +146,12 @@ def test_a_program_that_names_its_broker_is_told_of(orders: Path, capsys: pytest
 def test_a_variable_of_its_own_is_given_the_brokers(orders: Path) -> None:
     """It is seen in the source."""
     program = orders / "consumer.py"
-    program.write_text(program.read_text(encoding="utf-8").replace("BOOTSTRAP_SERVERS", "ACME_KAFKA_BROKERS"), encoding="utf-8")
+    text = program.read_text(encoding="utf-8")
+    program.write_text(
+        text.replace('os.environ["BOOTSTRAP_SERVERS"]', 'os.environ.get("BOOTSTRAP_SERVERS", "kafka:9092")'), "utf-8"
+    )
+    assert look_at(["consumer.py"], orders).variables == ("BOOTSTRAP_SERVERS",)
+    program.write_text(text.replace("BOOTSTRAP_SERVERS", "ACME_KAFKA_BROKERS"), encoding="utf-8")
     assert main(["init", str(orders), *WORDS]) == 0
     stage = read_pipeline(orders / "pipeline.toml").stage(Role.CONSUMER)
     assert stage is not None
@@ -213,6 +218,15 @@ def test_sources_show_topics_and_tables(tmp_path: Path) -> None:
     (tmp_path / "A.java").write_text('c.subscribe(List.of("bills")); new ProducerRecord<String, String>("paid", v)', "utf-8")
     shown = look_at(["java", "A.java", "nosuchfile.py"], tmp_path)
     assert (shown.files, shown.topics, shown.sqlite) == (("A.java",), ("bills", "paid"), False)
+
+
+def test_what_a_shell_script_starts_is_looked_at(orders: Path) -> None:
+    """Two consumers, say."""
+    script = orders / "two.sh"
+    script.write_text('#!/bin/sh\n"$1" consumer.py "$2" & "$1" consumer.py "$2" & wait\n', encoding="utf-8")
+    script.chmod(0o755)
+    shown = look_at(["./two.sh", "{work}/orders.db"], orders)
+    assert (shown.files, shown.topics, shown.table) == (("two.sh", "consumer.py"), ("orders",), "orders")
 
 
 # --- the schema -------------------------------------------------------------------------------------------------------

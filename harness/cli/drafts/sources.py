@@ -20,7 +20,7 @@ _TOPIC = (
     r"""ProducerRecord<[^>]*>\(\s*["']([\w.-]+)["']""",
     r"""\btopics?\w*\s*[:=]\s*\[?\s*["']([\w.-]+)["']""",
 )
-_BOOTSTRAP = r"""["']([A-Z][A-Z0-9_]*(?:BOOTSTRAP|BROKER)[A-Z0-9_]*)["']"""
+_BOOTSTRAP = r"""["']((?:[A-Z][A-Z0-9_]*)?(?:BOOTSTRAP|BROKER)[A-Z0-9_]*)["']"""
 _FIXED = r"""["']((?:localhost|127\.0\.0\.1|[\w.-]*(?:kafka|broker)[\w.-]*):\d{4,5})["']"""
 _TABLE = r"""CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?["'`]?(\w+)["'`]?\s*\(\s*["'`]?(\w+)"""
 _INSERT = r"""INSERT\s+(?:OR\s+\w+\s+)?INTO\s+["'`]?(\w+)"""
@@ -51,9 +51,14 @@ class Shown:
 
 
 def look_at(words: Sequence[str], folder: Path) -> Shown:
-    """Return what the files that a command names show: sources below a folder, none of which has to be there."""
-    files = [folder / word for word in words if (folder / word).suffix in SUFFIXES and (folder / word).is_file()]
-    text = "\n".join(file.read_text(encoding="utf-8", errors="replace")[:MOST] for file in files)
+    """Return what the files that a command names show: sources below a folder, none of which has to be there.
+
+    And those that a script of the shell names, which is but the way to them.
+    """
+    files = _sources(words, folder)
+    for script in [file for file in files if file.suffix == ".sh"]:
+        files += [file for file in _sources(_read(script).replace('"', " ").split(), folder) if file not in files]
+    text = "\n".join(map(_read, files))
     table, column = next(iter(re.findall(_TABLE, text, re.IGNORECASE)), ("", ""))
     fixed = re.findall(_FIXED, text)
     return Shown(
@@ -63,6 +68,15 @@ def look_at(words: Sequence[str], folder: Path) -> Shown:
         table=table or next(iter(re.findall(_INSERT, text, re.IGNORECASE)), ""), column=column,
         fields=_every((r"""\[\s*["']([a-z]\w*)["']\s*\]""", r"""\.get\(\s*["']([a-z]\w*)["']"""), text),
     )  # fmt: skip
+
+
+def _sources(words: Sequence[str], folder: Path) -> list[Path]:
+    found = [folder / word for word in words if (folder / word).suffix in SUFFIXES and (folder / word).is_file()]
+    return list(dict.fromkeys(found))
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")[:MOST]
 
 
 def _every(patterns: Iterable[str], text: str) -> tuple[str, ...]:
