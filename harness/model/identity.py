@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 ANYWHERE = "anywhere"
 """In the value, else in the key, else in a header."""
@@ -20,17 +20,32 @@ class IdentityError(ValueError):
     """A place or a pattern that can find nothing; one line."""
 
 
+READERS: dict[str, Callable[[ValueSchema], Callable[[bytes], str | None]]] = {}
+"""What reads values that are no text, by the kind of schema: :mod:`harness.values` puts it here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSchema:
+    """The schema of values that are no text. ``kind``: avro or protobuf; ``message``: which one of several, by its full name."""
+
+    kind: str
+    text: str
+    message: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """How to find a record's id.
 
     ``where``: ``anywhere``, ``value``, ``key`` or ``header:NAME``. ``json`` is a dotted path into a JSON value, looked up
-    first. ``pattern`` is a regular expression; its first group (or all of it) is the id.
+    first. ``pattern`` is a regular expression; its first group (or all of it) is the id. ``schema``: of values that are no text,
+    which are looked into as JSON.
     """
 
     pattern: str = r"[\s\S]+"
     where: str = ANYWHERE
     json: str = ""
+    schema: ValueSchema | None = None
 
     def __post_init__(self) -> None:
         if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
@@ -58,10 +73,21 @@ class Identity:
     ) -> Iterator[str | None]:
         """Yield the texts of a record in which its id may be."""
         if self.where in (ANYWHERE, "value"):
-            yield _text(value)
+            yield self._of_value(value)
         if self.where in (ANYWHERE, "key"):
             yield _text(key)
         yield from (_text(data) for name, data in headers if self.where in (ANYWHERE, HEADER + name))
+
+    def _of_value(self, value: bytes | None) -> str | None:
+        """Return a value as text: where it has a schema, as JSON, or ``None`` where it is none of it."""
+        if self.schema is None or value is None:
+            return _text(value)
+        return _reader(self.schema)(bytes(value))
+
+    def check_schema(self) -> None:
+        """Raise what its reader says where values cannot be read by its schema."""
+        if self.schema is not None:
+            _reader(self.schema)
 
     def in_text(self, text: str | None) -> str | None:
         """Return the id in a text: a value, a key, a row of a sink."""
@@ -91,7 +117,13 @@ class Identity:
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Identity:
         """Build one from :meth:`to_json`."""
-        return Identity(**plain)
+        schema = plain.get("schema")
+        return Identity(**{**plain, "schema": None if schema is None else ValueSchema(**schema)})
+
+
+@functools.lru_cache(maxsize=64)
+def _reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
+    return READERS[schema.kind](schema)
 
 
 @functools.lru_cache(maxsize=64)

@@ -416,8 +416,8 @@ def _unseen(
     return None
 
 
-_FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR, Role.BROKER})
-"""Roles with which the name of a point may begin."""
+_FIRST = frozenset({Role.PRODUCER, Role.CONSUMER, Role.PROCESSOR})
+"""Roles with which the name of a point may begin that is about the stage; of others the stage stands in front of all of it."""
 
 
 def _name(point: _Point, role: Role, present: Collection[Role]) -> str:

@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.model.identity import Identity, IdentityError
+from harness.model.identity import IdentityError
 from harness.model.scenario import Role
 from harness.model.semantics import Semantic
 from harness.pipelines.aggregates import Aggregate, Of
@@ -29,6 +29,7 @@ from harness.pipelines.invariants import Invariant
 from harness.pipelines.programs import CELL, ONCE, PROCESS, STAGE, Service
 from harness.pipelines.refusing import DeclarationError
 from harness.pipelines.security import PROTOCOLS, DeclaredSecurity, check_identity
+from harness.pipelines.sought import Sought
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,10 +83,13 @@ SECURITY: Final = Table("security", DeclaredSecurity, {
     "username": TEXT.means("--attach: the user's name"),
     "password_from": TEXT.means("--attach: the environment variable that holds the password"),
 }, "how the programs come to the brokers", check_identity)  # fmt: skip
-IDENTITY: Final = Table("id", Identity, {
+IDENTITY: Final = Table("id", Sought, {
     "pattern": TEXT.means("a regular expression; its first group, or all of it, is the id"),
     "where": TEXT.means("anywhere, value, key or header:NAME (anywhere)"),
     "json": TEXT.means("a dotted path into a JSON value, looked up first"),
+    "avro": TEXT.means("the file of the schema (.avsc) of values that are Avro"),
+    "protobuf": TEXT.means("the file (.proto, or a descriptor set) of values that are Protobuf"),
+    "message": TEXT.means("which message of it a value is, as shop.Order"),
 }, "where a record's id is found; without it lostack looks for its own token, {id}")  # fmt: skip
 AGGREGATE: Final = Table("aggregate", Aggregate, {
     "of": among(Of, Of).means("what a row of the output is, of the records of a key", needed=True),
@@ -154,6 +158,8 @@ def _pipeline(data: Mapping[str, Any], file: Path) -> Pipeline:
         data["topics"] = [data.pop("topic")]
     values = PIPELINE.values("", data)
     values = {_MANY.get(name, name): value for name, value in values.items()}
+    if "id" in values:
+        values["id"] = values["id"].identity(file.resolve().parent)
     return Pipeline(**values, directory=file.resolve().parent, file=str(file))
 
 

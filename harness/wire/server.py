@@ -11,6 +11,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import harness.values  # noqa: F401 - what an identity reads Avro and Protobuf by
 from harness.model.history import HistoryError
 from harness.model.identity import Identity
 from harness.wire.connections import Selection

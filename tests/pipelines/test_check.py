@@ -134,6 +134,15 @@ def test_two_stages_of_a_role_are_told_apart(system: DeclaredSystem, tmp_path: P
 
 
 @pytest.mark.rest
+def test_ids_inside_avro_values_are_found_on_the_wire_and_in_logs(system: DeclaredSystem, tmp_path: Path) -> None:
+    """The target is found in a request, an answer, and both topics."""
+    point = "processor-crash-before-ack"
+    found = check(system, tmp_path, PROGRAMS / "avro" / "pipeline.toml", point)[point]
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.judgement.account.duplicated == {found.plan.target}
+
+
+@pytest.mark.rest
 def test_an_invariant_is_asked_of_the_output_at_rest(system: DeclaredSystem, tmp_path: Path) -> None:
     """One that does not hold without a fault breaks every claim."""
     shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")

@@ -447,6 +447,7 @@ def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> No
         kills = points[f"{name}-crash-before-delivery"].fault.evidence().killed
         assert kills == (Role(name),)
         assert points[f"{name}-commit-lost"].failure_point == "commit-lost"
+    assert points["audit-broker-crash-before-position"].fault.evidence().killed == (Role.BROKER,)
     assert points["audit-commit-lost"].because.startswith("The audit has asked to save its position")
 
 
@@ -462,3 +463,14 @@ def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], 
     """Each is refused in one line."""
     with pytest.raises(DeclarationError, match=said):
         read_pipeline(declared(tmp_path, TWO.replace(*change)))
+
+
+def test_no_two_failure_points_have_one_name() -> None:
+    """Nor does the name of one say that a stage is crashed where the broker is: cells are saved by these names."""
+    for file in sorted((ROOT / "examples").rglob("*.toml")):
+        points = failure_points(read_pipeline(file))
+        names = [point.id for point in points]
+        assert len(names) == len(set(names)), file
+        for point in points:
+            if Role.BROKER in point.fault.evidence().killed:
+                assert "broker-crash" in point.id

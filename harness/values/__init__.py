@@ -1,0 +1,13 @@
+"""Values that are no text: Avro and Protobuf, read by a schema, as JSON in which an id can be found.
+
+Importing it is what lets :class:`harness.model.identity.Identity` read them. The libraries are an extra, ``lostack[values]``, and
+are loaded when a schema asks for them.
+"""
+
+from __future__ import annotations
+
+from harness.model.identity import READERS
+from harness.values.avro import avro_reader
+from harness.values.protobuf import protobuf_reader
+
+READERS |= {"avro": avro_reader, "protobuf": protobuf_reader}
