@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.options import AsJson, Baseline, Reports  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain, finish, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.pipelines.declaration import EXPECTABLE
-from harness.report import point_latest
+from harness.report import append_step_summary, point_latest
 from harness.report.advising import last_words
-from harness.report.breaks import append_history, breaks_of
+from harness.report.breaks import append_history, breaks_of, exit_code, read_baseline
 from harness.report.escaping import visible
 from harness.report.record import advice
 from harness.report.summary import ExitCode
 
 if TYPE_CHECKING:
-    from harness.saved import CellResult
+    from collections.abc import Sequence
+
+    from harness.report.breaks import Known
+    from harness.saved import CellResult, SavedRun
 
 
 def check(
@@ -36,6 +39,7 @@ def check(
     seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
     attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")] = None,
     attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
+    baseline: Baseline = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
 ) -> None:
@@ -44,6 +48,7 @@ def check(
     from harness.pipelines import read_pipeline  # noqa: PLC0415
     from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
 
+    known = read_baseline(baseline) if baseline else ()
     pipeline = read_pipeline(file)
     pipeline.check_commands()
     system: DeclaredSystem = DeclaredSystem(keep=True)
@@ -66,7 +71,7 @@ def check(
             except KeyboardInterrupt:
                 complain("interrupted in the dry run: nothing is judged")
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
-            alone = _tell_dry_run(dry)
+            alone = _tell_dry_run(dry, known)
             seen = seen_in(dry)
             cells, rest = asked.plan(seen, only or ())
             for line in explanation(pipeline, seen, [cell.scenario for cell in (*cells, *rest)]):
@@ -78,21 +83,34 @@ def check(
             saved = asked.faults(cells, rest, progress, () if only else missed)
     finally:
         system.close()
-    code = finish(saved, as_json=as_json)
-    if not as_json:
-        for result in saved.results:
-            for line in advice(result):
-                typer.echo(f"  {visible(line)}")
-        typer.echo(f"these are the failure points with a name: lostack sweep {shlex.quote(str(file))} takes every step of a run")
-    warn(append_history(saved, breaks_of(saved, ())), point_latest(saved))
+    code = _tell_all(saved, file, known, as_json=as_json)
     if strict and code is ExitCode.KEPT and (unseen := [r.plan.scenario for r in saved.results if not r.verdict.effect]):
         complain(f"--strict: no effect was seen of {', '.join(unseen)}")
         code = ExitCode.VOID
     raise typer.Exit(code if code in {ExitCode.BROKEN, ExitCode.INTERRUPTED} else alone or code)
 
 
-def _tell_dry_run(dry: CellResult) -> ExitCode:
-    """Say what is wrong without any fault; return the exit code that it means. Ends the command where it proves nothing."""
+def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: bool) -> ExitCode:
+    """Say what came of the faults, and what would mend what broke; return the exit code beside the known breaks."""
+    finish(saved, as_json=as_json)
+    breaks = breaks_of(saved, tuple(known))
+    code = exit_code(saved, breaks)
+    if breaks.sentence:
+        complain(breaks.sentence)
+    if not as_json:
+        for result in saved.results:
+            for line in advice(result):
+                typer.echo(f"  {visible(line)}")
+        typer.echo(f"these are the failure points with a name: lostack sweep {shlex.quote(str(file))} takes every step of a run")
+    warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    return code
+
+
+def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
+    """Say what is wrong without any fault; return the exit code that it means, which is none of a known break's.
+
+    Ends the command where the dry run proves nothing.
+    """
     saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
         warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "
@@ -103,5 +121,5 @@ def _tell_dry_run(dry: CellResult) -> ExitCode:
         raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind is Kind.BROKEN:
         warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
-        return ExitCode.BROKEN
+        return ExitCode.KEPT if any(one.means(dry) and one.explains(dry) for one in known) else ExitCode.BROKEN
     return ExitCode.KEPT

@@ -140,7 +140,7 @@ def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
     reds = {outcome(result.verdict) for result in breaks.new}
     if reds & {Outcome.BROKEN, Outcome.NOT_CONVICTED}:
         return ExitCode.BROKEN
-    return ExitCode.VOID if reds else ExitCode.KEPT
+    return ExitCode.VOID if reds or summary.untried else ExitCode.KEPT
 
 
 def append_history(run: SavedRun, breaks: Breaks) -> str | None:

@@ -55,6 +55,14 @@ def test_another_break_of_a_known_cell_is_new() -> None:
     assert breaks_of(run_of(result(ACK_LOST, EOS, ended)), known).new
 
 
+def test_a_stage_that_nobody_tried_is_not_saved_by_a_baseline() -> None:
+    """Of what no cell kills nobody knows anything, whatever is known of the others."""
+    run = run_of(result(ACK_LOST, EOS, BROKEN))
+    assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.KEPT
+    run = replace(run, info=replace(run.info, untried=("The consumer is not tried: no failure point kills it.",)))
+    assert exit_code(run, breaks_of(run, KNOWN)) == ExitCode.VOID
+
+
 def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
     """What was not run has not been forgiven."""
     run = run_of(result(ACK_LOST, EOS, BROKEN), complete=False)
