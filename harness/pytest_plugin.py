@@ -150,7 +150,8 @@ class Results:
         from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
         from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
-        from harness.report.breaks import append_history, breaks_of  # noqa: PLC0415
+        from harness.report.breaks import breaks_of  # noqa: PLC0415
+        from harness.report.trend import remember  # noqa: PLC0415
 
         plan = RunPlan(
             systems=systems_of(cells),
@@ -166,7 +167,7 @@ class Results:
             write_reports(saved)
         except (EnvironmentFailure, HistoryError, ReportError) as error:
             pytest.exit(f"lostack: {error}", returncode=3)
-        line = append_history(saved, breaks_of(saved, self.baseline))
+        line = remember(saved, breaks_of(saved, self.baseline))
         for warning in (line, point_latest(saved), append_step_summary(saved, os.environ)):
             if warning:
                 warnings.warn(f"lostack: {warning}", stacklevel=2)

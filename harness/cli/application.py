@@ -18,7 +18,7 @@ from harness.cli.machine import doctor, fetch, images
 from harness.cli.points import points
 from harness.cli.regressions import regressions
 from harness.cli.run import run
-from harness.cli.saved import clients, events, judge, report
+from harness.cli.saved import clients, events, judge, report, trend
 from harness.cli.sweep import export, sweep
 from harness.cli.telling import complain
 from harness.model.failures import EnvironmentFailure, UsageError
@@ -30,6 +30,7 @@ from harness.report import ReportError
 from harness.report.breaks import BaselineError
 from harness.report.record import NoRecordError
 from harness.report.summary import ExitCode
+from harness.report.trend import TrendError
 from harness.saved import SavedRunError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ for named, command, epilog in (
     ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
     ("list", list_cells, None), ("points", points, None),
     ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None),
-    ("events", events, None), ("clients", clients, None),
+    ("events", events, None), ("trend", trend, None), ("clients", clients, None),
     ("account", account, None), ("audit", audit, EPILOG), ("images", images, None), ("doctor", doctor, None),
 ):  # fmt: skip
     app.command(named, epilog=epilog)(command)
@@ -94,6 +95,7 @@ _USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
     (HistoryError, ExitCode.ENVIRONMENT),
     (EnvironmentFailure, ExitCode.ENVIRONMENT),
     (ReportError, ExitCode.ENVIRONMENT),
+    (TrendError, ExitCode.USAGE),
 )
 
 

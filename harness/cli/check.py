@@ -18,10 +18,11 @@ from harness.matrix.progress import make_progress
 from harness.pipelines.declaration import EXPECTABLE
 from harness.report import append_step_summary, point_latest
 from harness.report.advising import last_words
-from harness.report.breaks import append_history, breaks_of, exit_code, read_baseline
+from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.escaping import visible
 from harness.report.record import advice
 from harness.report.summary import ExitCode
+from harness.report.trend import remember
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +103,7 @@ def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: b
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
         typer.echo(f"these are the failure points with a name: lostack sweep {shlex.quote(str(file))} takes every step of a run")
-    warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     return code
 
 

@@ -18,9 +18,9 @@ from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, systems_of
 from harness.model.cell import DEFAULT_RECORDS
 from harness.report import write_reports
-from harness.report.breaks import append_history
 from harness.report.escaping import visible
 from harness.report.summary import ExitCode
+from harness.report.trend import remember
 
 
 def regressions(
@@ -52,7 +52,7 @@ def regressions(
     typer.echo()
     for ruling in told:
         typer.echo(visible(ruling.text()))
-    warn(append_history(saved, disagreements(bugs, saved.results)))
+    warn(remember(saved, disagreements(bugs, saved.results)))
     if saved.info.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(ExitCode.KEPT if all(each.agreed == each.runs > 0 for each in told) else ExitCode.BROKEN)

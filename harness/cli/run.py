@@ -21,8 +21,9 @@ from harness.matrix.selection import MOST_SEEDS, SelectionError, select
 from harness.model.cell import DEFAULT_RECORDS
 from harness.model.scenario import Suite
 from harness.report import ReportError, append_step_summary, point_latest
-from harness.report.breaks import append_history, breaks_of, exit_code, read_baseline
+from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.summary import ExitCode
+from harness.report.trend import remember
 from harness.saved import SavedRunError, load_run
 
 
@@ -87,7 +88,7 @@ def run(
     code = exit_code(saved, breaks)
     if breaks.sentence:
         complain(breaks.sentence)
-    warn(append_history(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
+    warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     if saved.info.interrupted:
         complain("interrupted: the report is PARTIAL")
         code = ExitCode.INTERRUPTED

@@ -1,4 +1,4 @@
-"""What is told of saved runs: ``lostack judge``, ``report``, ``events`` and ``clients``."""
+"""What is told of saved runs: ``lostack judge``, ``report``, ``events``, ``trend`` and ``clients``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.cli.telling import complain, finish
 from harness.matrix.selection import matches
 from harness.model.failures import UsageError
 from harness.report import RENDERERS, publish, run_directory, write_reports
-from harness.report.breaks import breaks_of, exit_code, read_baseline
+from harness.report.breaks import HISTORY_FILE, breaks_of, exit_code, read_baseline
 from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
@@ -22,6 +22,7 @@ from harness.report.escaping import visible
 from harness.report.eventlog import event_lines
 from harness.report.record import record_text
 from harness.report.summary import ExitCode
+from harness.report.trend import breaks_over, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
 
 
@@ -107,6 +108,20 @@ def events(
         raise UsageError(f"no cell of {saved.info.id} is meant by {', '.join(only or ())}")
     for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
         typer.echo(line)
+
+
+def trend(
+    directory: Annotated[Path, typer.Argument(metavar="[REPORTS]", help="The folder of many runs.")] = Path("reports"),
+) -> None:
+    """Draw what broke when, and since which commit, from the history of all runs in a folder (history.jsonl)."""
+    file = write_trend(directory)
+    past, damaged = read_past(directory)
+    for broke in breaks_over(past):
+        if broke.mended is None:
+            typer.echo(visible(f"{broke.outcome}  {broke.cell}  {broke.sentence}"))
+    if damaged:
+        complain(f"{damaged} lines of {directory / HISTORY_FILE} cannot be read, and are left out")
+    typer.echo(f"trend: {os.path.relpath(file)}")
 
 
 def clients(

@@ -22,12 +22,14 @@ import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.report.commit import commit_of
 from harness.report.summary import GREEN, ExitCode, Outcome, outcome, summarise
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from harness.saved import CellResult, SavedRun
 
@@ -143,10 +145,30 @@ def exit_code(run: SavedRun, breaks: Breaks) -> ExitCode:
     return ExitCode.VOID if reds or summary.untried else ExitCode.KEPT
 
 
+def _figures(run: SavedRun) -> dict[str, dict[str, float | None]]:
+    found: dict[str, list[CellResult]] = {}
+    for result in run.results:
+        found.setdefault(seedless(result), []).append(result)
+    return {
+        name: {
+            "lost": _total(results, "lost"), "duplicated": _total(results, "duplicated"),
+            "seconds": round(sum(result.seconds for result in results) / len(results), 3),
+        }
+        for name, results in sorted(found.items())
+    }  # fmt: skip
+
+
+def _total(results: Sequence[CellResult], count: str) -> int | None:
+    """Add up a count over seeds; ``None`` where none of them could be read."""
+    readable = [result.judgement.account.counts for result in results if result.judgement.account.counts["offered"]]
+    return sum(counts[count] for counts in readable) if readable else None
+
+
 def append_history(run: SavedRun, breaks: Breaks) -> str | None:
     """Append one line about a run to ``history.jsonl`` beside it. Returns why it could not, if so.
 
     ``cells`` holds, per cell without its seed, how many seeds came out how: over many lines, how often a cell ever broke.
+    ``figures``, per cell: lost and duplicated of all its seeds (null where no history of them can be read), and seconds of one.
     """
     cells: dict[str, Counter[str]] = {}
     for result in run.results:
@@ -156,11 +178,14 @@ def append_history(run: SavedRun, breaks: Breaks) -> str | None:
         "started": run.info.started,
         "seeds": list(run.info.seeds),
         "complete": run.info.complete,
+        "seconds": run.info.seconds,
+        "commit": commit_of(os.environ, Path.cwd()),
         "versions": run.info.versions,
         "new": [result.plan.id for result in breaks.new],
         "known": [result.plan.id for result, _ in breaks.known],
         "vanished": [known.cell for known in breaks.vanished],
         "cells": {name: dict(sorted(counts.items())) for name, counts in sorted(cells.items())},
+        "figures": _figures(run),
     }
     file = run.directory.parent / HISTORY_FILE
     try:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INDEX = "index.html"
+TREND = "trend.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Listed:
 def write_index(reports: Path) -> Path:
     """List the runs below a folder. Raises ``OSError`` where it cannot be written."""
     file = reports / INDEX
-    write_whole(file, render_template("index.html.j2", runs=listed(reports)))
+    write_whole(file, render_template("index.html.j2", runs=listed(reports), trend=(reports / TREND).is_file()))
     return file
 
 

@@ -1,0 +1,225 @@
+"""``trend.html`` beside the runs: what broke when, and since which commit; seconds and counts of each cell over runs.
+
+All of it comes from ``history.jsonl`` (see :mod:`harness.report.breaks`), also of runs whose folders are gone. Lines of older
+versions lack commits, seconds and counts; they are shown without.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from harness.report.as_html import render_template
+from harness.report.breaks import HISTORY_FILE, append_history
+from harness.report.index import TREND
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome
+from harness.saved import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from harness.report.breaks import Breaks
+    from harness.saved import SavedRun
+
+MOST_RUNS: Final = 60
+"""How many runs the page shows: the newest."""
+STEP, HIGH = 9, 26
+"""Width of one run in a strip, and the height of a strip, in px."""
+
+
+class TrendError(Exception):
+    """There is no history to show; one line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One run, as its line says; what that does not say is null. ``link``: its page, if it is there."""
+
+    run: str
+    started: str
+    commit: str | None
+    seconds: float | None
+    cells: dict[str, Outcome]
+    """The worst outcome of each cell's seeds, by the cell's id without its seed."""
+    figures: dict[str, dict[str, Any]]
+    complete: bool
+    link: str | None = None
+
+    @property
+    def red(self) -> int:
+        """How many cells were not green."""
+        return sum(outcome not in GREEN for outcome in self.cells.values())
+
+    @property
+    def at(self) -> str:
+        """The run and its commit, for people."""
+        return f"{self.run} ({self.commit[:10]})" if self.commit else self.run
+
+    def counts(self, cell: str) -> str:
+        """Return lost / duplicated of a cell; empty where its line does not say them."""
+        told = [self.figures.get(cell, {}).get(name) for name in ("lost", "duplicated")]
+        return " / ".join(map(str, told)) if all(isinstance(each, int) for each in told) else ""
+
+    def text(self, cell: str) -> str:
+        """What a cell came to in this run."""
+        if cell not in self.cells:
+            return f"{self.at}: not run"
+        figures = self.figures.get(cell, {})
+        told = [f"{figures[name]} {name}" for name in ("lost", "duplicated") if isinstance(figures.get(name), int)]
+        seconds = _number(figures.get("seconds"))
+        told += [f"{seconds:.1f} s"] if seconds is not None else []
+        return f"{self.at}: {', '.join([str(self.cells[cell]), *told])}"
+
+
+@dataclass(frozen=True, slots=True)
+class Broke:
+    """A cell that was not green in some runs in a row. ``before``: the last run in which it was green; null: none."""
+
+    cell: str
+    outcome: Outcome
+    first: Past
+    before: Past | None
+    mended: Past | None
+    """The run in which it was green again; null: it is not yet."""
+
+    @property
+    def sentence(self) -> str:
+        """When it broke, since which commit, and until when."""
+        since = f"since {self.first.at}"
+        if self.before is not None:
+            since += f"; it was green in {self.before.at}"
+        else:
+            since += ", the first run that has it"
+        return f"{since}; green again in {self.mended.at}" if self.mended else since
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One cell over the runs: squares (x, class, title), and a line of its seconds (``points`` of a polyline, in px)."""
+
+    cell: str
+    now: Outcome
+    counts: str
+    """Lost / duplicated in the run that had it last; empty where nobody knows."""
+    squares: tuple[tuple[int, str, str], ...]
+    points: str
+    longest: float | None
+
+
+def write_trend(reports: Path) -> Path:
+    """Write the page beside the runs. Raises :class:`TrendError` where there is no history, ``OSError`` where it cannot."""
+    past, damaged = read_past(reports)
+    if not past:
+        raise TrendError(f"{reports / HISTORY_FILE} holds no run: run, check or sweep something first, or name another folder")
+    file = reports / TREND
+    write_whole(file, render(past, damaged))
+    return file
+
+
+def remember(run: SavedRun, breaks: Breaks) -> str | None:
+    """Append a run to the history beside it, and draw the trend anew. Returns why that could not be, if so."""
+    if trouble := append_history(run, breaks):
+        return trouble
+    try:
+        write_trend(run.directory.parent)
+    except (OSError, TrendError) as error:
+        return f"{TREND} cannot be written: {error}"
+    return None
+
+
+def read_past(reports: Path) -> tuple[list[Past], int]:
+    """Return the runs that the history tells of, the oldest first, and how many of its lines cannot be read."""
+    try:
+        lines = (reports / HISTORY_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return [], 0
+    read = [_past(line, reports) for line in lines if line.strip()]
+    found = [one for one in read if one is not None]
+    return sorted(found, key=lambda one: (one.started, one.run)), len(read) - len(found)
+
+
+def _past(line: str, reports: Path) -> Past | None:
+    try:
+        data = json.loads(line)
+        cells = {str(name): _worst(counts) for name, counts in data["cells"].items()}
+        figures = {str(name): dict(each) for name, each in data.get("figures", {}).items()}
+        run = str(data["run"])
+        link = f"{quote(run)}/report.html" if "/" not in run and (reports / run / "report.html").is_file() else None
+        commit = data.get("commit")
+        return Past(run, str(data["started"]), str(commit) if commit else None, _number(data.get("seconds")), cells, figures,
+                    data.get("complete") is True, link)  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _worst(counts: dict[str, int]) -> Outcome:
+    """Return the worst of the outcomes that seeds of a cell came to. Raises ``ValueError`` where there is none."""
+    return min((Outcome(name) for name in counts), key=WORST.index)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def breaks_over(past: Sequence[Past]) -> list[Broke]:
+    """Return every time that a cell broke: those that are broken still first, then the newest."""
+    found = [broke for cell in dict.fromkeys(name for one in past for name in one.cells) for broke in _of(cell, past)]
+    return sorted(sorted(found, key=lambda each: each.first.started, reverse=True), key=lambda each: each.mended is not None)
+
+
+def _of(cell: str, past: Sequence[Past]) -> Iterator[Broke]:
+    green: Past | None = None
+    first: Past | None = None
+    for one in (one for one in past if cell in one.cells):
+        if one.cells[cell] not in GREEN:
+            first = first or one
+        else:
+            if first is not None:
+                yield Broke(cell, first.cells[cell], first, green, one)
+            green, first = one, None
+    if first is not None:
+        yield Broke(cell, first.cells[cell], first, green, None)
+
+
+def strips(past: Sequence[Past]) -> list[Strip]:
+    """Return a strip for every cell of these runs: what is red now first, then what ever changed, then the rest."""
+    cells = dict.fromkeys(name for one in reversed(past) for name in one.cells)
+    return sorted((_strip(cell, past) for cell in cells), key=lambda each: (each.now in GREEN, not _changes(each), each.cell))
+
+
+def _changes(strip: Strip) -> bool:
+    return len({colour for _, colour, _ in strip.squares if colour != "none"}) > 1
+
+
+def _strip(cell: str, past: Sequence[Past]) -> Strip:
+    told = ((n, _number(one.figures.get(cell, {}).get("seconds"))) for n, one in enumerate(past))
+    seconds = {n * STEP + STEP // 2: value for n, value in told if value is not None}
+    longest = max(seconds.values(), default=None)
+    points = " ".join(f"{x},{HIGH - 1 - (HIGH - 2) * value / (longest or 1):.1f}" for x, value in seconds.items())
+    squares = tuple((n * STEP, str(one.cells.get(cell, "none")), one.text(cell)) for n, one in enumerate(past))
+    last = next(one for one in reversed(past) if cell in one.cells)
+    return Strip(cell, last.cells[cell], last.counts(cell), squares, points if len(seconds) > 1 else "", longest)
+
+
+def render(past: Sequence[Past], damaged: int = 0) -> str:
+    """Return the page of these runs, the oldest first."""
+    shown = list(past[-MOST_RUNS:])
+    longest = max((one.seconds or 0.0 for one in shown), default=0.0) or 1.0
+    bars = [(n * STEP, 60 * (one.seconds or 0.0) / longest, "broken" if one.red else "kept",
+             f"{one.at}, {one.started}: {_told(one)}") for n, one in enumerate(shown)]  # fmt: skip
+    every = strips(shown)
+    return render_template(
+        "trend.html.j2", runs=shown, bars=bars, longest=longest, breaks=breaks_over(past),
+        signs={str(name): sign for name, sign in SIGNS.items()}, green={str(name) for name in GREEN},
+        changing=[each for each in every if _changes(each) or each.now not in GREEN],
+        steady=[each for each in every if not _changes(each) and each.now in GREEN],
+        wide=len(shown) * STEP, high=HIGH, step=STEP, earlier=len(past) - len(shown), damaged=damaged, last=shown[-1],
+    )  # fmt: skip
+
+
+def _told(one: Past) -> str:
+    seconds = f", {one.seconds:.0f} s" if one.seconds is not None else ""
+    return f"{len(one.cells)} cells, {one.red} not green{seconds}{'' if one.complete else ', PARTIAL'}"
