@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from harness.controls import OnWire
-from harness.faults import Hold, Kill, NoFault
+from harness.controls import InProgram, OnWire
+from harness.faults import Hold, Kill, NoFault, WorkFails
 from harness.judge.signs import DELIVERED_AGAIN, RESUMED_PAST
-from harness.model.prediction import AtLeast, Permitted
-from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
+from harness.model.prediction import AtLeast, Permitted, Some
+from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
-from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, RESPONSE, holds
-from harness.systems.storm.settings import STORM_AT_LEAST_ONCE, TOPOLOGY, with_topology
-from harness.systems.storm.signs import POLLED_AGAIN
+from harness.protocols.zookeeper.steps import Op
+from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
+from harness.stages.settings import EXACTLY_ONCE, TopicSettings
+from harness.systems.storm.faults import KillBetween
+from harness.systems.storm.settings import (
+    ACK_SENT,
+    ACKER,
+    NIMBUS,
+    PROCESSED,
+    STORM_AT_LEAST_ONCE,
+    SUPERVISOR,
+    TOPOLOGY,
+    TRIDENT,
+    TRIDENT_EXACTLY_ONCE,
+    Batches,
+    with_topology,
+    with_trident,
+)
+from harness.systems.storm.signs import POLLED_AGAIN, WENT_ON
+from harness.wire.rules import How
+
+if TYPE_CHECKING:
+    from harness.model.scenario import Fault
 
 WORKER = Role.PROCESSOR
 PACE_MS = 100
-"""Records come one by one: where nobody follows tuples, what is under way behind the target would be lost with it."""
+"""Records come one by one, where the machine is quick enough for that."""
+UNFOLLOWED = Predicted(lost=AtLeast())
+"""Where nobody follows tuples the spout runs ahead: what else is under way dies with the worker."""
 NOT_OFFERED = NotApplicable("bolts that write to a topic know no transaction: Storm's exactly once is Trident's, of its states")
 BASELINE = Scenario(
     id="none", failure_point="none", pipeline=TOPOLOGY, group="storm", fault=NoFault(), pace_ms=PACE_MS,
@@ -34,25 +57,25 @@ AFTER_EMIT = replace(
     BASELINE, id="storm-crash-after-emit", failure_point="storm-crash-after-emit", fault=dies(Api.PRODUCE, REQUEST),
     because="The spout has emitted the record, its result is not written, and the worker dies. A tree that nobody has "
     "acknowledged is emitted again by the next worker; without an acker the position was saved before.",
-    expect={AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: NOT_OFFERED},
+    expect={AMO: UNFOLLOWED, ALO: holds(DELIVERED_AGAIN), EOS: NOT_OFFERED},
 )  # fmt: skip
 BEFORE_ACK = replace(
     BASELINE, id="storm-crash-before-ack", failure_point="storm-crash-before-ack", fault=dies(Api.PRODUCE, RESPONSE),
     because="The result is written, its tree not acknowledged yet, and the worker dies: the record is emitted again.",
-    expect={AMO: holds(RESUMED_PAST), ALO: DUPLICATES, EOS: NOT_OFFERED},
+    expect={AMO: Predicted(lost=Permitted(), sign=RESUMED_PAST), ALO: DUPLICATES, EOS: NOT_OFFERED},
 )  # fmt: skip
 COMMIT_LOST = replace(
     BASELINE, id="storm-spout-commit-lost", failure_point="storm-spout-commit-lost", fault=dies(Api.OFFSET_COMMIT, REQUEST),
     because="The spout's commit never arrives and the worker dies. Saved first, nothing of the record was emitted yet; saved "
     "behind its acknowledgement, it is written a second time.",
-    expect={AMO: holds(POLLED_AGAIN), ALO: DUPLICATES, EOS: NOT_OFFERED},
+    expect={AMO: Predicted(lost=Permitted(), sign=POLLED_AGAIN), ALO: DUPLICATES, EOS: NOT_OFFERED},
 )  # fmt: skip
 COMMIT_ANSWER_LOST = replace(
     BASELINE, id="storm-spout-commit-answer-lost", failure_point="storm-spout-commit-answer-lost",
     fault=dies(Api.OFFSET_COMMIT, RESPONSE),
     because="The spout's commit is stored and the worker dies before it learns so. Saved first, the position has passed a "
     "record that was never emitted; saved last, the next worker goes on behind it.",
-    expect={AMO: LOSES, ALO: holds(RESUMED_PAST), EOS: NOT_OFFERED},
+    expect={AMO: UNFOLLOWED, ALO: holds(RESUMED_PAST), EOS: NOT_OFFERED},
 )  # fmt: skip
 TIMEOUT = replace(
     BASELINE, id="storm-tuple-timeout", failure_point="storm-tuple-timeout",
@@ -81,5 +104,139 @@ UNANCHORED = replace(
     "waits in the client's batch when the worker dies. Sold as at-least-once it must be convicted.",
     expect={ALO: Predicted(lost=AtLeast(), control=True, settings=with_topology(BATCHED, anchored=False, linger_ms=1500))},
 )  # fmt: skip
+GAPS = replace(
+    BASELINE, id="none+gaps",
+    because="The source is written in transactions: behind each record stands a marker, and the offsets have gaps. Nothing is "
+    "lost and nothing is duplicated, and the position comes to the end all the same. (Up to storm-kafka-client 1.2.2 it stands "
+    "still at the first gap, and whoever starts again has all behind it again: STORM-3301.)",
+    expect={
+        AMO: NotApplicable("what is committed before it is emitted does not depend on what is acknowledged"),
+        ALO: Predicted(settings=replace(STORM_AT_LEAST_ONCE, producer=EXACTLY_ONCE.producer)), EOS: NOT_OFFERED,
+    },
+)  # fmt: skip
+
+# the tree of tuples: who keeps it, and on what way
+APART = with_topology(STORM_AT_LEAST_ONCE, apart=True, timeout_s=5)
+NO_ACKER = NotApplicable("nobody follows its tuples")
+ACK_LOST = replace(
+    BASELINE, id="storm-ack-lost", failure_point="storm-ack-lost", fault=WorkFails(InProgram(WORKER, ACK_SENT)),
+    because="The result is written, and the tuple that tells the acker in another worker so is lost on its way. Nobody has died: "
+    "the tree is over time, and the spout emits the record again.",
+    expect={AMO: NO_ACKER, ALO: Predicted(duplicated=AtLeast(), settings=APART), EOS: NOT_OFFERED},
+)  # fmt: skip
+ACKER_CRASH = replace(
+    BASELINE, id="storm-acker-crash", failure_point="storm-acker-crash",
+    fault=Kill(OnWire(WORKER, Api.PRODUCE, RESPONSE), (ACKER,), held=How.RELEASE),
+    because="The acker's worker dies, and with it what it knows of the record's tree. The next acker knows nothing of it: the "
+    "result is written, the tree is over time, and the spout emits the record again.",
+    expect={AMO: NO_ACKER, ALO: Predicted(duplicated=AtLeast(), settings=APART), EOS: NOT_OFFERED},
+)  # fmt: skip
+
+
+def without(daemon: Role, because: str) -> Scenario:
+    """Return the death of a daemon while the target is on its way."""
+    return replace(
+        BASELINE, id=f"storm-{daemon}-crash", failure_point=f"storm-{daemon}-crash", deployment=Deployment.OWN, suite=Suite.NIGHT,
+        fault=Kill(OnWire(WORKER, Api.PRODUCE, REQUEST), (daemon,), held=How.RELEASE), because=because,
+        expect={AMO: holds(WENT_ON), ALO: holds(WENT_ON), EOS: NOT_OFFERED},
+    )  # fmt: skip
+
+
+NO_NIMBUS = without(NIMBUS, "Nimbus only assigns work: while it is away the worker does what it was assigned.")
+NO_SUPERVISOR = without(
+    SUPERVISOR, "A supervisor only starts workers and ends them: without it they work on, and the next one finds them there."
+)
+
+# Trident: what the state has, and which transaction is said to be over
+TRIDENT_BASELINE = replace(
+    BASELINE, pipeline=TRIDENT, group="trident",
+    expect={AMO: NotApplicable("Trident replays what failed"), ALO: Predicted(), EOS: Predicted()},
+)  # fmt: skip
+TRANSACTIONAL = with_trident(TRIDENT_EXACTLY_ONCE, spout=Batches.TRANSACTIONAL, state=Batches.TRANSACTIONAL)
+SEVERAL = replace(TRANSACTIONAL, topic=TopicSettings())
+MISMATCHED = replace(
+    with_trident(TRIDENT_EXACTLY_ONCE, state=Batches.TRANSACTIONAL), consumer=replace(TRIDENT_EXACTLY_ONCE.consumer, unit=24)
+)
+
+
+def of_trident(point: str, fault: Fault, because: str, *, alo: Predicted, eos: Predicted) -> tuple[Scenario, Scenario]:
+    """Return a scenario for both pairs of spout and state by which Trident promises exactly-once."""
+    opaque = replace(
+        TRIDENT_BASELINE, id=point, failure_point=point, fault=fault, because=because,
+        expect={**TRIDENT_BASELINE.expect, ALO: alo, EOS: eos},
+    )  # fmt: skip
+    transactional = replace(
+        opaque, id=f"{point}+transactional", suite=Suite.NIGHT,
+        because=f"{because} The spout emits the same batch again, and the state knows its id.",
+        expect={EOS: replace(eos, settings=TRANSACTIONAL)},
+    )  # fmt: skip
+    return opaque, transactional
+
+
+AGAIN = holds(DELIVERED_AGAIN)
+BEFORE_COMMIT = of_trident(
+    "trident-crash-before-commit", Kill(InProgram(WORKER, PROCESSED), (WORKER,)),
+    "The batch is being processed, its $commit not sent, and the worker dies: the state has nothing of it. It is emitted again.",
+    alo=AGAIN, eos=AGAIN,
+)  # fmt: skip
+BEFORE_STATE = of_trident(
+    "trident-crash-before-state", dies(Api.PRODUCE, REQUEST),
+    "The $commit is sent, and what it writes to the state never arrives: the batch is emitted again.",
+    alo=AGAIN, eos=AGAIN,
+)  # fmt: skip
+AFTER_STATE = of_trident(
+    "trident-crash-after-state", dies(Api.PRODUCE, RESPONSE),
+    "The state is written, and the worker dies before it learns so. The batch is emitted again under the same id: a state that "
+    "keeps ids has it once, one that keeps none has it twice.",
+    alo=DUPLICATES, eos=AGAIN,
+)  # fmt: skip
+STATE_DONE = OnWire(WORKER, Api.PRODUCE, RESPONSE)
+BEFORE_TXID = of_trident(
+    "trident-crash-before-txid",
+    KillBetween(
+        OnWire(WORKER, Op.SET_DATA, REQUEST, since=STATE_DONE),
+        OnWire(WORKER, Op.DELETE, RESPONSE, occurrence=2, since=STATE_DONE),
+    ),
+    "The state is written. Trident tells its spout that the transaction is over before it tells ZooKeeper: what there was of the "
+    "transaction before is deleted, and the worker dies. The next one emits the batch again under the same id.",
+    alo=Predicted(duplicated=AtLeast()), eos=AGAIN,
+)  # fmt: skip
+FORGOTTEN = replace(
+    BEFORE_TXID[0],
+    because=f"{BEFORE_TXID[0].because} An opaque spout begins a batch behind the one before, of which nothing is left: it begins "
+    "with the topic, and all comes again under new ids. Sold as exactly-once it must be convicted.",
+    expect={**BEFORE_TXID[0].expect, EOS: Predicted(duplicated=Some(), control=True)},
+)
+AFTER_TXID = of_trident(
+    "trident-crash-after-txid", Kill(OnWire(WORKER, Op.SET_DATA, RESPONSE, since=STATE_DONE), (WORKER,)),
+    "ZooKeeper has it that the transaction is over, and the worker dies before it learns so: the next one goes on behind it.",
+    alo=holds(RESUMED_PAST), eos=holds(RESUMED_PAST),
+)  # fmt: skip
+MISMATCH = replace(
+    AFTER_STATE[0], id="trident-opaque-spout-transactional-state", failure_point="trident-opaque-spout-transactional-state",
+    because="An opaque spout emits under the same id what comes next now, which is more than before; a transactional state has "
+    "that id, and leaves all of it out. Sold as exactly-once it must be convicted.",
+    expect={EOS: Predicted(lost=Some(), control=True, settings=MISMATCHED)},
+)  # fmt: skip
+EMPTY = replace(
+    BEFORE_STATE[0], id="trident-replay-of-empty-partitions", failure_point="trident-replay-of-empty-partitions",
+    because="The batch has a record of one partition, and of the others nothing. Of those the transactional spout keeps the "
+    "offset before, as if that were the batch; emitting the batch again it emits the record that is there, which an earlier "
+    "transaction has. Its id is another one, so the state takes it again. Sold as exactly-once it must be convicted.",
+    expect={EOS: Predicted(duplicated=Some(), control=True, settings=SEVERAL)},
+)  # fmt: skip
 MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, AFTER_EMIT))
-STORM = (*MAIN, BEFORE_ACK, COMMIT_LOST, COMMIT_ANSWER_LOST, TIMEOUT, ANCHORED, UNANCHORED)
+PLAIN = (*MAIN, GAPS, BEFORE_ACK, COMMIT_LOST, COMMIT_ANSWER_LOST, TIMEOUT, ANCHORED, UNANCHORED, ACK_LOST, ACKER_CRASH,
+         NO_NIMBUS, NO_SUPERVISOR)  # fmt: skip
+STORM = (
+    *PLAIN,
+    TRIDENT_BASELINE,
+    *BEFORE_COMMIT,
+    *BEFORE_STATE,
+    *AFTER_STATE,
+    FORGOTTEN,
+    BEFORE_TXID[1],
+    *AFTER_TXID,
+    MISMATCH,
+    EMPTY,
+)

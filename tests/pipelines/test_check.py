@@ -251,6 +251,8 @@ def test_a_job_of_flink_is_judged_alike(system: DeclaredSystem, tmp_path: Path) 
     assert all(result.verdict.fired == 1 for result in found.values())
 
 
+ENGINES = {"flink-default": "flink", "flink-one-prefix": "flink", "unanchored": "storm"}
+"""The mistakes that are made with an engine, which is fetched where it is asked for."""
 MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("plain-sink", "commit-lost", set(), {"target"}),
     ("read-uncommitted", "transaction-crash-before-commit", set(), {"target"}),
@@ -259,6 +261,7 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
     ("streams-default", "producer-crash-before-ack", set(), {"target", "others"}),
     ("flink-default", "producer-crash-before-send", {"target", "others"}, set()),
     ("flink-one-prefix", "transaction-crash-before-commit", {"target", "others"}, set()),
+    ("unanchored", "producer-crash-before-send", {"target", "others"}, set()),
     ("late-group-metadata", "zombie-processor", set(), {"target", "others"}),
     ("answers-early", "producer-crash-before-send", {"target", "others"}, set()),
     ("no-flush", "input-ends-while-sending", {"target", "others"}, set()),
@@ -267,7 +270,8 @@ MISTAKES: list[tuple[str, str, set[str], set[str]]] = [
 
 @pytest.mark.rest
 @pytest.mark.parametrize("case", [
-    pytest.param(case, id=case[0], marks=[pytest.mark.flink] if case[0].startswith("flink") else []) for case in MISTAKES
+    pytest.param(case, id=case[0], marks=[getattr(pytest.mark, ENGINES[case[0]])] if case[0] in ENGINES else ())
+    for case in MISTAKES
 ])  # fmt: skip
 def test_a_mistake_is_convicted_and_its_twin_is_not(
     system: DeclaredSystem, tmp_path: Path, case: tuple[str, str, set[str], set[str]]

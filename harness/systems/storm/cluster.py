@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+import psutil
 
 from harness.model.failures import EnvironmentFailure
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -30,6 +33,13 @@ SLOTS: Final = 8
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
+SUPERVISOR_NODE: Final = "supervisor"
+ENDED: Final = "supervisor ended with "
+KILLED: Final = f"{ENDED}137"
+"""As a shell tells of SIGKILL."""
+OUTLIVES: Final = f'"$@"; echo "{ENDED}$?"; exec sleep infinity'
+"""The parent of a supervisor whose workers are to outlive it: who ends a node of ours ends all that is below it."""
+STARTED: Final = "Starting supervisor with id"
 EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?P<code>\d+)")
 """What a supervisor's log says of a worker's end: the word of its parent."""
 LOGGING: Final = """<?xml version="1.0" encoding="UTF-8"?>
@@ -50,30 +60,33 @@ class Cluster:
     install: StormInstall
     directory: Path
     """For its settings, logs and what it keeps."""
+    alone: bool = False
+    """Whether one cell has it to itself, and its supervisor may die of a fault: its workers outlive it then."""
+    patience_s: int = 1
+    """How long a worker may take to end before its supervisor kills it."""
     _lease: PortLease = field(default_factory=lambda: PortLease(4 + SLOTS))
     _nodes: dict[str, Node] = field(default_factory=dict)
     _ours: set[str] = field(default_factory=set)
     """Whose end is a fault's."""
+    _supervisors: int = 1
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> None:
         """Start all of it; does not wait for it."""
         here = self.directory.absolute()
-        for folder in ("conf", "log4j2", "tmp", "lib", "lib-worker", "zookeeper", "local", "logs"):
+        for folder in ("conf", "log4j2", "tmp", "lib", "lib-worker", "extlib", "zookeeper", "local", "logs"):
             (here / folder).mkdir(parents=True, exist_ok=True)
-        for jar in self.install.jars:
-            (here / "lib-worker" / jar.name).symlink_to(jar)
         (here / "conf" / "storm.yaml").write_text("".join(f"{n}: {json.dumps(v)}\n" for n, v in self._conf().items()))
         (here / "log4j2" / "worker.xml").write_text(LOGGING.format(file=WORKER_LOG, to="file"))
         (here / "log4j2" / "cluster.xml").write_text(LOGGING.format(file=here / "logs" / "unused.log", to="out"))
         (here / "zoo.cfg").write_text(
-            f"clientPort={self._keeper}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\n"
+            f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
         )
         self._start("zookeeper", DESK, str(self._desk), str(here / "zoo.cfg"),
                     flags=("-Dzookeeper.forceSync=no", f"-Dstorm.jar={self.install.topology}"))  # fmt: skip
         self._start("nimbus", NIMBUS)
-        self._start("supervisor", SUPERVISOR)
+        self._start(self._supervisor, SUPERVISOR)
 
     def await_up(self) -> None:
         """Wait until Nimbus knows of a supervisor. Raises EnvironmentFailure where one of them ends."""
@@ -99,10 +112,17 @@ class Cluster:
         """Tell Nimbus that a topology is to end, now; its worker ends soon after."""
         ask(self._desk, "kill", name)
 
+    def topologies(self) -> set[str]:
+        """Return the names of those that Nimbus knows of."""
+        return {line["topology"] for line in ask(self._desk, "list") if "topology" in line}
+
     def ended_with(self, worker: str) -> int | None:
         """Return what the supervisor's log says that a worker has ended with, as a shell does: 137 is SIGKILL."""
-        log = self._nodes["supervisor"].log_path.read_text(errors="replace")
-        return next((int(found["code"]) for found in EXITED.finditer(log) if found["worker"] == worker), None)
+        logs = (
+            node.log_path.read_text(errors="replace") for name, node in self._nodes.items() if name.startswith(SUPERVISOR_NODE)
+        )
+        said = (found for log in logs for found in EXITED.finditer(log))
+        return next((int(found["code"]) for found in said if found["worker"] == worker), None)
 
     def await_end(self, worker: str) -> int:
         """Wait for that."""
@@ -124,23 +144,55 @@ class Cluster:
         self._ours.discard("nimbus")
         self.await_up()
 
+    def supervisor_pid(self) -> int:
+        """Return the supervisor's own, where its workers outlive it."""
+        return self._java_below(self._supervisor)
+
+    def kill_supervisor(self) -> int:
+        """SIGKILL it, and nothing that it has started; return its process id when its parent says that it died of that."""
+        pid, log = self.supervisor_pid(), self._nodes[self._supervisor].log_path
+        self._ours.add(self._supervisor)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: KILLED in log.read_text(errors="replace"), within_s=EXITED_S, because="the supervisor's end")
+        return pid
+
+    def restart_supervisor(self) -> None:
+        """Start another on what it has left, and wait until Nimbus knows of it, and it of the workers that there are."""
+        self._supervisors += 1
+        self._start(self._supervisor, SUPERVISOR)
+        log = self._nodes[self._supervisor].log_path
+        wait_until(lambda: STARTED in log.read_text(errors="replace"), within_s=UP_S, because="the next supervisor to start")
+        self.await_up()
+
     def check(self) -> None:
         """Raise EnvironmentFailure where one of them has died by itself."""
         for name, node in self._nodes.items():
-            if (end := node.exit) is not None and name not in self._ours:
-                raise EnvironmentFailure(f"Storm's {name} ended ({end}): {node.log_tail(3)}")
+            ended = node.exit or (
+                self.alone and name.startswith(SUPERVISOR_NODE) and ENDED in node.log_path.read_text(errors="replace")
+            )
+            if ended and name not in self._ours:
+                raise EnvironmentFailure(f"Storm's {name} ended ({node.exit or 'below its parent'}): {node.log_tail(3)}")
 
     def close(self) -> None:
         """End all of it, workers and their writers of logs among it. Safe to call twice."""
-        for name in ("supervisor", "nimbus", "zookeeper"):
-            if (node := self._nodes.get(name)) is not None:
-                self._ours.add(name)
-                node.kill()
+        for name, node in reversed(self._nodes.items()):
+            self._ours.add(name)
+            node.kill()
         self._lease.close()
 
     @property
-    def _keeper(self) -> int:
+    def keeper_port(self) -> int:
+        """Where its ZooKeeper is."""
         return self._lease.ports[0]
+
+    def tree(self, path: str) -> dict[str, str]:
+        """Return what nodes of ZooKeeper hold, from one downwards. Raises :class:`DeskError`."""
+        return {line["path"]: line["data"] for line in ask(self._desk, "tree", path)}
+
+    @property
+    def _supervisor(self) -> str:
+        """What the supervisor is called that there is now."""
+        return SUPERVISOR_NODE if self._supervisors == 1 else f"{SUPERVISOR_NODE}-{self._supervisors}"
 
     @property
     def _desk(self) -> int:
@@ -148,16 +200,24 @@ class Cluster:
 
     def _start(self, name: str, main: str, *words: str, flags: Sequence[str] = ()) -> None:
         here = self.directory.absolute()
-        class_path = os.pathsep.join(map(str, (here / "conf", self.install.topology, *self.install.jars)))
+        # behind the jars: no archive of classes fits a path with a folder in it before what it was made of
+        class_path = os.pathsep.join((self.install.classpath, str(here / "conf")))
         argv = (
-            str(self.install.java), "-Xmx192m", *JVM, *flags, f"-Dstorm.home={here}", f"-Dstorm.log.dir={here / 'logs'}",
-            f"-Djava.io.tmpdir={here / 'tmp'}", f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}",
-            "-Djava.net.preferIPv4Stack=true", "-cp", class_path, main, *words,
+            str(self.install.java), "-Xmx192m", *JVM, *self.install.flags.get(name, ()), *flags,
+            f"-Dstorm.home={here}", f"-Dstorm.log.dir={here / 'logs'}", f"-Djava.io.tmpdir={here / 'tmp'}",
+            f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}", "-Djava.net.preferIPv4Stack=true",
+            "-cp", class_path, main, *words,
         )  # fmt: skip
+        if name == SUPERVISOR_NODE and self.alone:
+            argv = ("/bin/sh", "-c", OUTLIVES, name, *argv)
         env = {"JAVA_HOME": str(self.install.java.resolve().parent.parent), "STORM_CONF_DIR": str(here / "conf")}
         self._nodes[name] = self.runtime.start(
             NodeSpec(f"storm-{name}", name, argv, env, cwd=here, log=self.directory / f"{name}.log")
         )
+
+    def _java_below(self, name: str) -> int:
+        """Return the process id of the JVM of one that has a parent beside its workers."""
+        return next(int(child.pid) for child in psutil.Process(self._nodes[name].pid).children() if child.name() == "java")
 
     def _conf(self) -> dict[str, Any]:
         keeper, nimbus, supervisor, _, *slots = self._lease.ports
@@ -173,9 +233,12 @@ class Cluster:
             "storm.nimbus.retry.intervalceiling.millis": 1000,
             "nimbus.task.launch.secs": 60, "nimbus.topology.blobstore.deletion.delay.ms": 600000,
             "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": 1,
+            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": self.patience_s,
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
-            "worker.childopts": f"-Xmx128m {jvm}", "topology.worker.logwriter.childopts": f"-Xmx32m {jvm}",
+            "worker.childopts": " ".join(("-Xmx128m", jvm, *self.install.flags.get("worker", ()))),
+            "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self.install.flags.get("writer", ()))),
+            # each jar by its name: the order of a folder is anyone's, and an archive of classes fits one
+            "storm.topology.classpath.beginning.enabled": True, "topology.classpath.beginning": self.install.classpath,
             "task.heartbeat.frequency.secs": 1, "task.refresh.poll.secs": 1,
             "storm.metricstore.class": "none", "storm.daemon.metrics.reporter.plugins": [],
             "topology.min.replication.count": 1, "topology.max.replication.wait.time.sec": 0,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.controls import Fired, InProgram, Stop
+from harness.model import events as kinds
 from harness.model.scenario import Role
 from harness.run.controls import Watching, WireControls
 from harness.run.drain import Check, Checks, QuietSink
@@ -17,33 +19,64 @@ from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.shared_crash import SharedCrash
+from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
-from harness.systems.storm.settings import storms
+from harness.systems.storm.daemons import daemons
+from harness.systems.storm.desk import DeskError
+from harness.systems.storm.settings import ACKER, TRIDENT, storms
 from harness.systems.storm.topology import RunningTopology
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from harness.controls import AtWrite, Target
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.storm.cluster import Cluster
+    from harness.systems.storm.keeper import Keeper
+
+SILENT = (*UNANSWERED, DeskError)
+"""What is raised where a broker, or ZooKeeper, cannot be asked."""
+
+
+class TopologyNodes(CellNodes):
+    """The nodes of a cell; a failpoint in a worker is told in the history, and holds it until it is killed."""
+
+    def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
+        """Return the worker that has come to a failpoint."""
+        if not isinstance(trigger, InProgram):
+            raise TypeError("nobody traces the writes of a worker")
+        hits = (hit for hit in self.scene.so_far.of(kinds.FAILPOINT) if hit["name"] == trigger.name)
+        return next((Fired(hit["record"], self.target(trigger.role).name, None) for hit in hits), None)
+
+    def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
+        """A JVM stops no thread but by itself: it is held, whatever is to be done to it then."""
+        del trigger
+        return (stop if stop is Stop.FAIL else Stop.HOLD), {}
 
 
 def parts_of(
-    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster
-) -> Parts:
-    """Return what one cell is made of."""
+    cell: Cell, directory: Path, history: HistoryWriter, *, transport: KafkaTransport, services: Services, cluster: Cluster,
+    keeper: Keeper, jars: str,
+) -> Parts:  # fmt: skip
+    """Return what one cell is made of. ``jars``: the class path of its topology, where that is not Storm's."""
     scene = Scene(cell, directory, history, transport)
-    ground = Ground.of(scene, services)
+    ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None)
     made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages)))
-    topology = RunningTopology(scene, cluster)
+    topology = RunningTopology(scene, cluster, keeper, jars)
     broker = OneBroker(scene, SharedCrash(()))
-    nodes = CellNodes(scene, lambda: (producing.node,), {**broker.servers(), Role.PROCESSOR: lambda: topology.worker})
-    position_trouble = partial(scene.position_trouble, ground.saved_positions)
-    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, UNANSWERED)
+    servers: dict[Role, Callable[[], Target]] = {**broker.servers(), Role.PROCESSOR: lambda: topology.worker}
+    if (acker := topology.acker) is not None:
+        servers[ACKER] = lambda: acker
+    if cell.scenario.deployment.alone:
+        servers |= daemons(scene, cluster)
+    nodes = TopologyNodes(scene, lambda: (producing.node,), servers)
+    position_trouble = partial(scene.position_trouble, topology.saved_positions)
+    watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, SILENT)
     checks = [
         Check("source", producing.trouble), Check("topology", topology.trouble), Check("topic", scene.log_trouble, costly=True),
         Check("bolt", topology.unwritten), Check("position", position_trouble, costly=True),
@@ -53,9 +86,9 @@ def parts_of(
         feed=producing,
         stages=topology,
         controls=WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching),
-        drain=lambda: QuietSink(Checks(checks, UNANSWERED), ground.sink.size),
+        drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size),
         authorities=(
             partial(observe_source, scene),
-            partial(observe_reading, scene, ground.saved_positions, ground.sink.observe),
+            partial(observe_reading, scene, topology.saved_positions, ground.sink.observe),
         ),
     )

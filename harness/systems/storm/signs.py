@@ -1,4 +1,4 @@
-"""What only the history of a topology tells: that its spout was given a record again, of which it had emitted nothing."""
+"""What only the history of a topology tells: that its spout was given a record again, and that it works without its daemons."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from harness.model import events as kinds
 from harness.model.sign import Sign
+from harness.systems.storm.settings import NIMBUS, SUPERVISOR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.model.history import History
 
+DAEMONS: Final = frozenset({NIMBUS, SUPERVISOR})
 POLLED_AGAIN: Final = Sign("polled-again", "this record was fetched over one connection, and over a later one again")
 """What the bolt is given it says itself; what a spout has polled, and not emitted, only the wire has seen."""
+
+WENT_ON: Final = Sign(
+    "went-on", "while a daemon of Storm was dead the result of this record was written, and no other worker was ever started"
+)
 
 
 def storm_signs(history: History) -> Mapping[Sign, set[str]]:
@@ -23,4 +29,18 @@ def storm_signs(history: History) -> Mapping[Sign, set[str]]:
     for event in history.of(kinds.FETCHED):
         if event["reached"] and "conn" in event:
             connections[event["record"]].add(event["conn"])
-    return {POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1}}
+    return {POLLED_AGAIN: {record for record, found in connections.items() if len(found) > 1}, WENT_ON: _went_on(history)}
+
+
+def _went_on(history: History) -> set[str]:
+    """Return what was written between the death of a daemon and its return."""
+    lives = [event for event in history.of(kinds.NODE) if event.get("role") in DAEMONS]
+    dead = next((event["t"] for event in lives if event.get("phase") == "exited"), None)
+    back = next((event["t"] for event in lives if event.get("phase") == "started"), None)
+    others = [event for event in history.of(kinds.READY) if event["by"].startswith("worker-")]
+    if dead is None or back is None or len(others) != 1:
+        return set()
+    answers = (event for event in history.of(kinds.PRODUCE_ANSWER) if not event["error"] and dead < event["t"] < back)
+    answered = {(event["record"], event["request"]) for event in answers}
+    sent = (event for event in history.of(kinds.SENT) if str(event["attempt"]).startswith("worker-"))
+    return {event["record"] for event in sent if (event["record"], event["request"]) in answered}

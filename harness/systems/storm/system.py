@@ -8,12 +8,14 @@ from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
 from harness.systems.kafka.system import Prepared, started
+from harness.systems.storm.archive import with_archives
 from harness.systems.storm.cluster import Cluster
-from harness.systems.storm.install import ensure_storm
+from harness.systems.storm.install import ensure_client, ensure_storm
+from harness.systems.storm.keeper import Keeper
 from harness.systems.storm.parts import parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.model.cell import Cell
@@ -28,28 +30,39 @@ class StormSystem:
     """A topology for each cell, on a Storm and a broker that cells share. Implements :class:`harness.interfaces.Launcher`."""
 
     name = "storm"
+    own_at_once = 1
+    """Beside the one that cells share: each is a broker and five JVMs."""
 
     def __init__(self, runtime: str = "process", version: str | None = None) -> None:
         del version  # there is one
         self._kafka = Prepared(runtime)
         self._storm: StormInstall | None = None
+        self._clients: dict[str, str] = {}
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """Fetch what Kafka and Storm need, compile the topology."""
+        """Fetch what Kafka and Storm need, compile the topology, make the class-data archives."""
         self._kafka.prepare(say)
-        self._storm = ensure_storm(ensure_kafka(say), say)
+        kafka = ensure_kafka(say)
+        self._storm = with_archives(ensure_storm(kafka, say), kafka, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build what only some cells need."""
+        """Fetch or build what only some cells need, the clients that they are pinned to among it."""
+        cells = tuple(cells)
         self._kafka.prepare_for(cells, say)
+        if self._storm is None:
+            raise RuntimeError("prepare() comes first")
+        pinned = sorted({cell.client for cell in cells if "==" in cell.client})
+        self._clients |= {client: ensure_client(self._storm, client, say) for client in pinned}
 
     def deploy(self, need: Deployment, directory: Path) -> StormDeployed:
         """Start a broker with its wire, and a Storm beside it."""
         if self._storm is None:
             raise RuntimeError("prepare() comes first")
         transport = self._kafka.transport(need, directory)
-        cluster = Cluster(transport.runtime, self._storm, directory / "storm")
-        return started(StormDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster), directory)
+        cluster = Cluster(transport.runtime, self._storm, directory / "storm", alone=need.alone)
+        return started(
+            StormDeployed(transport, self._kafka.services(transport, Role.PROCESSOR), cluster, self._clients), directory
+        )
 
     def versions(self) -> dict[str, str]:
         """Those of Kafka, Storm, and its client of Kafka."""
@@ -59,9 +72,12 @@ class StormSystem:
 class StormDeployed:
     """A broker behind its wire, and a Storm for the topologies of cells."""
 
-    def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster) -> None:
+    def __init__(self, transport: KafkaTransport, services: Services, cluster: Cluster, clients: Mapping[str, str]) -> None:
+        """``clients``: the class paths of topologies with a pinned client."""
+        self._clients = clients
         self.transport = transport
         self.cluster = cluster
+        self._keeper = Keeper(transport, cluster)
         self._services = services
 
     def start(self) -> None:
@@ -75,7 +91,16 @@ class StormDeployed:
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> CellRun:
         """Return the run of one cell."""
-        parts = parts_of(cell, directory, history, transport=self.transport, services=self._services, cluster=self.cluster)
+        parts = parts_of(
+            cell,
+            directory,
+            history,
+            transport=self.transport,
+            services=self._services,
+            cluster=self.cluster,
+            keeper=self._keeper,
+            jars=self._clients.get(cell.client, ""),
+        )
         return CellRun(cell, history, parts)
 
     def check(self) -> None:

@@ -12,12 +12,13 @@ from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.run.drain import StageEndedError
 from harness.systems.storm.desk import DeskError
-from harness.systems.storm.settings import storms
-from harness.systems.storm.words import words_of
+from harness.systems.storm.settings import ACKER, storms
+from harness.systems.storm.words import Place, words_of
 
 if TYPE_CHECKING:
     from harness.systems.kafka.scene import Scene
     from harness.systems.storm.cluster import Cluster
+    from harness.systems.storm.keeper import Keeper
 
 READY_S: Final = 90.0
 POLL_S: Final = 0.02
@@ -26,12 +27,11 @@ SHELL: Final = 128
 
 
 class Worker:
-    """The worker that runs the topology of a cell, whichever that is now. Implements :class:`harness.controls.Target`."""
+    """A worker of the topology of a cell, whichever process that is now. Implements :class:`harness.controls.Target`."""
 
-    name = "worker"
-    role = Role.PROCESSOR
-
-    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+    def __init__(self, scene: Scene, cluster: Cluster, name: str = "worker", role: Role = Role.PROCESSOR) -> None:
+        self.name = name
+        self.role = role
         self._scene = scene
         self._cluster = cluster
         self.incarnation = 0
@@ -90,11 +90,15 @@ class Worker:
 class RunningTopology:
     """One topology. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
 
-    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+    def __init__(self, scene: Scene, cluster: Cluster, keeper: Keeper, jars: str = "") -> None:
         self._scene = scene
         self._cluster = cluster
+        self._keeper = keeper
+        self._jars = jars
+        self._settings = storms(scene.cell.settings)
         self._submitted = False
         self.worker = Worker(scene, cluster)
+        self.acker = Worker(scene, cluster, str(ACKER), ACKER) if self._settings.topology.apart else None
 
     def open(self) -> None:
         """It is submitted when the run says so."""
@@ -103,20 +107,46 @@ class RunningTopology:
         """It starts at once."""
 
     def start(self) -> None:
-        """Submit it, and wait until its worker does its work."""
-        client = f"{self._scene.cell.key}.{self.worker.name}"  # whichever worker it is
-        self._cluster.submit(self._scene.cell.key, words_of(self._scene, storms(self._scene.cell.settings), client))
+        """Submit it, and wait until its workers do their work."""
+        scene, trident = self._scene, self._settings.trident
+        place = Place(
+            scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink, scene.group, scene.history_folder,
+            scene.failpoints, scene.cell.id, scene.transport.direct, self._keeper.address() if trident else ("", 0),
+            self._jars,
+        )  # fmt: skip
+        self._cluster.submit(scene.cell.key, words_of(place, self._settings, self.client))
         self._submitted = True
-        self.worker.await_ready()
+        for worker in self.workers:
+            worker.await_ready()
+
+    @property
+    def client(self) -> str:
+        """What it calls itself, whichever worker it is in."""
+        return f"{self._scene.cell.key}.{self.worker.name}"
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """Those that it has."""
+        return (self.worker,) if self.acker is None else (self.worker, self.acker)
+
+    def saved_positions(self) -> dict[int, int]:
+        """Return the saved position per partition: the group's, or, of Trident, what its last transaction has come to."""
+        scene = self._scene
+        if self._settings.trident is None:
+            return scene.every_partition(scene.group_positions())
+        return scene.every_partition(self._keeper.positions(self.client, scene.source))
 
     def trouble(self) -> str | None:
-        """Find no trouble, or raise StageEndedError where its worker has ended by itself."""
-        if not self.worker.runs():
-            raise StageEndedError(f"the worker ended with {self.worker.ended()}")
+        """Find no trouble, or raise StageEndedError where a worker has ended by itself."""
+        for worker in self.workers:
+            if not worker.runs():
+                raise StageEndedError(f"the {worker.name} ended with {worker.ended()}")
         return None
 
     def unwritten(self) -> str | None:
         """Which record the bolt has in hand, or ``None``: where nobody follows tuples, only its results tell that it is done."""
+        if self._settings.trident is not None:
+            return None  # it saves no position before
         so_far, writer = self._scene.so_far, f"{self.worker.name}-{self.worker.incarnation}"
         given = {event["record"] for event in so_far.of(kinds.DELIVERED) if event["by"] == writer}
         asked = {

@@ -1,36 +1,92 @@
-"""What our topology is told when it is submitted: words ``name=value``, see ``jvm/Topology.java``."""
+"""What our topologies are told when they are submitted: words ``name=value``, see ``jvm/Topology.java``, ``jvm/Trident.java``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from harness.model.scenario import Role
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from harness.systems.kafka.scene import Scene
-    from harness.systems.storm.settings import StormSettings
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.systems.storm.settings import StormSettings, TopologySettings, TridentSettings
+
+LOSING: Final = "lostack.Losing"
+"""Our transport between workers."""
+EMIT_MS: Final = 10
+"""How often Trident may begin a batch."""
 
 
-def words_of(scene: Scene, settings: StormSettings, client: str) -> list[str]:
-    """Return the words. ``client``: what its spout and its bolt call themselves to the broker."""
-    topology, consumer, producer = settings.topology, settings.consumer, settings.producer
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a topology works: the broker, its topics and its group, the folders of its cell and that cell's id.
+
+    ``direct``: the broker past the wire. ``keeper``: host and port of the ZooKeeper that keeps Trident's transactions.
+    """
+
+    bootstrap: str
+    source: str
+    sink: str
+    group: str
+    history: Path
+    failpoints: Path
+    cell: str
+    direct: str = ""
+    keeper: tuple[str, int] = ("", 0)
+    jars: str = ""
+    """The class path of a topology with another client of Kafka than Storm's own."""
+
+
+def words_of(place: Place, settings: StormSettings, client: str) -> list[str]:
+    """Return the words. ``client``: what its spout and its bolt call themselves to the broker, and Trident to ZooKeeper."""
+    consumer, producer = settings.consumer, settings.producer
+    topology, trident = settings.topology, settings.trident
     words: dict[str, object] = {
-        "bootstrap": scene.transport.bootstrap(Role.PROCESSOR), "in": scene.source, "out": scene.sink, "group": scene.group,
-        "guarantee": topology.guarantee, "commit": topology.commit_ms, "forget": topology.ackers == 0,
+        "bootstrap": place.bootstrap, "in": place.source, "out": place.sink, "group": place.group,
         "spout.client.id": client, "spout.isolation.level": consumer.isolation, "spout.fetch.max.wait.ms": 50,
         "spout.max.poll.records": consumer.unit, "spout.request.timeout.ms": consumer.patience_ms,
         "spout.default.api.timeout.ms": 2 * consumer.patience_ms, "spout.enable.metrics.push": False,
         "bolt.client.id": client, "bolt.acks": producer.acks, "bolt.enable.idempotence": producer.idempotence,
-        "bolt.linger.ms": topology.linger_ms, "bolt.request.timeout.ms": producer.request_timeout_ms,
+        "bolt.request.timeout.ms": producer.request_timeout_ms,
         "bolt.delivery.timeout.ms": producer.delivery_timeout_ms, "bolt.enable.metrics.push": False,
-        "conf.lostack.history": scene.history_folder.absolute(), "conf.lostack.cell": scene.cell.id,
-        "conf.lostack.group": scene.group, "conf.lostack.anchored": topology.anchored,
-        "conf.topology.workers": 1, "conf.topology.acker.executors": topology.ackers,
-        "conf.topology.message.timeout.secs": topology.timeout_s, "conf.topology.max.spout.pending": topology.pending,
+        "conf.lostack.history": place.history.absolute(), "conf.lostack.failpoints": place.failpoints.absolute(),
+        "conf.lostack.cell": place.cell, "conf.lostack.group": place.group,
         "conf.topology.fall.back.on.java.serialization": True,
     }  # fmt: skip
+    words |= _plain(topology) if trident is None else _trident(trident, place, client)
+    if place.jars:
+        words |= {"jars": place.jars, "conf.topology.classpath.beginning": place.jars}
     if consumer.unit == 1:
         words |= {"spout.fetch.max.bytes": 1, "spout.max.partition.fetch.bytes": 1}
     if not producer.retries:
         words |= {"bolt.retries": 0}
     return [f"{name}={str(told).lower() if isinstance(told, bool) else told}" for name, told in words.items()]
+
+
+def _plain(topology: TopologySettings) -> Mapping[str, object]:
+    return {
+        "class": "lostack.Topology",
+        "guarantee": topology.guarantee, "commit": topology.commit_ms, "forget": topology.ackers == 0, "apart": topology.apart,
+        "bolt.linger.ms": topology.linger_ms, "conf.lostack.anchored": topology.anchored,
+        "conf.topology.workers": 2 if topology.apart else 1, "conf.topology.acker.executors": topology.ackers,
+        "conf.topology.message.timeout.secs": topology.timeout_s, "conf.topology.max.spout.pending": topology.pending,
+        **({"conf.storm.messaging.transport": LOSING} if topology.apart else {}),
+    }  # fmt: skip
+
+
+def _trident(trident: TridentSettings, place: Place, client: str) -> Mapping[str, object]:
+    """One batch at a time; its transactions are kept below a node that is called like the client."""
+    host, port = place.keeper
+    return {
+        "class": "lostack.Trident",
+        "spout": trident.spout, "state": trident.state, "poll": trident.poll_ms, "direct": place.direct,
+        "conf.topology.workers": 1, "conf.topology.acker.executors": 1, "conf.topology.max.spout.pending": 1,
+        "conf.topology.message.timeout.secs": trident.timeout_s, "conf.topology.trident.batch.emit.interval.millis": EMIT_MS,
+        "conf.transactional.zookeeper.servers": f"[{host}]", "conf.transactional.zookeeper.port": port,
+        "conf.transactional.zookeeper.root": root_of(client),
+    }  # fmt: skip
+
+
+def root_of(client: str) -> str:
+    """Return the node of ZooKeeper below which a client keeps the transactions of its topology."""
+    return f"/{client}"

@@ -17,10 +17,11 @@ from harness.systems.kafka.one_broker import OneBroker
 from harness.systems.kafka.parts import UNANSWERED, Ground
 from harness.systems.kafka.scene import Scene
 from harness.systems.kafka.shared_crash import SharedCrash
+from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
 from harness.systems.streams.instances import InstanceNodes, Instances
 from harness.systems.streams.settings import COUNT, LATER
-from harness.systems.streams.sinks import FoldedSink, kept
+from harness.systems.streams.sinks import kept
 from harness.systems.streams.suffering import Deploys, Disks, InstancesGather, OpenTransactions
 
 if TYPE_CHECKING:

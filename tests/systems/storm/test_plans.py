@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,26 +12,38 @@ from harness.model.cell import expand
 from harness.model.pipeline import SettingsError
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Suite
 from harness.model.semantics import Semantic
-from harness.systems.storm.settings import STORM_AT_LEAST_ONCE, STORM_AT_MOST_ONCE, Guarantee, storms, with_topology
-from harness.systems.storm.words import words_of
+from harness.systems.storm.faults import KillBetween
+from harness.systems.storm.settings import (
+    STORM_AT_LEAST_ONCE,
+    STORM_AT_MOST_ONCE,
+    TOPOLOGY,
+    TRIDENT,
+    TRIDENT_EXACTLY_ONCE,
+    Batches,
+    Guarantee,
+    storms,
+    with_topology,
+    with_trident,
+)
+from harness.systems.storm.words import Place, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.systems.kafka.scene import Scene
     from harness.systems.storm.settings import StormSettings
 
 MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("storm", scenario))
+PLAIN = tuple(scenario for scenario in MINE if scenario.pipeline == TOPOLOGY)
 MOST_CORE = 6
 
 
 def told(folder: Path, settings: StormSettings) -> dict[str, str]:
     """Return the words of a topology by their names."""
-    scene = SimpleNamespace(
-        transport=SimpleNamespace(bootstrap=lambda role: f"{role}:1"), source="k.in", sink="k.out", group="k.group",
-        history_folder=folder, cell=SimpleNamespace(id="the/cell"),
-    )  # fmt: skip
-    words = words_of(cast("Scene", scene), settings, "k.worker")
+    words = words_of(
+        Place("processor:1", "k.in", "k.out", "k.group", folder, folder, "the/cell", "direct:2", ("keeper", 7)),
+        settings,
+        "k.worker",
+    )
     return dict(word.split("=", 1) for word in words)
 
 
@@ -69,7 +80,7 @@ def test_spout_and_bolt_have_one_name_to_the_broker(tmp_path: Path) -> None:
 def test_the_guarantee_is_that_of_the_semantic() -> None:
     """Whatever else a cell's settings say; where nobody follows tuples, nothing is anchored."""
     want = {Semantic.AT_MOST_ONCE: Guarantee.AT_MOST_ONCE, Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE}
-    for scenario in MINE:
+    for scenario in PLAIN:
         for semantic, theory in scenario.expect.items():
             if isinstance(theory, Predicted):
                 topology = storms(theory.settings or scenario.pipeline.recipes[semantic]).topology
@@ -77,14 +88,67 @@ def test_the_guarantee_is_that_of_the_semantic() -> None:
                 assert topology.anchored <= bool(topology.ackers)
 
 
-def test_nothing_is_claimed_of_exactly_once() -> None:
+def test_bolts_claim_nothing_of_exactly_once() -> None:
     """And what is sold unanchored is a control."""
-    for scenario in MINE:
+    for scenario in PLAIN:
         assert isinstance(scenario.expect.get(Semantic.EXACTLY_ONCE, NotApplicable("")), NotApplicable)
         theory = scenario.expect[Semantic.AT_LEAST_ONCE]
         assert isinstance(theory, Predicted)
         anchored = storms(theory.settings or scenario.pipeline.recipes[Semantic.AT_LEAST_ONCE]).topology.anchored
         assert theory.control is not anchored
+
+
+def test_trident_promises_exactly_once_by_two_pairs() -> None:
+    """Of a spout and a state, and of one partition.
+
+    Any other is a control, and so is an opaque spout whose last batch is forgotten. Without ids at-least-once is claimed.
+    """
+    pairs = set()
+    for scenario in (scenario for scenario in MINE if scenario.pipeline == TRIDENT):
+        for semantic, theory in scenario.expect.items():
+            if not isinstance(theory, Predicted):
+                assert semantic is not Semantic.EXACTLY_ONCE
+                continue
+            settings = storms(theory.settings or scenario.pipeline.recipes[semantic])
+            trident = settings.trident
+            assert trident is not None
+            if semantic is Semantic.EXACTLY_ONCE:
+                forgotten = trident.spout is Batches.OPAQUE and scenario.fault.id == KillBetween.id
+                assert theory.control is (trident.spout is not trident.state or settings.topic.partitions > 1 or forgotten)
+                pairs |= set() if theory.control else {trident.spout}
+            else:
+                assert trident.state is Batches.NONE
+    assert pairs == {Batches.OPAQUE, Batches.TRANSACTIONAL}
+
+
+def test_a_topology_of_trident_keeps_its_transactions_behind_the_wire(tmp_path: Path) -> None:
+    """Below a node that is called like its client; and all that its state is read from is past the wire."""
+    words = told(tmp_path, TRIDENT_EXACTLY_ONCE)
+    assert (words["spout"], words["state"]) == ("opaque", "opaque")
+    assert words["conf.transactional.zookeeper.root"] == "/k.worker"
+    assert (words["conf.transactional.zookeeper.servers"], words["conf.transactional.zookeeper.port"]) == ("[keeper]", "7")
+    assert words["direct"] == "direct:2"
+    assert "guarantee" not in words
+
+
+def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:
+    """And our transport between them."""
+    words = told(tmp_path, with_topology(STORM_AT_LEAST_ONCE, apart=True))
+    assert (words["conf.topology.workers"], words["apart"]) == ("2", "true")
+    assert words["conf.storm.messaging.transport"] == "lostack.Losing"
+    assert "conf.storm.messaging.transport" not in told(tmp_path, STORM_AT_LEAST_ONCE)
+
+
+def test_what_is_no_topology_of_trident_is_told() -> None:
+    """And a spout is never without ids."""
+    with pytest.raises(SettingsError, match="no topology of Trident"):
+        TRIDENT_EXACTLY_ONCE.check(TOPOLOGY, clustered=False)
+    with pytest.raises(SettingsError, match="a topology of Trident"):
+        STORM_AT_LEAST_ONCE.check(TRIDENT, clustered=False)
+    with pytest.raises(SettingsError, match="transactional or opaque"):
+        with_trident(TRIDENT_EXACTLY_ONCE, spout=Batches.NONE)
+    with pytest.raises(TypeError, match="no settings of Trident"):
+        with_trident(STORM_AT_LEAST_ONCE, spout=Batches.OPAQUE)
 
 
 def test_the_core_is_small() -> None:

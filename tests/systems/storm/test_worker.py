@@ -17,6 +17,7 @@ from harness.model import events as kinds
 from harness.run.drain import StageEndedError
 from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.desk import DeskError, ask
+from harness.systems.storm.settings import STORM_AT_LEAST_ONCE
 from harness.systems.storm.topology import RunningTopology
 
 if TYPE_CHECKING:
@@ -55,10 +56,11 @@ class Stage:
         self.so_far = SoFar()
         self.told: list[dict[str, Any]] = []
         history = SimpleNamespace(write=lambda kind, **fields: self.told.append({"event": kind, **fields}))
-        scene = SimpleNamespace(history=history, so_far=self.so_far, sink="k.out")
+        cell = SimpleNamespace(settings=STORM_AT_LEAST_ONCE, key="k")
+        scene = SimpleNamespace(history=history, so_far=self.so_far, sink="k.out", cell=cell)
         cluster = Cluster(cast("Any", None), cast("Any", None), folder)
         cluster._nodes["supervisor"] = cast("Any", SimpleNamespace(log_path=self.log))
-        self.topology = RunningTopology(cast("Scene", scene), cluster)
+        self.topology = RunningTopology(cast("Scene", scene), cluster, cast("Any", None))
         self.process = subprocess.Popen((sys.executable, "-c", "input()"), stdin=subprocess.PIPE)
 
     def ready(self, worker: str) -> None:

@@ -23,6 +23,7 @@ from harness.protocols.kafka.steps import Api
 from harness.stages.settings import TOPIC_TO_TOPIC, Members
 from harness.stages.stage import Stage
 from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.streams.about import SYSTEM
 from harness.systems.streams.faults import RestartedUnfed, StateLost, TakenOver
 from harness.systems.streams.install import StreamsInstall
@@ -41,7 +42,7 @@ from harness.systems.streams.settings import (
     StreamsSettings,
     told,
 )
-from harness.systems.streams.sinks import FoldedSink, kept
+from harness.systems.streams.sinks import kept
 from harness.wire.rules import Direction
 from tests.judge.recording import played
 

@@ -1,11 +1,18 @@
 package lostack;
 
+import java.io.File;
 import java.io.PrintWriter;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.storm.StormSubmitter;
 import org.apache.storm.generated.KillOptions;
+import org.apache.storm.shade.org.apache.zookeeper.KeeperException;
+import org.apache.storm.shade.org.apache.zookeeper.ZooKeeper;
 import org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain;
 import org.apache.storm.utils.NimbusClient;
 import org.apache.storm.utils.Utils;
@@ -14,7 +21,8 @@ import org.apache.storm.utils.Utils;
  * ZooKeeper, and beside it in the same JVM who submits and ends topologies: each word of that would be a JVM of its own else.
  *
  * {@code Desk <port for questions> <settings of ZooKeeper>}; what is asked: {@code submit NAME name=value ...}, where
- * {@code conf.} begins the names of the topology's own settings, {@code kill NAME}, and {@code list}.
+ * {@code conf.} begins the names of the topology's own settings, {@code kill NAME}, {@code list}, and {@code tree PATH}: what
+ * nodes of ZooKeeper hold.
  */
 final class Desk {
     private Desk() {
@@ -39,9 +47,7 @@ final class Desk {
                     int at = word.indexOf('=');
                     told.put(word.substring(0, at), word.substring(at + 1));
                 }
-                Map<String, Object> own = Topology.below(told, "conf.");
-                own.replaceAll((name, value) -> typed((String) value));
-                StormSubmitter.submitTopology(words.get(1), own, Topology.of(told));
+                submit(words.get(1), told);
                 out.println(new ControlPort.Line().with("submitted", words.get(1)));
             }
             case "kill" -> {
@@ -64,14 +70,49 @@ final class Desk {
                     }
                 }
             }
+            case "tree" -> {
+                String server = "127.0.0.1:" + conf.get("storm.zookeeper.port");
+                try (ZooKeeper keeper = new ZooKeeper(server, 10000, event -> { })) {
+                    tell(keeper, words.get(1), out);
+                }
+            }
             default -> throw new IllegalArgumentException("no word of this desk: " + words.get(0));
         }
     }
 
-    private static Object typed(String value) {
-        if (value.equals("true") || value.equals("false")) {
-            return Boolean.valueOf(value);
+    /** Say what a node of ZooKeeper holds, and those below it; of one that is not there, nothing. */
+    private static void tell(ZooKeeper keeper, String path, PrintWriter out) throws KeeperException, InterruptedException {
+        try {
+            byte[] data = keeper.getData(path, false, null);
+            if (data != null && data.length > 0) {
+                out.println(new ControlPort.Line().with("path", path).with("data", new String(data, StandardCharsets.UTF_8)));
+            }
+            for (String child : keeper.getChildren(path, false)) {
+                tell(keeper, path + "/" + child, out);
+            }
+        } catch (KeeperException.NoNodeException gone) {
+            // it was not made yet, or is there no more
         }
-        return value.matches("-?[0-9]+") ? Long.valueOf(value) : value;
+    }
+
+    /** Submit a topology; one of other classes than ours by a loader that knows nothing but those. */
+    private static void submit(String name, Map<String, String> told) throws Exception {
+        if (!told.containsKey("jars")) {
+            Submission.submit(name, told);
+            return;
+        }
+        List<URL> found = new ArrayList<>();
+        for (String path : told.get("jars").split(File.pathSeparator)) {
+            found.add(Path.of(path).toUri().toURL());
+        }
+        found.add(Path.of(System.getenv("STORM_CONF_DIR")).toUri().toURL());
+        Thread here = Thread.currentThread();
+        ClassLoader before = here.getContextClassLoader();
+        try (URLClassLoader apart = new URLClassLoader(found.toArray(new URL[0]), ClassLoader.getPlatformClassLoader())) {
+            here.setContextClassLoader(apart);
+            apart.loadClass("lostack.Submission").getMethod("submit", String.class, Map.class).invoke(null, name, told);
+        } finally {
+            here.setContextClassLoader(before);
+        }
     }
 }

@@ -1,12 +1,7 @@
 package lostack;
 
-import java.io.IOException;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileAlreadyExistsException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -18,9 +13,9 @@ import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
+import org.apache.storm.generated.StormTopology;
 import org.apache.storm.kafka.bolt.KafkaBolt;
 import org.apache.storm.kafka.bolt.mapper.FieldNameBasedTupleToKafkaMapper;
-import org.apache.storm.kafka.spout.FirstPollOffsetStrategy;
 import org.apache.storm.kafka.spout.KafkaSpout;
 import org.apache.storm.kafka.spout.KafkaSpoutConfig;
 import org.apache.storm.kafka.spout.RecordTranslator;
@@ -40,19 +35,16 @@ import org.apache.storm.tuple.Values;
  * {@code name=value}: those that begin with {@code spout.} and {@code bolt.} go on to the clients of Kafka.
  */
 final class Topology {
-    static final String TOLD = "lostack.";
-
     private Topology() {
     }
 
-    static org.apache.storm.generated.StormTopology of(Map<String, String> told) {
+    static StormTopology of(Map<String, String> told) {
         KafkaSpoutConfig.Builder<byte[], byte[]> spout =
             new KafkaSpoutConfig.Builder<>(told.get("bootstrap"), new String[] {told.get("in")});
         spout.setProp(below(told, "spout."))
             .setProp("key.deserializer", ByteArrayDeserializer.class.getName())
             .setProp("value.deserializer", ByteArrayDeserializer.class.getName())
             .setRecordTranslator(new Reading())
-            .setFirstPollOffsetStrategy(FirstPollOffsetStrategy.UNCOMMITTED_EARLIEST)
             .setPollTimeoutMs(50)
             .setProcessingGuarantee(KafkaSpoutConfig.ProcessingGuarantee.valueOf(told.get("guarantee")))
             .setOffsetCommitPeriodMs(Long.parseLong(told.get("commit")))
@@ -72,6 +64,11 @@ final class Topology {
         builder.setSpout("spout", new KafkaSpout<>(spout.build()), 1);
         builder.setBolt("work", new Work(), 1).shuffleGrouping("spout");
         builder.setBolt("sink", bolt, 1).shuffleGrouping("work");
+        if (told.get("apart").equals("true")) {
+            // executors go round the workers by the names of their components: the acker is alone with the two that do nothing
+            builder.setBolt("skip", new Idle(), 1).shuffleGrouping("work", Idle.STREAM);
+            builder.setBolt("stay", new Idle(), 1).shuffleGrouping("work", Idle.STREAM);
+        }
         return builder.createTopology();
     }
 
@@ -85,7 +82,7 @@ final class Topology {
         return found;
     }
 
-    private static String idOf(byte[] value) {
+    static String idOf(byte[] value) {
         String[] words = new String(value, StandardCharsets.ISO_8859_1).split("\n", 2)[0].split(" ");
         return words.length > 2 ? words[2] : "";
     }
@@ -127,6 +124,7 @@ final class Topology {
 
         @Override
         public byte[] serialize(String topic, Headers headers, Copy copy) {
+            Losing.written = idOf(copy.value);
             headers.add("lostack-attempt", copy.attempt.getBytes(StandardCharsets.US_ASCII));
             headers.add("lostack-origin", copy.origin.getBytes(StandardCharsets.US_ASCII));
             return copy.value;
@@ -147,11 +145,10 @@ final class Topology {
         public void prepare(Map<String, Object> conf, TopologyContext context, OutputCollector given) {
             collector = given;
             resumed = new HashSet<>();
-            anchored = (Boolean) conf.get(TOLD + "anchored");
-            group = (String) conf.get(TOLD + "group");
-            ledger = Ledger.of((String) conf.get(TOLD + "history"), (String) conf.get(TOLD + "cell"));
-            ledger.tell("\"event\":\"ready\",\"role\":\"processor\",\"pid\":" + ProcessHandle.current().pid() + ",\"worker\":\""
-                + System.getProperty("worker.id") + "\"");
+            anchored = (Boolean) conf.get(Ledger.TOLD + "anchored");
+            group = (String) conf.get(Ledger.TOLD + "group");
+            ledger = Ledger.of(conf, "worker");
+            ledger.ready();
         }
 
         @Override
@@ -164,10 +161,9 @@ final class Topology {
             copy.origin = partition + "." + epoch + "." + offset;
             copy.attempt = ledger.writer + ".0." + ++number;
             if (resumed.add(partition)) {
-                ledger.tell("\"event\":\"resumed\",\"where\":\"" + group + "\",\"partition\":" + partition + ",\"position\":" + offset);
+                ledger.resumed(group, partition, offset);
             }
-            ledger.tell("\"event\":\"delivered\",\"record\":\"" + idOf(copy.value) + "\",\"partition\":" + partition + ",\"epoch\":"
-                + epoch + ",\"offset\":" + offset);
+            ledger.delivered(idOf(copy.value), partition, epoch, offset);
             Values out = new Values(tuple.getBinaryByField("key"), copy);
             if (anchored) {
                 collector.emit(tuple, out);
@@ -180,46 +176,30 @@ final class Topology {
         @Override
         public void declareOutputFields(OutputFieldsDeclarer declarer) {
             declarer.declare(new Fields("key", "copy"));
+            declarer.declareStream(Idle.STREAM, new Fields("nothing"));
         }
     }
 
-    /** Appends lines to the history, each whole or not at all, as harness.model.history does: one file for each worker. */
-    static final class Ledger {
-        private static Ledger mine;
-        final String writer;
-        private final Path file;
-        private final String cell;
+    /** Is given nothing. Its worker is the acker's, of which it says that it does its work. */
+    static final class Idle extends BaseRichBolt {
+        static final String STREAM = "nothing";
+        private static final long serialVersionUID = 1L;
 
-        private Ledger(Path file, String writer, String cell) {
-            this.file = file;
-            this.writer = writer;
-            this.cell = cell;
+        @Override
+        public void prepare(Map<String, Object> conf, TopologyContext context, OutputCollector given) {
+            if (context.getThisComponentId().equals("stay")) {
+                Ledger.of(conf, "acker").ready();
+            }
         }
 
-        /** That of this worker, whose number is the first that no worker of the cell has had. */
-        static synchronized Ledger of(String folder, String cell) {
-            for (int number = 1; mine == null; number++) {
-                Path file = Path.of(folder, "worker-" + number + ".jsonl");
-                try {
-                    Files.createFile(file);
-                    mine = new Ledger(file, "worker-" + number, cell);
-                } catch (FileAlreadyExistsException taken) {
-                    continue;
-                } catch (IOException error) {
-                    throw new IllegalStateException("cannot write the history: " + error, error);
-                }
-            }
-            return mine;
+        @Override
+        public void execute(Tuple tuple) {
+            throw new IllegalStateException("nobody sends anything here");
         }
 
-        synchronized void tell(String fields) {
-            String line = "{\"t\":" + System.nanoTime() + ",\"w\":" + System.currentTimeMillis() * 1000000L + ",\"cell\":\"" + cell
-                + "\",\"by\":\"" + writer + "\"," + fields + "}\n";
-            try {
-                Files.write(file, line.getBytes(StandardCharsets.UTF_8), StandardOpenOption.APPEND, StandardOpenOption.WRITE);
-            } catch (IOException error) {
-                throw new IllegalStateException("cannot write the history: " + error, error);
-            }
+        @Override
+        public void declareOutputFields(OutputFieldsDeclarer declarer) {
+            // nothing
         }
     }
 }

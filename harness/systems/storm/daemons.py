@@ -1,0 +1,73 @@
+"""Nimbus and the supervisor, of a cell that has a Storm to itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+from harness.run.nodes import ServerNode
+from harness.systems.storm.settings import NIMBUS, SUPERVISOR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.controls import Target
+    from harness.model.scenario import Role
+    from harness.systems.kafka.scene import Scene
+    from harness.systems.storm.cluster import Cluster
+
+
+class SupervisorNode:
+    """The supervisor, whichever process that is now: its workers live on without it.
+
+    Implements :class:`harness.controls.Target`.
+    """
+
+    name = str(SUPERVISOR)
+    role = SUPERVISOR
+
+    def __init__(self, scene: Scene, cluster: Cluster) -> None:
+        self._scene = scene
+        self._cluster = cluster
+
+    def kill(self) -> None:
+        """SIGKILL it alone."""
+        self._say("exited", self._cluster.kill_supervisor(), status=None, signal=int(signal.SIGKILL))
+
+    def pause(self) -> None:
+        """Stop it."""
+        self._signal(signal.SIGSTOP, "paused")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT, "resumed")
+
+    def restart(self) -> None:
+        """Start the next one, and wait until Nimbus knows of it."""
+        self._cluster.restart_supervisor()
+        for phase in ("started", "ready"):
+            self._say(phase, self._cluster.supervisor_pid())
+
+    def _signal(self, what: signal.Signals, phase: str) -> None:
+        pid = self._cluster.supervisor_pid()
+        os.kill(pid, what)
+        self._say(phase, pid)
+
+    def _say(self, phase: str, pid: int, **fields: object) -> None:
+        self._scene.history.write(kinds.NODE, node=self.name, role=self.role, incarnation=0, phase=phase, pid=pid, **fields)
+
+
+def daemons(scene: Scene, cluster: Cluster) -> Mapping[Role, Callable[[], Target]]:
+    """Return both, by their roles."""
+    nimbus = ServerNode(
+        scene.history,
+        lambda: cluster.process("nimbus"),
+        cluster.kill_nimbus,
+        cluster.restart_nimbus,
+        name=str(NIMBUS),
+        role=NIMBUS,
+    )
+    supervisor = SupervisorNode(scene, cluster)
+    return {NIMBUS: lambda: nimbus, SUPERVISOR: lambda: supervisor}
