@@ -1,6 +1,6 @@
 """Writes the table of points anew, in docs/points.md and README.md: ``python -m tests.points [RUN...]``.
 
-What the runs have measured is added to docs/points.json.
+What the runs have measured is added to docs/points.json. A run is its folder, or the ``report.json`` that was kept of it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +50,20 @@ def rewritten(measured: Measured) -> dict[Path, str]:
     return {KEPT: f"{{\n{lines}\n}}\n", PAGE: HEAD + page(measured), README: readme}
 
 
+def reported(report: Path) -> Measured:
+    """Return what a report in JSON says of the cells of its run: whether each came out as predicted."""
+    found: Measured = {}
+    for cell in json.loads(report.read_text(encoding="utf-8"))["cells"]:
+        name = "/".join(cell[part] for part in ("system", "client", "pipeline", "scenario", "semantic"))
+        found.setdefault(name, {})[cell["seed"]] = cell["green"]
+    return found
+
+
 def main(runs: list[str]) -> None:
     """Write them."""
-    measured = added(kept(), measured_in(result for run in runs for result in load_run(Path(run)).results))
+    reports = [Path(run) for run in runs if run.endswith(".json")]
+    saved = [result for run in runs if not run.endswith(".json") for result in load_run(Path(run)).results]
+    measured = reduce(added, [*map(reported, reports), measured_in(saved)], kept())
     for file, text in rewritten(measured).items():
         file.write_text(text, encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from harness.model.scenario import NotApplicable, Predicted
 from tests import points
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.matrix.points import Place
 
 
@@ -99,3 +102,13 @@ def test_the_command_shows_the_table(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.startswith(table({}).splitlines()[0])
     assert cli.main(["points", "--why"]) == 0
     assert "`request-lost`, SEND →" in capsys.readouterr().out
+
+
+def test_a_report_that_was_kept_says_what_its_run_has_measured(tmp_path: Path) -> None:
+    """Of each cell and seed whether it came out as predicted; what broke unpredicted is no less measured."""
+    report = tmp_path / "report.json"
+    cell = {"system": "kafka", "client": "kafka-python", "pipeline": "plain", "scenario": "ack-lost", "seed": 1}
+    cells = [{**cell, "semantic": "at-least-once", "green": True}, {**cell, "semantic": "exactly-once", "green": False}]
+    report.write_text(json.dumps({"cells": [*cells, {**cells[0], "seed": 2}]}))
+    name = "kafka/kafka-python/plain/ack-lost"
+    assert points.reported(report) == {f"{name}/at-least-once": {1: True, 2: True}, f"{name}/exactly-once": {1: False}}
