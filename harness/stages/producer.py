@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harness.stages.clients.interface import Producer
     from harness.stages.clients.queues import TwoPhases
 
+BETWEEN_PHASES = "between-phases"
+"""The failpoint that a producer reaches only where its settings are those of a commit in two phases."""
 CLOSE_S = 20.0
 """How long a client may take to end."""
 
@@ -112,7 +114,7 @@ class Producing:
         cast("TwoPhases", self._sender.producer).prepare()
         self._outbox.save_cursor(unit[-1].position + 1)
         for record in unit:
-            failpoint("between-phases", record.id)
+            failpoint(BETWEEN_PHASES, record.id)
 
 
 def produce(stage: Stage, ledger: HistoryWriter) -> None:

@@ -15,6 +15,7 @@ from harness.matrix.selection import SelectionError, check_numbers
 from harness.model.scenario import Predicted, Scenario
 from harness.pipelines import read_pipeline
 from harness.pipelines.cells import NO_FAULT, DeclaredCell, cells_of, failure_points
+from harness.stages.producer import BETWEEN_PHASES
 from harness.stages.settings import ours
 from harness.sweep.cells import GROUP, DeclaredSweepCell, SweepCell
 from harness.sweep.found import Found
@@ -106,9 +107,17 @@ def failpoints_of(base: Cell) -> tuple[tuple[str, str], ...]:
     found: dict[tuple[str, str], None] = {}
     for one in registry.scenarios():
         at = getattr(one.fault, "at", None)
-        if one.pipeline == base.scenario.pipeline and isinstance(at, InProgram):
+        if one.pipeline != base.scenario.pipeline or not isinstance(at, InProgram):
+            continue
+        if at.name != BETWEEN_PHASES or _has_settings_of(one, base):
             found[str(at.role), at.name] = None
     return tuple(found)
+
+
+def _has_settings_of(scenario: Scenario, base: Cell) -> bool:
+    of = base.semantic, base.client, base.system
+    there = base.semantic in scenario.expect and isinstance(scenario.expectation(*of), Predicted)
+    return there and scenario.settings(*of) == base.settings
 
 
 def loaded(base: Cell, records: int, partitions: int = 0) -> Cell:

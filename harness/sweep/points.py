@@ -285,9 +285,14 @@ class _After:
         return None
 
     def _answer(self, *, beyond: bool) -> OnWire | None:
-        """Return the next answer to this process about its record, or about a later one; its offset counts from the target."""
+        """Return the next answer to this process about its record, or about a later one; its offset counts from the target.
+
+        A reader asks for records whatever becomes of its other requests: an answer to that says nothing of where it is.
+        """
         for step, frame in self.later:
             if frame.process != self.frame.process or step.direction != RESPONSE or step.record is None:
+                continue
+            if step.api == Api.FETCH.label:
                 continue
             offset = self.positions.get(step.record, 0) - self.here
             if offset > 0 if beyond else offset == 0:

@@ -15,7 +15,7 @@ from harness.faults.network import Until
 from harness.model.history import History, parse_history
 from harness.sweep.phases import CALM, name_of, phases
 from harness.sweep.pipelines import failpoints_of, swept
-from harness.sweep.points import HOLD, Can, at_writes, in_programs, points, tried, trigger
+from harness.sweep.points import HOLD, LATE_NEXT, Can, at_writes, in_programs, points, tried, trigger
 from harness.sweep.steps import Step, Steps, intersected, process_of, trace
 from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
@@ -89,6 +89,9 @@ def test_the_failpoints_of_a_program_are_points_at_every_record() -> None:
     named = failpoints_of(base)
     assert {("consumer", "before-database-commit"), ("consumer", "after-database-commit")} <= set(named)
     assert named == failpoints_of(swept(["plain/at-most-once"], asked(system=""))[0])
+    [queue] = swept(["queue/at-least-once"], asked(system="activemq"))
+    assert ("producer", "between-phases") not in failpoints_of(queue)
+    assert ("consumer", "before-commit") in failpoints_of(queue)
     assert ("processor", "before-commit") in failpoints_of(swept(["topic-to-topic/exactly-once"], asked(system=""))[0])
     found = list(in_programs(steps_of(saved("exactly-once")), Can(failpoints=named)))
     assert len(found) == 24 * len(named)
@@ -111,6 +114,16 @@ def test_an_answer_is_held_until_what_can_come_before_it(semantic: str) -> None:
     assert {str(point.fault.until.role) for point in of["producer"]} == {"consumer"}
     with pytest.raises(ValueError, match="nothing that happens to this frame is called hold"):
         replace(of["consumer"][0].happens, at=replace(held[0].happens.at, direction=Direction.REQUEST)).fault()
+
+
+def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
+    """A reader is given records whatever becomes of its commit; what a commit is late for is the next commit's answer."""
+    [base] = swept(["plain/exactly-once"], asked(system="", records=24))
+    late = [point for point in points(steps_of(saved("exactly-once")), base.load(), Can()) if point.act == LATE_NEXT]
+    into = {(point.step.api, point.happens.into.api.label) for point in late if point.happens.into}
+    assert {api for api, _ in into} >= {"OffsetCommit", "EndTxn", "Produce"}
+    assert "Fetch" not in {api for _, api in into}
+    assert ("OffsetCommit", "OffsetCommit") in into
 
 
 def test_durable_writes_are_points_at_every_record() -> None:
