@@ -21,6 +21,7 @@ from harness.sweep.page import PAGE_FILE, page_of
 from harness.sweep.pipelines import sweep_of
 from harness.sweep.points import words
 from harness.sweep.shrinking import file_of
+from harness.sweep.steps import FAILPOINT, WRITE
 from harness.sweep.sweeping import RESULT_FILE, Asked
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def plan_lines(sweep: Sweep, planned: Planned, left_s: float | None) -> Iterator
             yield f"  {steps.recurred.get(about, 0)} of {steps.named[about]} frames {word} stand in all three runs"
     yield (f"  {counted(steps.early, 'frame')} before the first record of its process: no fault can be placed there"
            if steps.early else "  no frame before the first record")  # fmt: skip
+    for direction, of in ((FAILPOINT, "failpoints"), (WRITE, "durable writes behind a record")):
+        inside = dict.fromkeys(f"{each.role} {each.api}" for each in planned.classes if each.direction == direction)
+        if inside:
+            yield f"  {of}: {', '.join(inside)}"
     whys = Counter(why for _, why in planned.chosen)
     part = "" if sweep.asked.shard == (1, 1) else f", of which this is part {'/'.join(map(str, sweep.asked.shard))}"
     yield (f"{steps.frames} frames, {len(steps.found)} steps, {planned.points} points, {len(planned.classes)} classes; to be run:"

@@ -21,7 +21,7 @@ from harness.wire.rules import Direction
 from tests.sweep.stepping import asked
 
 SAVED = Path(__file__).with_name("dry.tar.xz")
-"""What the wire wrote in three runs of the plain pipeline without a fault, under two semantics: Kafka, kafka-python, seed 1."""
+"""What the wire wrote in three runs of the plain pipeline without a fault, under each semantic: Kafka, kafka-python, seed 1."""
 KEY = "c0ffee"
 
 

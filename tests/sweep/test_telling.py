@@ -95,3 +95,11 @@ def test_a_signature_has_no_text_of_one_run() -> None:
         {"event": "stopped", "t": 6, "kind": "error", "because": "Fenced: epoch 3"}, {"event": "saved", "t": 7, "error": None},
     ]  # fmt: skip
     assert errors_of(History(tuple(lines)), 3) == {"TimedOut", "Fenced"}
+
+
+def test_what_is_inside_programs_is_told_before_it_is_run(tmp_path: Path) -> None:
+    """Which failpoints there are, by their names: nobody sees them on the wire."""
+    one = sweep(tmp_path / "one", acts=("kill",))
+    one.failpoints = (("consumer", "before-database-commit"),)
+    one.dry_run(Quiet())
+    assert "  failpoints: consumer before-database-commit" in plan_lines(one, one.plan(), None)
