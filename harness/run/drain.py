@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.model.scenario import Predicted
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.parts import Drained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from harness.model.cell import Cell
 
 WITHIN_S = 90.0
 """How long the drain may take: more than transaction time-out and the broker's clean-up interval together."""
@@ -104,6 +106,20 @@ class Idle:
         if over:
             self._stood(self.still_s, False)  # noqa: FBT003
         return over
+
+
+def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> Idle | None:
+    """Return what says that a cell stands still for good; ``None``: it has all the time of a drain.
+
+    One of which records are predicted to be left stands still for ever. All others say themselves for how long nothing may move.
+    """
+    stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
+    still_s = STANDS_S if stands else cell.still_s
+
+    def stood(still_s: float, moved: bool) -> None:  # noqa: FBT001 - of a callable
+        cell.stood(still_s, moved=moved)
+
+    return None if still_s is None else Idle(progress, exhausted, still_s, stood)
 
 
 class QuietSink:

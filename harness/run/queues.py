@@ -14,10 +14,10 @@ from harness.model import events as kinds
 from harness.model.cell import client_name
 from harness.model.places import Removal, Waiting
 from harness.model.record import decode
-from harness.model.scenario import Predicted, Role
+from harness.model.scenario import Role
 from harness.model.states import Hop
 from harness.run.controls import Watching, WireControls
-from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
+from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode, StageNode
 from harness.run.parts import Opened, Parts
 from harness.run.scene import CellScene
@@ -281,9 +281,7 @@ def parts_of(
             Check("source", producing.trouble), Check(str(reader), Readers(scene, reading).trouble),
             Check("queue", queue.trouble, costly=True), Check("results", results.trouble, costly=True),
         ]  # fmt: skip
-        stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
-        still = Idle(scene.progress, producing.has_ended, STANDS_S) if stands else None
-        return QuietSink(Checks(checks, UNANSWERED), results.size, still)
+        return QuietSink(Checks(checks, UNANSWERED), results.size, stillness(cell, scene.progress, producing.has_ended))
 
     return Parts(
         ground=(Opened(scene.make_folders), queue, Opened(scene.make_outbox), results, reading, producing),

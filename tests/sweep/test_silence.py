@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.faults import Drop
 from harness.judge.verdict import Kind
+from harness.run import drain
+from harness.run.drain import stillness
 from harness.stages.settings import ours
 from harness.sweep.cells import LONGER, SweepCell
 from harness.sweep.pipelines import swept
@@ -80,3 +83,21 @@ def test_what_stands_still_is_confirmed_once_with_all_its_time(ends: bool, tmp_p
     again.confirm(again.plan(), later := Quiet())
     assert not later.ran
     assert len(again.outcomes(planned).findings()) == (0 if ends else 1)
+
+
+def test_a_drain_tells_its_cell_of_every_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that have ended by themselves, and of the one after which it was given up."""
+    clock = [100.0]
+    monkeypatch.setattr(drain, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    cell, moves = base(), [0]
+    still = stillness(cell, lambda: moves[0], lambda: True)
+    assert still is not None
+    rest = cell.still_s
+    assert rest is not None
+    for at, moved, over in ((0, 0, False), (9, 1, False), (10, 2, False), (10 + rest + 1, 2, True)):
+        clock[0], moves[0] = 100.0 + at, moved
+        assert still.over() == over
+    assert cell.silence.longest_s == 9
+    assert cell.silence.too_short([cell]) == set()
+    cell.stood(rest + 2, moved=True)
+    assert cell.silence.too_short([cell]) == {cell.id}

@@ -23,9 +23,9 @@ from harness.abilities import (
     Supervision,
     Transactions,
 )
-from harness.model.scenario import Predicted, RefusedByClient, Role
+from harness.model.scenario import RefusedByClient, Role
 from harness.run.controls import Watching, WireControls
-from harness.run.drain import STANDS_S, Check, Checks, Idle, QuietSink
+from harness.run.drain import Check, Checks, QuietSink, stillness
 from harness.run.nodes import ServerNode
 from harness.run.parts import Opened, Parts, When
 from harness.run.sinks import Database
@@ -155,9 +155,6 @@ def parts_of(
     controls = WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching, abilities)
     abilities.update(brokers.abilities(controls, nodes))
 
-    def stood(still_s: float, moved: bool) -> None:  # noqa: FBT001 - of a callable
-        cell.stood(still_s, moved=moved)
-
     def drain() -> Drain:
         if isinstance(cell.expectation, RefusedByClient):
             return Refused(producing)
@@ -166,10 +163,7 @@ def parts_of(
             Check("topic", brokers.log_trouble, costly=True), Check("position", position_trouble, costly=True),
             *ground.sink_checks(),
         ]  # fmt: skip
-        stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
-        still_s = STANDS_S if stands else cell.still_s
-        still = None if still_s is None else Idle(scene.progress, producing.has_ended, still_s, stood)
-        return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, still)
+        return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, stillness(cell, scene.progress, producing.has_ended))
 
     return Parts(
         ground=(brokers, *ground.parts(), Opened(brokers.place_topics), reading, producing, Opened(lambda: None, brokers.leave)),
