@@ -37,6 +37,7 @@ def cut(command: tuple[str, ...], folder: Path, behind: str, number: signal.Sign
         whole, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         watchdog = threading.Timer(WITHIN_S, process.kill)
+        watchdog.daemon = True  # nobody waits for it where the test is ended
         watchdog.start()
         assert process.stdout is not None
         said = []
