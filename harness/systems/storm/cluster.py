@@ -62,8 +62,6 @@ class Cluster:
     """For its settings, logs and what it keeps."""
     alone: bool = False
     """Whether one cell has it to itself, and its supervisor may die of a fault: its workers outlive it then."""
-    patience_s: int = 1
-    """How long a worker may take to end before its supervisor kills it."""
     _lease: PortLease = field(default_factory=lambda: PortLease(4 + SLOTS))
     _nodes: dict[str, Node] = field(default_factory=dict)
     _ours: set[str] = field(default_factory=set)
@@ -208,7 +206,7 @@ class Cluster:
             f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}", "-Djava.net.preferIPv4Stack=true",
             "-cp", class_path, main, *words,
         )  # fmt: skip
-        if name == SUPERVISOR_NODE and self.alone:
+        if name.startswith(SUPERVISOR_NODE) and self.alone:
             argv = ("/bin/sh", "-c", OUTLIVES, name, *argv)
         env = {"JAVA_HOME": str(self.install.java.resolve().parent.parent), "STORM_CONF_DIR": str(here / "conf")}
         self._nodes[name] = self.runtime.start(
@@ -233,7 +231,7 @@ class Cluster:
             "storm.nimbus.retry.intervalceiling.millis": 1000,
             "nimbus.task.launch.secs": 60, "nimbus.topology.blobstore.deletion.delay.ms": 600000,
             "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": self.patience_s,
+            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": 1,
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
             "worker.childopts": " ".join(("-Xmx128m", jvm, *self.install.flags.get("worker", ()))),
             "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self.install.flags.get("writer", ()))),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults.triggers import await_fault, rule_at
 from harness.model.scenario import Evidence
-from harness.wire.rules import Action, FreezeScope, How
+from harness.wire.rules import Action, Direction, How
 
 if TYPE_CHECKING:
     from harness.controls import Controls, OnWire
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KillBetween:
-    """The request ``at`` stands still, and nothing else of the worker, until ``then`` has happened on another connection of it.
+    """The request ``at`` stands still, and so does ``then``, on another connection of the worker; whichever comes first.
 
-    Then the worker dies, ``at`` never arrives, and the next worker starts.
+    When both do, the worker dies, ``at`` never arrives, and the next worker starts. ``then``, an answer, has happened.
     """
 
     id: ClassVar[str] = "kill-between"
@@ -28,6 +28,8 @@ class KillBetween:
     def __post_init__(self) -> None:
         if self.at.role is not self.then.role:
             raise ValueError("both are of the one that dies between them")
+        if self.at.direction is not Direction.REQUEST or self.then.direction is not Direction.RESPONSE:
+            raise ValueError("a request never arrives, and an answer tells that the other thing has happened")
 
     def evidence(self) -> Evidence:
         """Both rules were hit, and the worker died by SIGKILL."""
@@ -36,11 +38,11 @@ class KillBetween:
     def arm(self, controls: Controls) -> None:
         """Arm both rules."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
-        controls.arm(self.then, rule_at(self.then, Action.HOLD, "then", freeze=FreezeScope.CLIENT))
+        controls.arm(self.then, rule_at(self.then, Action.HOLD, "then"))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold the one, wait for the other, kill, discard, wait for the next worker."""
+        """Hold both, kill, discard, wait for the next worker."""
         fired = await_fault(controls, self.at)
         reached = controls.await_fired(self.then)
         victim = controls.target(self.at.role, fired.node)
