@@ -125,6 +125,8 @@ class Can:
     terminate: bool = False
     members: frozenset[str] = frozenset()
     failpoints: tuple[tuple[str, str], ...] = ()
+    resends: bool = True
+    """Whether a producer sends again what was not answered: else nothing of it comes late."""
     writes: tuple[tuple[str, WritePoint], ...] = ()
     """Durable writes, by role, that count from when a record is given to it."""
 
@@ -154,7 +156,9 @@ def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
     for place, (step, frame) in enumerate(steps.found):
         if not nameable(step) or step.at not in positions:
             continue
-        after = _After(steps.found[place + 1 :], frame, positions, positions[step.at])
+        after = _After(
+            steps.found[place + 1 :], frame, positions, positions[step.at], again=can.resends or step.role != Role.PRODUCER
+        )
         for happens, because in (*happenings(step, trigger(step), can), *after.happenings(step)):
             yield Point(step, happens, place, because)
 
@@ -251,6 +255,8 @@ class _After:
     frame: Passed
     positions: Mapping[str, int]
     here: int
+    again: bool
+    """Whether its process asks again."""
 
     def happenings(self, step: Step) -> Iterator[tuple[Happening, str]]:
         """Yield what may happen to a request that arrives late: when its sender has asked again, and in what it does next.
@@ -264,7 +270,7 @@ class _After:
         if step.direction != REQUEST or not known.movable or not known.durable:
             return
         at, frame = trigger(step), _begin(words(step))
-        if (own := self._answer(beyond=False)) is not None:
+        if self.again and (own := self._answer(beyond=False)) is not None:
             yield Happening(LATE, at, own), f"{frame} is on its way until its sender has asked again; then it arrives."
         if (following := self._answer(beyond=True)) is not None:
             late = f"{frame} is on its way until its sender has gone on to the next record; then it arrives"

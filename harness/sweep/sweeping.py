@@ -33,6 +33,7 @@ from harness.model.history import HISTORY, read_history
 from harness.model.types import misfit
 from harness.pipelines.cells import DeclaredCell
 from harness.saved import RUN_FILE, SWEEP_FILE, load_run, write_whole
+from harness.stages.settings import ours
 from harness.sweep.cells import DeclaredSweepCell, SweepCell, with_fault
 from harness.sweep.classes import Why, chosen, class_of, grouped
 from harness.sweep.outcomes import Outcomes, outcome_of
@@ -250,7 +251,9 @@ class Sweep:
         for _, frame in steps.found:
             processes.setdefault(frame.line["role"], set()).add(frame.process)
         members = frozenset(role for role, found in processes.items() if len(found) > 1)
-        return Can(self.kills_brokers, isinstance(self.base, DeclaredCell), members, self.failpoints, self._writes())
+        declared = isinstance(self.base, DeclaredCell)
+        resends = declared or ours(self.base.settings).producer.retries
+        return Can(self.kills_brokers, declared, members, self.failpoints, resends, self._writes())
 
     def _applicable(self, found: Iterable[Point]) -> tuple[list[Point], tuple[tuple[Point, str], ...]]:
         able, unable = [], []

@@ -126,6 +126,18 @@ def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
     assert ("OffsetCommit", "OffsetCommit") in into
 
 
+def test_who_sends_nothing_again_is_late_for_nothing() -> None:
+    """A producer without retries: there is no answer to what it has not asked again. A consumer asks again all the same."""
+    [base] = swept(["plain/at-most-once"], asked(system="", records=24))
+
+    def late(can: Can) -> set[tuple[str, str]]:
+        steps = steps_of(saved("at-most-once"))
+        return {(point.step.role, point.act) for point in points(steps, base.load(), can) if point.act.startswith("late")}
+
+    assert late(Can()) - late(Can(resends=False)) == {("producer", "late")}
+    assert ("consumer", "late") in late(Can(resends=False))
+
+
 def test_durable_writes_are_points_at_every_record() -> None:
     """As the kernel has told them in a run without a fault, counted from when the stage is given the record."""
     told = {"made": {"fdatasync": [48], "write": [30]}, "records": 24, "files": ["{work}/out"]}
