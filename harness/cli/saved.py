@@ -22,7 +22,7 @@ from harness.report.escaping import visible
 from harness.report.eventlog import event_lines
 from harness.report.record import record_text
 from harness.report.summary import ExitCode
-from harness.report.trend import breaks_over, read_past, write_trend
+from harness.report.trend import breaks_over, left_out, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
 
 
@@ -87,7 +87,7 @@ def report(
 
 
 def events(
-    directory: Annotated[Path, typer.Argument(metavar="[RUN]", help="A saved run.")] = Path("reports/latest"),
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run.")] = Path("reports/latest"),
     *,
     record: Annotated[str | None, typer.Option(help="Only what is about this record.")] = None,
     frames: Annotated[
@@ -111,7 +111,7 @@ def events(
 
 
 def trend(
-    directory: Annotated[Path, typer.Argument(metavar="[REPORTS]", help="The folder of many runs.")] = Path("reports"),
+    directory: Annotated[Path, typer.Argument(metavar="REPORTS", help="The folder of many runs.")] = Path("reports"),
 ) -> None:
     """Draw what broke when, and since which commit, from the history of all runs in a folder (history.jsonl)."""
     file = write_trend(directory)
@@ -120,7 +120,7 @@ def trend(
         if broke.mended is None:
             typer.echo(visible(f"{broke.outcome}  {broke.cell}  {broke.sentence}"))
     if damaged:
-        complain(f"{damaged} lines of {directory / HISTORY_FILE} cannot be read, and are left out")
+        complain(left_out(damaged, str(directory / HISTORY_FILE)))
     typer.echo(f"trend: {os.path.relpath(file)}")
 
 

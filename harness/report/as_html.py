@@ -17,10 +17,10 @@ from harness.report.costs import LEGEND, costs
 from harness.report.coverage import LEGEND as COVERAGE_LEGEND
 from harness.report.coverage import coverage, groups
 from harness.report.escaping import visible
-from harness.report.own import is_own, labels_of, own_facts
+from harness.report.own import labels_of, own_facts
 from harness.report.page.model import page_of
 from harness.report.renderer import HOW_WE_COUNT, Renderer, facts, not_tested
-from harness.report.summary import GREEN, SIGNS, WORST, outcome, summarise
+from harness.report.summary import GREEN, SIGNS, WORST, is_own, outcome, summarise
 
 if TYPE_CHECKING:
     from harness.saved import SavedRun

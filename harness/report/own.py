@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING
 
 from harness.model import events as kinds
 from harness.report.reading import lines_of
-from harness.report.summary import DECLARED
+from harness.report.summary import is_own
 
 if TYPE_CHECKING:
     from harness.saved import CellResult, SavedRun
-
-
-def is_own(run: SavedRun) -> bool:
-    """Whether a run is of nothing but pipelines that users bring."""
-    return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
 
 
 def labels_of(run: SavedRun) -> list[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.report.own import is_own
-from harness.report.summary import counted
+from harness.report.summary import counted, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

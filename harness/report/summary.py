@@ -87,6 +87,8 @@ class Summary:
     """Stages of a declared pipeline that no cell kills."""
     no_effect: int = 0
     """How many of ``kept`` show no trace of their fault on its target."""
+    own: bool = False
+    """Whether it is of nothing but pipelines that users bring, which have no controls."""
 
     @property
     def green(self) -> bool:
@@ -111,7 +113,8 @@ class Summary:
         if self.not_convicted:
             controls += f" and {self.not_convicted} not"
         kept = f"{self.kept} kept" + (f" ({self.no_effect} with no effect seen)" if self.no_effect else "")
-        parts = (kept, f"{self.broken} broken", controls, f"{self.void} void", f"{self.stuck} stuck")
+        convicted = () if self.own and not self.convicted and not self.not_convicted else (controls,)
+        parts = (kept, f"{self.broken} broken", *convicted, f"{self.void} void", f"{self.stuck} stuck")
         runs = f"planned {self.planned} {'=' if self.planned == self.ran else '≠'} ran {self.ran}"
         words = f"{', '.join(parts)}; {runs}; {self.not_applicable} not applicable"
         if self.untried:
@@ -122,7 +125,8 @@ class Summary:
 
     def row(self) -> dict[str, Any]:
         """Return the summary as it stands in ``report.json``."""
-        return dataclasses.asdict(self) | {"green": self.green, "exit_code": int(self.exit_code)}
+        said = {name: value for name, value in dataclasses.asdict(self).items() if name != "own"}
+        return said | {"green": self.green, "exit_code": int(self.exit_code)}
 
 
 def counted(number: int, word: str) -> str:
@@ -132,6 +136,11 @@ def counted(number: int, word: str) -> str:
     ('1 seed', '2 seeds')
     """
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def is_own(run: SavedRun) -> bool:
+    """Whether a run is of nothing but pipelines that users bring."""
+    return bool(run.results) and all(result.plan.system == DECLARED for result in run.results)
 
 
 def summarise(run: SavedRun) -> Summary:
@@ -153,6 +162,7 @@ def summarise(run: SavedRun) -> Summary:
         untried=len(run.info.untried),
         no_effect=sum(not result.verdict.effect for result in run.results),
         simulated=any(result.plan.system in SIMULATED for result in run.results),
+        own=is_own(run),
     )
 
 

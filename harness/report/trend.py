@@ -14,7 +14,7 @@ from urllib.parse import quote
 from harness.report.as_html import render_template
 from harness.report.breaks import HISTORY_FILE, append_history
 from harness.report.index import TREND
-from harness.report.summary import GREEN, SIGNS, WORST, Outcome
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
 from harness.saved import write_whole
 
 if TYPE_CHECKING:
@@ -141,6 +141,15 @@ def read_past(reports: Path) -> tuple[list[Past], int]:
     return sorted(found, key=lambda one: (one.started, one.run)), len(read) - len(found)
 
 
+def left_out(damaged: int, file: str = HISTORY_FILE) -> str:
+    """Say how many lines of a history cannot be read.
+
+    >>> left_out(1), left_out(2)
+    ('1 line of history.jsonl cannot be read, and is left out', '2 lines of history.jsonl cannot be read, and are left out')
+    """
+    return f"{counted(damaged, 'line')} of {file} cannot be read, and {'is' if damaged == 1 else 'are'} left out"
+
+
 def _past(line: str, reports: Path) -> Past | None:
     try:
         data = json.loads(line)
@@ -216,7 +225,8 @@ def render(past: Sequence[Past], damaged: int = 0) -> str:
         signs={str(name): sign for name, sign in SIGNS.items()}, green={str(name) for name in GREEN},
         changing=[each for each in every if _changes(each) or each.now not in GREEN],
         steady=[each for each in every if not _changes(each) and each.now in GREEN],
-        wide=len(shown) * STEP, high=HIGH, step=STEP, earlier=len(past) - len(shown), damaged=damaged, last=shown[-1],
+        wide=len(shown) * STEP, high=HIGH, step=STEP, earlier=len(past) - len(shown), last=shown[-1],
+        damaged=left_out(damaged) if damaged else "",
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from harness.report.page.detail import Shared, detail_of
 from harness.report.page.model import unfold
 from harness.report.summary import ExitCode, rerun_line, summarise
 from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
+from tests.report.own import own_run
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -291,6 +292,12 @@ def test_nothing_is_said_of_a_history_that_could_not_be_read() -> None:
     run = run_of(result(NONE, EOS, Verdict(Kind.VOID, "no history"), readable=False))
     assert "| none |  | ? / ? ∅ void |" in RENDERERS["markdown"].render(run)
     assert json.loads(RENDERERS["json"].render(run))["matrix"][0]["lost"] is None
+
+
+def test_a_run_of_somebodys_own_speaks_of_no_controls(tmp_path: Path) -> None:
+    """It has none; of lostack's own pipelines zero is told, for a suite without a control proves nothing."""
+    assert summarise(own_run(tmp_path)).sentence == "1 kept, 1 broken, 1 void, 0 stuck; planned 3 = ran 3; 6 not applicable"
+    assert "0 controls convicted" in summarise(run_of(result(NONE, EOS, KEPT))).sentence
 
 
 def test_a_simulated_run_says_so_first() -> None:

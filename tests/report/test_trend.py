@@ -101,7 +101,8 @@ def test_the_command_names_what_is_broken(tmp_path: Path, capsys: pytest.Capture
     assert main(["trend", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert f"broken  {CELL}  since r2 (bbbbbbbbbb); it was green in r1 (aaaaaaaaaa)" in told.out
-    assert "1 lines of" in told.err
+    assert told.err.endswith("history.jsonl cannot be read, and is left out\n")
+    assert "lostack: 1 line of" in told.err
     assert main(["trend", str(tmp_path / "none")]) == 2
     assert "holds no run" in capsys.readouterr().err
 
