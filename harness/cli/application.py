@@ -19,6 +19,7 @@ from harness.cli.points import points
 from harness.cli.regressions import regressions
 from harness.cli.run import run
 from harness.cli.saved import clients, events, judge, report, trend
+from harness.cli.soak import soak
 from harness.cli.sweep import export, sweep
 from harness.cli.telling import complain
 from harness.model.failures import EnvironmentFailure, UsageError
@@ -66,7 +67,8 @@ def _options(
 
 for named, command, epilog in (
     ("run", run, EPILOG), ("init", init, None),
-    ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("export", export, None), ("fetch", fetch, None),
+    ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("soak", soak, EPILOG),
+    ("export", export, None), ("fetch", fetch, None),
     ("list", list_cells, None), ("points", points, None),
     ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None),
     ("events", events, None), ("trend", trend, None), ("clients", clients, None),

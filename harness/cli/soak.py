@@ -1,0 +1,130 @@
+"""``lostack soak``: fault after fault, for as long as there are records."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shlex
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness import registry
+from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads them
+from harness.cli.telling import complain
+from harness.faults import NoFault
+from harness.judge.verdict import Kind
+from harness.matrix.progress import make_progress
+from harness.matrix.selection import choose, systems_of
+from harness.matrix.soak import Soak, SoakError, as_lines
+from harness.matrix.soak import soak as run_soak
+from harness.model.scenario import Deployment
+from harness.report.escaping import visible
+from harness.report.summary import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.interfaces import Launcher
+    from harness.matrix.runner import Progress
+    from harness.model.cell import Cell
+
+LEAST = 12
+ONE_BROKER = (Deployment.SHARED, Deployment.OWN)
+
+
+def soak(
+    pipeline: Annotated[str, typer.Argument(help="plain, another pipeline of lostack's own, or the file of a declaration.")],
+    *,
+    records: Annotated[float, typer.Option(help="How many records in all, e.g. 1e6.")] = 10_000,
+    faults_per_minute: Annotated[float, typer.Option(help="How many faults a minute; the records between them follow.")] = 6.0,
+    semantic: Annotated[str, typer.Option(help="The semantic; a declaration has its own.")] = "exactly-once",
+    system: Annotated[str, typer.Option(help="The system under test.")] = "kafka",
+    client: Annotated[list[str] | None, typer.Option(help="Only this client. May be repeated.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only faults whose cell fits. May be repeated.")] = None,
+    seed: Annotated[int, typer.Option(help="Faults, and the records they hit, are drawn from it.", min=0)] = 1,
+    resume: Annotated[Path | None, typer.Option(help="The folder of a soak that is to go on.")] = None,
+    reports: Reports = Path("reports"),
+    as_json: AsJson = False,
+) -> None:
+    """Let one fault after the other happen at random exact points, account as it goes, and judge each fault and the whole."""
+    if not (records >= LEAST and records == int(records)):
+        raise SoakError(f"--records {records:g}: a whole number from {LEAST}")
+    if not 0 < faults_per_minute <= 600:  # noqa: PLR2004 - ten a second are beyond any broker
+        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: above 0, to 600")
+    if resume is not None and not resume.is_dir():
+        raise SoakError(f"--resume {resume}: there is no such folder")
+    began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    folder = resume or reports / f"soak-{began}"
+    with make_progress(sys.stderr if as_json else sys.stdout) as progress:
+        if Path(pipeline).suffix == ".toml":
+            cells, systems = _declared(Path(pipeline), folder, seed, only or (), progress)
+        else:
+            cells = _own(pipeline, semantic, system, client or (), only or ())
+            systems = systems_of(cells)
+        asked = Soak(folder, cells, systems, int(records), faults_per_minute, seed, shlex.join(["lostack", *sys.argv[1:]]))
+        try:
+            found = run_soak(asked, progress)
+        finally:
+            for each in systems:
+                close = getattr(each, "close", None)
+                if close is not None:
+                    close()
+    if as_json:
+        told = {"verdict": found.kind, "records": found.records, "complete": found.records >= asked.records}
+        typer.echo(json.dumps({**told, "waves": [asdict(wave) for wave in found.waves]}, indent=1))
+    else:
+        for line in as_lines(found, asked):
+            typer.echo(visible(line))
+    if found.interrupted:
+        complain(f"interrupted; it goes on by --resume {shlex.quote(str(folder))}")
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(found.kind, ExitCode.VOID))
+
+
+def _own(
+    pipeline: str, semantic: str, system: str, clients: list[str] | tuple[()], only: list[str] | tuple[()]
+) -> tuple[Cell, ...]:
+    """Return a cell for each fault of a pipeline of lostack's own, all for brokers that one cell after the other has."""
+    scenarios = registry.scenarios()
+    name = registry.known(pipeline, dict.fromkeys(one.group for one in scenarios), "pipeline")
+    chosen = choose(
+        [replace(one, deployment=Deployment.OWN) for one in scenarios
+         if one.group == name and one.deployment in ONE_BROKER and not isinstance(one.fault, NoFault)],
+        semantics=(semantic,), system=system, clients=clients, only=only,
+    )  # fmt: skip
+    cells = tuple(cell for cell in chosen if registry.inapplicable(cell) is None and not _is_control(cell))
+    if not cells:
+        raise SoakError(f"no fault of {pipeline} applies to {semantic} on {system}")
+    return cells
+
+
+def _is_control(cell: Cell) -> bool:
+    return bool(getattr(cell.expectation, "control", False))
+
+
+def _declared(
+    file: Path, folder: Path, seed: int, only: Sequence[str], progress: Progress
+) -> tuple[tuple[Cell, ...], tuple[Launcher, ...]]:
+    """Run a declared pipeline once without a fault, and return a cell for each fault that it can have."""
+    from harness.matrix.checking import Check, seen_in  # noqa: PLC0415 - brings a system; nobody else needs it
+    from harness.pipelines import read_pipeline  # noqa: PLC0415
+    from harness.systems.declared.system import DeclaredSystem  # noqa: PLC0415
+
+    pipeline = read_pipeline(file)
+    pipeline.check_commands()
+    system = DeclaredSystem(keep=True)
+    check = Check(pipeline, system, folder, shlex.join(["lostack", *sys.argv[1:]]), seed)
+    check.plan({}, only)
+    progress.say("dry run: no fault")
+    dry = check.dry_run(progress)
+    if dry.verdict.kind is not Kind.KEPT:
+        system.close()
+        raise SoakError(
+            f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack check {file} says more"
+        )
+    cells, _ = check.plan(seen_in(dry), only)
+    return tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault)), (system,)

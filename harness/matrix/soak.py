@@ -1,0 +1,292 @@
+"""A soak: one fault after the other, each at a random exact point of a wave of records of its own, until all records are through.
+
+Each wave is a cell, on one broker that stays: it is accounted for and judged when it ends, so that every loss and duplicate has
+the fault in whose wave it fell, and no more than a wave is ever in memory. What was found is appended to ``soak.jsonl``, a line
+per wave; a soak that was ended goes on behind the last of them. Histories of waves that ended as they should are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import time
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.judge.verdict import WORST, Kind
+from harness.latest import LATEST
+from harness.matrix.runner import RunPlan, run
+from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
+from harness.model.failures import UsageError
+from harness.saved import INTERRUPTED, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from harness.interfaces import Launcher
+    from harness.matrix.runner import Progress
+    from harness.model.cell import Cell
+    from harness.saved import CellResult
+
+SOAK_FILE: Final = "soak.json"
+WAVES_FILE: Final = "soak.jsonl"
+RUNS: Final = "runs"
+ROUND: Final = 10
+"""Waves that are run without asking anew how great they should be."""
+GROWTH: Final = 8
+"""How many times the records of the waves before a wave may have."""
+SHOWN_IDS: Final = 200
+NAMED: Final = 10
+"""Ids on a line."""
+COUNTED: Final = ("offered", "recorded", "lost", "duplicated", "phantom", "resurrected", "torn")
+
+
+class SoakError(UsageError):
+    """A soak cannot be, or cannot go on, as it was asked for; one line that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """What came of one fault: the cell, the counts, the records it lost and duplicated (the first SHOWN_IDS), the verdict."""
+
+    number: int
+    cell: str
+    scenario: str
+    seed: int
+    records: int
+    counts: dict[str, int]
+    lost: list[str]
+    duplicated: list[str]
+    verdict: str
+    green: bool
+    reason: str
+    seconds: float
+    saved: str | None
+    """Where its history is, of a wave that did not end as it should."""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """What is soaked, and where it is saved. ``cells``: one for each fault that may be drawn; seed and records are the wave's."""
+
+    folder: Path
+    cells: tuple[Cell, ...]
+    systems: tuple[Launcher, ...]
+    records: int
+    faults_per_minute: float
+    seed: int
+    command: str
+
+    def cell(self, number: int, records: int) -> Cell:
+        """Return the cell of a wave: the fault, and by its seed the record it hits, are drawn from the number."""
+        drawn = random.Random(f"{self.seed}/{number}").choice(self.cells)
+        return replace(drawn, seed=self.seed * 1_000_000 + number, records=records)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What must be the same where it goes on."""
+        return {
+            "faults": sorted(cell.id.rpartition("/")[0] for cell in self.cells), "seed": self.seed,
+            "faults_per_minute": self.faults_per_minute,
+        }  # fmt: skip
+
+
+@dataclass
+class Soaked:
+    """What came of a soak so far."""
+
+    waves: list[Wave] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def records(self) -> int:
+        """Records offered so far."""
+        return sum(wave.counts["offered"] for wave in self.waves)
+
+    @property
+    def kind(self) -> Kind:
+        """The verdict on the whole: the worst of the waves; void where there is none."""
+        seen = {Kind(wave.verdict) for wave in self.waves}
+        return next((kind for kind in WORST if kind in seen), Kind.VOID)
+
+    @property
+    def red(self) -> list[Wave]:
+        """Waves that did not end as they should."""
+        return [wave for wave in self.waves if not wave.green]
+
+    def total(self, name: str) -> int:
+        """Return a count over all waves."""
+        return sum(wave.counts[name] for wave in self.waves)
+
+
+def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> Soaked:
+    """Run waves until all records were offered, or Ctrl-C. Goes on where the folder has a soak.
+
+    Raises SoakError where that one was another soak, and what :func:`harness.matrix.runner.run` raises.
+    """
+    found = Soaked(_begun(asked))
+    since, before = clock(), found.records
+    while found.records < asked.records and not found.interrupted:
+        records = wave_records(found.waves, asked)
+        left = asked.records - found.records
+        many = min(ROUND if found.waves else 1, max(1, left // records))
+        cells = tuple(asked.cell(len(found.waves) + at, records) for at in range(many))
+        numbers = {cell.id: len(found.waves) + at for at, cell in enumerate(cells)}
+
+        def ended(result: CellResult, numbers: dict[str, int] = numbers) -> None:
+            if INTERRUPTED in result.verdict.reason or not result.ended:
+                return
+            wave = _wave(numbers[result.plan.id], result, asked.folder)
+            _append(asked.folder / WAVES_FILE, wave)
+            found.waves.append(wave)
+            progress.say(progress_line(found, asked, clock() - since, found.records - before))
+
+        plan = RunPlan(
+            systems=asked.systems, cells=cells, not_applicable=(), reports=asked.folder / RUNS, jobs=1, command=asked.command,
+            seeds=tuple(cell.seed for cell in cells), records=records,
+        )  # fmt: skip
+        saved = run(plan, _Listening(progress, ended))
+        found.interrupted = saved.info.interrupted
+        _forget(saved.directory, [result for result in saved.results if result.verdict.green])
+        if not found.interrupted and len(saved.results) < many:
+            raise SoakError(f"not every wave was run: look at {saved.directory}")
+    return found
+
+
+def wave_records(waves: Sequence[Wave], asked: Soak) -> int:
+    """Return how many records the next waves have, so that each takes what a fault may take.
+
+    What a wave takes beside its records is known from the least of them; what a record takes from the last ones.
+    """
+    left = max(asked.records - sum(wave.counts["offered"] for wave in waves), LEAST_RECORDS)
+    if not waves:
+        return min(DEFAULT_RECORDS, left)
+    least = min(wave.records for wave in waves)
+    beside = statistics.median(wave.seconds for wave in waves if wave.records == least)
+    last = [wave for wave in waves[-ROUND:] if wave.records == waves[-1].records]
+    size, seconds = last[0].records, statistics.median(wave.seconds for wave in last)
+    each = (seconds - beside) / (size - least) if size > least else 0.0
+    room = 60 / asked.faults_per_minute - beside
+    wanted = 0.0 if room <= 0 else room / each + least if each > 0 else GROWTH * size
+    return int(min(max(wanted, LEAST_RECORDS), GROWTH * size, MOST_RECORDS, left))
+
+
+def progress_line(found: Soaked, asked: Soak, seconds: float, records: int) -> str:
+    """Say how far it is: records, faults, rate, time left, what was found."""
+    rate = records / seconds if seconds > 0 else 0.0
+    left = (asked.records - found.records) / rate if rate else 0.0
+    minutes, rest = divmod(int(max(left, 0)), 60)
+    share = min(100, round(100 * found.records / asked.records))
+    told = f"{found.total('lost')} lost, {found.total('duplicated')} duplicated"
+    return (
+        f"{found.records:,} of {asked.records:,} records ({share} %), {len(found.waves)} faults; {rate:,.0f} records/s, "
+        f"{minutes}:{rest:02} left; {told}, {len(found.red)} not as it should be"
+    )
+
+
+def as_lines(found: Soaked, asked: Soak) -> list[str]:
+    """Return what a terminal shows at the end: each wave with a finding, the totals, the verdict."""
+    lines: list[str] = []
+    for wave in found.waves:
+        named = [_named(word, ids) for word, ids in (("lost", wave.lost), ("duplicated", wave.duplicated)) if ids]
+        if named or not wave.green:
+            said = "; ".join([*named, wave.reason])
+            lines.append(f"fault {wave.number}, {wave.scenario}, seed {wave.seed}: {wave.verdict}; {said}")
+            lines += [f"  saved: {os.path.relpath(asked.folder / wave.saved)}"] if wave.saved else []
+    told = [name for name in COUNTED if name in {"offered", "recorded"} or found.total(name)]
+    counts = ", ".join(f"{found.total(name):,} {name}" for name in told)
+    whole = "" if found.records >= asked.records else f"PARTIAL, {found.records:,} of {asked.records:,} records: "
+    return [*lines, f"{len(found.waves)} faults; {counts}", f"{whole}{found.kind.upper()}"]
+
+
+def _named(word: str, ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"{word} {', '.join(ids[:NAMED])}{more}"
+
+
+def read_waves(file: Path) -> list[Wave]:
+    """Read the waves there are; a last line that was cut is none. Raises SoakError where another one is damaged."""
+    if not file.exists():
+        return []
+    *lines, cut = file.read_bytes().split(b"\n")
+    if cut:
+        with file.open("r+b") as opened:
+            opened.truncate(file.stat().st_size - len(cut))
+    try:
+        return [Wave(**json.loads(line)) for line in lines]
+    except (ValueError, TypeError) as error:
+        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+
+
+def _begun(asked: Soak) -> list[Wave]:
+    """Begin a soak in its folder, or return what there is of it."""
+    file = asked.folder / SOAK_FILE
+    if not file.exists():
+        asked.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(file, json.dumps(asked.asked, indent=1))
+        return []
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SoakError(f"{file} is damaged: {error}; begin another soak") from None
+    differs = [name for name, value in asked.asked.items() if not isinstance(before, dict) or before.get(name) != value]
+    if differs:
+        raise SoakError(f"{asked.folder} is another soak: its {' and '.join(differs)} differ; begin another one")
+    return read_waves(asked.folder / WAVES_FILE)
+
+
+def _wave(number: int, result: CellResult, folder: Path) -> Wave:
+    row = result.row()
+    account = result.judgement.account
+    return Wave(
+        number, row["id"], row["scenario"], row["seed"], account.counts["offered"],
+        {name: int(account.counts.get(name, 0)) for name in COUNTED}, sorted(account.lost)[:SHOWN_IDS],
+        sorted(account.duplicated)[:SHOWN_IDS], row["verdict"], row["green"], row["reason"], row["seconds"],
+        None if row["green"] else str(result.directory.relative_to(folder)),
+    )  # fmt: skip
+
+
+def _append(file: Path, wave: Wave) -> None:
+    with file.open("ab", buffering=0) as opened:
+        opened.write(json.dumps(asdict(wave)).encode() + b"\n")
+        os.fsync(opened.fileno())
+
+
+def _forget(directory: Path, green: Sequence[CellResult]) -> None:
+    """Remove what is of no use any more; the folder of a run where nothing is left of it."""
+    for result in green:
+        shutil.rmtree(result.directory)
+    if any(path.is_dir() and any(path.iterdir()) for path in directory.glob("cells")):
+        return
+    shutil.rmtree(directory)
+    latest = directory.parent / LATEST
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink()
+
+
+class _Listening:
+    """Progress that somebody else hears, too: of each wave its line alone is shown."""
+
+    def __init__(self, progress: Progress, ended: Callable[[CellResult], None]) -> None:
+        self._progress, self._ended = progress, ended
+
+    def say(self, text: str) -> None:
+        """Hand it on."""
+        self._progress.say(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Hand it on."""
+        self._progress.planned(cells)
+
+    def began(self, cell: Cell) -> None:
+        """Hand it on."""
+        self._progress.began(cell)
+
+    def ended(self, result: CellResult) -> None:
+        """Hand it on, and let the other one hear it."""
+        self._progress.ended(result)
+        self._ended(result)

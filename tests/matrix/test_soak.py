@@ -1,0 +1,143 @@
+"""A soak: planted losses and duplicates are found in the wave of their fault, and a soak that was ended goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.judge.verdict import Kind
+from harness.matrix.soak import GROWTH, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
+from harness.model.cell import Cell
+from harness.model.semantics import Semantic
+from harness.systems.memory.plants import Plant
+from harness.systems.memory.system import MemorySystem
+from scenarios import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.saved import CellResult
+
+FAULTS = (plain.ACK_LOST, plain.COMMIT_LOST, plain.DELIVERY_LOST, plain.PRODUCER_CRASH_BEFORE_SEND)
+
+
+class Heard:
+    """Progress that keeps what is said; presses Ctrl-C when so many cells have begun."""
+
+    def __init__(self, most: int = 10**9) -> None:
+        self.lines: list[str] = []
+        self.began_cells = 0
+        self.most = most
+
+    def say(self, text: str) -> None:
+        """Keep it."""
+        self.lines.append(text)
+
+    def planned(self, cells: Sequence[Cell]) -> None:
+        """Ignore it."""
+
+    def began(self, _: Cell) -> None:
+        """Count it."""
+        self.began_cells += 1
+        if self.began_cells > self.most:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def ended(self, result: CellResult) -> None:
+        """Ignore it."""
+
+
+def asked(folder: Path, *, records: int = 400, per_minute: float = 1e9, seed: int = 1, **plants: Plant) -> Soak:
+    """Ask for a soak of the in-memory system, at least once."""
+    cells = tuple(Cell(one, Semantic.AT_LEAST_ONCE, "memory", "memory", "process", 0, 24) for one in FAULTS)
+    return Soak(folder, cells, (MemorySystem(plants=plants),), records, per_minute, seed, "lostack soak")
+
+
+def test_what_ends_as_it_should(tmp_path: Path) -> None:
+    """All records offered, each wave with its fault and its verdict; predicted duplicates are told; no history is kept."""
+    heard = Heard()
+    found = soak(asked(tmp_path), heard)
+    assert found.kind is Kind.KEPT
+    assert found.records >= 400
+    assert found.total("recorded") == found.records
+    assert len({wave.scenario for wave in found.waves}) > 1
+    for wave in found.waves:
+        assert len(wave.duplicated) == (wave.scenario in {"ack-lost", "commit-lost"})
+    assert [wave.number for wave in found.waves] == list(range(len(found.waves)))
+    assert len({wave.seed for wave in found.waves}) == len(found.waves)
+    assert not any((tmp_path / "runs").iterdir())
+    assert "(100 %)" in [line for line in heard.lines if "records/s" in line][-1]
+    assert read_waves(tmp_path / WAVES_FILE) == found.waves
+
+
+def test_planted_losses_and_duplicates_are_found_in_their_fault(tmp_path: Path) -> None:
+    """Two lost by one fault, three duplicated by another: these many, in each of their waves and in no other; histories stay."""
+    plan = asked(tmp_path, **{"delivery-lost": Plant(lose=2), "producer-crash-before-send": Plant(duplicate=3)})
+    found = soak(plan, Heard())
+    seen = {wave.scenario for wave in found.waves}
+    assert {"delivery-lost", "producer-crash-before-send"} <= seen
+    for wave in found.waves:
+        assert len(wave.lost) == wave.counts["lost"] == 2 * (wave.scenario == "delivery-lost")
+        planted = {"producer-crash-before-send": 3, "ack-lost": 1, "commit-lost": 1}.get(wave.scenario, 0)
+        assert len(wave.duplicated) == wave.counts["duplicated"] == planted
+        assert (wave.verdict == "broken") == (wave.scenario == "delivery-lost")
+    assert found.kind is Kind.BROKEN
+    told = as_lines(found, plan)
+    lossy = next(wave for wave in found.waves if wave.lost)
+    assert any(line.startswith(f"fault {lossy.number}, delivery-lost") and lossy.lost[0] in line for line in told)
+    assert lossy.saved is not None
+    assert (tmp_path / lossy.saved / "history").is_dir()
+    assert told[-1] == "BROKEN"
+
+
+def test_a_fault_that_never_fires_makes_the_whole_void(tmp_path: Path) -> None:
+    """Nothing is proved by it."""
+    found = soak(asked(tmp_path, **{"delivery-lost": Plant(disarm=True)}), Heard())
+    assert found.kind is Kind.VOID
+    assert {wave.scenario for wave in found.red} == {"delivery-lost"}
+
+
+def test_it_goes_on_where_it_was_ended(tmp_path: Path) -> None:
+    """Ctrl-C within a wave, a line cut by a crash: the waves behind are those that would have been."""
+    whole = soak(asked(tmp_path / "whole"), Heard())
+    part = soak(asked(tmp_path / "part"), Heard(most=4))
+    assert part.interrupted
+    assert 0 < len(part.waves) < len(whole.waves)
+    with (tmp_path / "part" / WAVES_FILE).open("a") as opened:
+        opened.write('{"number": 9, "cel')
+    rest = soak(asked(tmp_path / "part"), Heard())
+    assert not rest.interrupted
+    assert [(wave.number, wave.scenario, wave.seed) for wave in rest.waves] == [
+        (wave.number, wave.scenario, wave.seed) for wave in whole.waves
+    ]
+    assert rest.waves[: len(part.waves)] == part.waves
+    assert "PARTIAL, " in as_lines(part, asked(tmp_path))[-1]
+
+
+def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
+    """Nor one whose lines are damaged."""
+    soak(asked(tmp_path, records=30), Heard())
+    with pytest.raises(SoakError, match="is another soak: its seed differ"):
+        soak(asked(tmp_path, records=30, seed=2), Heard())
+    (tmp_path / WAVES_FILE).write_text('{"number": 1}\n')
+    with pytest.raises(SoakError, match="is damaged"):
+        soak(asked(tmp_path, records=30), Heard())
+
+
+def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
+    """So many that it takes as long as a fault may take; never many times the waves before, never more than are left."""
+    base = Wave(0, "c", "s", 1, 24, {"offered": 24}, [], [], "kept", green=True, reason="", seconds=2.0, saved=None)
+    plan = asked(tmp_path, records=10**6, per_minute=6)
+    assert wave_records([], plan) == 24
+    assert wave_records([base], plan) == GROWTH * 24
+    more = replace(base, records=192, counts={"offered": 192}, seconds=2.84)  # 5 ms a record beside 2 s
+    assert wave_records([base, more], plan) == 192 * GROWTH
+    most = replace(base, records=1536, counts={"offered": 1536}, seconds=9.56)
+    assert wave_records([base, more, most], plan) == 24 + 8 * 200
+    assert wave_records([base], asked(tmp_path, records=100, per_minute=6)) == 76
+    assert json.dumps(plan.asked)
