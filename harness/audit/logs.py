@@ -49,7 +49,7 @@ class Log:
 
 
 def log_of(side: Any, extent: Extent | None) -> Log | None:
-    """Return a topic that tasks can fetch themselves, or None: encryption, log-in, other options and ids in JSON are Spark's."""
+    """Return a topic that tasks can fetch themselves, or None: encryption, log-in and other options are Spark's."""
     from harness.audit.fetching import Stretch  # noqa: PLC0415 - a quarter of a second
 
     if extent is None or side.more or reader_of(side) is None:
@@ -125,6 +125,7 @@ def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *,
     picked = pa.array(at, pa.int64())
     keys = pa.nulls(len(at), pa.string()) if columns.keys is None else columns.keys.take(picked)
     numbers, source, found = (column.take(picked) for column in columns[1:])
+    found = pc.cast(found, pa.string())
     offsets = records.offsets[at].tolist()
     texts = [None if number.is_valid else text for number, text in zip(numbers, as_bytes(source), strict=True)]
     return pa.record_batch([

@@ -28,7 +28,8 @@ Behind ``#`` stand options: ``id``, ``key``, ``pattern``, ``unreadable``, and
 - ``partition``, ``offset``: columns with the log copy that a row was made from; without them nobody can say whether a
   duplicate was stored twice or recorded twice (in a topic, every copy was stored);
 - ``kafka.*``: settings of Spark's Kafka reader, such as ``kafka.security.protocol``; with one of them the topic is read by that
-  reader on Spark, and so are ids in JSON, our payloads, and patterns beyond plain ones (look-around, flags): slower;
+  reader on Spark, and so are our payloads, paths in JSON beyond names, and patterns beyond plain ones (look-around, flags):
+  slower;
 - ``table``, ``user``, ``password``, ``driver``, ``readers`` (parallel connections, by ranges of a numeric ``id``): JDBC's.
 """
 

@@ -89,7 +89,10 @@ def translated(pattern: str) -> str | None:
 
 
 def reader_of(side: Rows) -> Callable[[Records], Columns] | None:
-    """Return what reads the ids of a topic's records, or None where that is Spark's work (JSON, our payloads, a pattern)."""
+    """Return what reads the ids of a topic's records, or None where that is Spark's work (our payloads, odd patterns)."""
+    word, _, path = side.id.partition(":")
+    if word == "json":
+        return _json_reader_of(side, path)
     picks = [_picked(name) for name in (side.id, side.key) if name is not None]
     reading = reading_of(side)
     if None in picks or reading is None:
@@ -136,6 +139,25 @@ def numbered(numbers: pa.Array, keys: pa.Array | None) -> Columns:
 
 def _where(numbers: pa.Array, sound: pa.Array | None) -> pa.Array:
     return numbers if sound is None else pc.if_else(sound, numbers, pa.scalar(None, pa.int64()))
+
+
+def _json_reader_of(side: Rows, path: str) -> Callable[[Records], Columns] | None:
+    """Return what reads ids in the JSON of values, the key being that of the record or in a header."""
+    from harness.audit.json_ids import json_reader  # noqa: PLC0415 - for JSON only
+
+    find = json_reader(path)
+    keyed = None if side.key is None else _picked(side.key)
+    if find is None or side.pattern is not None or (side.key is not None and keyed is None):
+        return None
+
+    def columns(records: Records) -> Columns:
+        source = records.value()
+        found = find(source)
+        keys, sound = (None, None) if keyed is None else tidy(keyed(records))
+        numbers = bounded(found) if pa.types.is_integer(found.type) else whole(found)
+        return Columns(keys, _where(numbers, sound), source, found)
+
+    return columns
 
 
 def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:

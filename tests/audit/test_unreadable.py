@@ -14,6 +14,7 @@ import pytest
 
 from harness.audit import fetching
 from harness.audit.batches import read
+from harness.audit.failures import NotOursToReadError
 from harness.audit.fetching import Stretch
 from harness.audit.findings import Unread, Unreadable, as_json, as_text, rule
 from harness.audit.here import can_read
@@ -111,6 +112,15 @@ def by_the_connector(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, side:
         told(side, row["number"], row.get("key"), None if row["source"] is None else bytes(row["source"]), row["found"])
         for row in rows
     ]
+
+
+def readable(side: Rows, value: bytes) -> bool:
+    """Whether a value is read without Java."""
+    try:
+        by_tasks(side, [(None, value, [])])
+    except NotOursToReadError:
+        return False
+    return True
 
 
 def everywhere(texts: list[bytes | None]) -> list[Item]:
@@ -229,6 +239,9 @@ def test_ids_in_json(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> No
     said = by_the_connector(spark, monkeypatch, side, [(None, value, []) for value in values])
     assert [why.rpartition(": ")[2] if number is None else number for number, _, why in said] == list(values.values())
     assert said[4][2] == """'{"seq":"+7"}': it has a sign"""
+    ours = [(None, value, []) for value in values if readable(side, value)]
+    assert len(ours) > len(values) - 4
+    assert by_tasks(side, ours) == by_the_connector(spark, monkeypatch, side, ours)
     keyed = topic("id=json:$.seq&key=json:$.k")
     said = by_the_connector(spark, monkeypatch, keyed, [(None, b'{"seq":7,"k":"a"}', []), (None, b'{"seq":7,"k":"\xff"}', [])])
     assert said[0] == (7, "a", "")

@@ -1,0 +1,113 @@
+"""Ids in JSON: the texts that Spark's ``get_json_object`` finds at a path of names, for many values at once.
+
+Only what cannot be read otherwise is read here: values in which each name of the path stands once, and which are JSON to the
+letter. Of others the Java side reads more (a name twice, text behind the object, single quotes), by rules of its own: those
+values are left to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.audit.failures import NotOursToReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATH: Final = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
+ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
+"""An escape that may spell a letter of a name."""
+MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
+
+
+def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
+    """Return what finds the texts at a path (whole numbers, where all are that); None for a path that is more than names.
+
+    It raises NotOursToReadError for a value that it does not read.
+
+    >>> json_reader("$.order.seq")(pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])).to_pylist()
+    ['7', '07', None]
+    >>> json_reader("$.orders[0]") is None
+    True
+    """
+    match = PATH.fullmatch(path)
+    return None if match is None else _Finder(match[1][1:].split("."))
+
+
+class _Finder:
+    """Finds what stands at a path of names."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self._quoted = [json.dumps(name).encode() for name in names]
+        self._numbers, self._raw = (_decoder(names, kind) for kind in (int, msgspec.Raw))
+
+    def __call__(self, values: pa.Array) -> pa.Array:
+        """Return the texts, or whole numbers where all are that. Raises NotOursToReadError."""
+        numbers = self._all_at_once(values) if len(values) and not values.null_count else None
+        if numbers is not None:
+            return numbers
+        return pa.array([self._one(value) for value in values.view(pa.binary()).to_pylist()], pa.string())
+
+    def _all_at_once(self, values: pa.Array) -> pa.Array | None:
+        """Return the numbers; None where one value is not as plain as that."""
+        try:
+            values.validate(full=True)
+            text = _lines(values)
+            if any(text.count(each) != len(values) for each in (b"\n", *self._quoted)) or _escapes_letters(text):
+                return None
+            found = _inside(self._numbers.decode_lines(text), self._names)
+            numbers = pa.array(found, pa.int64())
+        except (msgspec.MsgspecError, OverflowError, pa.ArrowInvalid):
+            return None
+        return None if 0 in found and MINUS_ZERO.search(text) else numbers
+
+    def _one(self, value: bytes | None) -> str | None:
+        if value is None:
+            return None
+        escapes = _escapes_letters(value)
+        if not escapes and any(name not in value for name in self._quoted):
+            return None  # wherever it leads, that name is not there
+        try:
+            value.decode()
+            sure = not escapes and all(value.count(name) == 1 for name in self._quoted)
+            text = bytes(_inside([self._raw.decode(value)], self._names)[0]) if sure else None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            text = None
+        if text is None:
+            raise NotOursToReadError("a value that may be JSON to Java alone")
+        if text.startswith(b'"'):
+            return str(json.loads(text))
+        return None if text == b"null" else text.decode()
+
+
+def _lines(values: pa.Array) -> bytes:
+    """Return texts with the end of a line behind each."""
+    lines = pc.binary_join_element_wise(values, "", "\n")
+    _, offsets, data = lines.buffers()
+    (first,), (last,) = (struct.unpack_from("=i", offsets, 4 * at) for at in (lines.offset, lines.offset + len(lines)))
+    return bytes(data.slice(first, last - first))
+
+
+def _escapes_letters(text: bytes) -> bool:
+    return b"\\u00" in text and ESCAPED_ASCII.search(text) is not None
+
+
+def _decoder(names: list[str], kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return what decodes objects in objects, of each nothing but the field ``at``."""
+    for name in reversed(names):
+        kind = msgspec.defstruct("At", [("at", kind)], rename={"at": name})
+    return msgspec.json.Decoder(kind)
+
+
+def _inside(objects: list[Any], names: list[str]) -> list[Any]:
+    for _ in names:
+        objects = [one.at for one in objects]
+    return objects
