@@ -176,7 +176,7 @@ OTHER_PREFIX = replace(
     "What it commits is written behind that, and its readers wait until the time-out ends it. Nothing is lost: all comes late.",
     expect=WITH_TRANSACTIONS | {
         EOS: Predicted(sign=ABORTED, settings=replace(
-            with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=10_000))
+            with_job(OPERATED, later_prefix="other"), transaction_timeout_ms=20_000))
     },
 )  # fmt: skip
 MOVED = with_job(OPERATED, later_prefix="other")
