@@ -35,17 +35,16 @@ class ValueSchema:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How to find a record's id.
-
-    ``where``: ``anywhere``, ``value``, ``key`` or ``header:NAME``. ``json`` is a dotted path into a JSON value, looked up
-    first. ``pattern`` is a regular expression; its first group (or all of it) is the id. ``schema``: of values that are no text,
-    which are looked into as JSON.
-    """
+    """Where a record's id is found."""
 
     pattern: str = r"[\s\S]+"
+    """A regular expression. Its first group, or all of it, is the id."""
     where: str = ANYWHERE
+    """``anywhere`` (in the value, else in the key, else in a header), ``value``, ``key`` or ``header:NAME``."""
     json: str = ""
+    """A dotted path into a JSON value. It is looked up first, and ``pattern`` is applied to what it finds."""
     schema: ValueSchema | None = None
+    """The schema of values that are no text. They are looked into as JSON."""
 
     def __post_init__(self) -> None:
         if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):

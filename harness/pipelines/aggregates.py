@@ -37,14 +37,13 @@ class Of(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """What each row of the output is: the ``count`` or the ``sum`` of the records of a key.
-
-    ``pattern`` finds the key and the value in a row as text (its columns, joined by blanks; of a topic the key and the value), as
-    the groups ``key`` and ``value``; without a group ``key`` there is one total of all records. The last row of a key counts.
-    """
+    """What each row of the output is: the count or the sum of the records of a key. The last row of a key counts."""
 
     of: Of
+    """``count`` or ``sum``."""
     pattern: str = PATTERN
+    """A regular expression that finds a total in a row as text (its columns, joined by blanks; of a topic key and value). Its
+    groups are ``key`` and ``value``. Without ``key`` there is one total of all records."""
 
     def __post_init__(self) -> None:
         try:

@@ -74,6 +74,7 @@ class OutputKind(StrEnum):
     """Where the results land."""
 
     TOPIC = "topic"
+    """A ``topic``, read committed; every record is a result."""
     SQLITE = "sqlite"
     """A SQLite ``file`` and a ``query``; every row is a result."""
     LINES = "lines"
@@ -97,30 +98,26 @@ class Resend(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Program):
-    """One program: started by a plain command. A crash ends it with all that it has started, wherever that has gone to.
+    """A program of the pipeline. A crash ends it with all processes that it has started, wherever they have gone.
 
-    With ``image`` it is a container of that image, on the network of this machine, and ``command`` is what is handed to it
-    (nothing: the image's own). The folders whose names stand in braces are seen in it at the same places.
-    Where several stages have one role each has a ``name``, and its own address of the brokers; they are of groups of their own:
-    of the members of one nobody knows which is given the record, so these are one stage, whose command starts them all.
-    ``ready`` is a regular expression that its output shows when it does its work; without one a consuming stage is ready
-    when it fetches, a producer when it runs. ``restart``: what has ended by an error (a consuming stage: at all) is
-    started again, as a supervisor would; whatever has ended is down for ``down_s`` seconds first. ``position`` says where a
-    consuming stage keeps it: ``group`` (Kafka's consumer group) or ``elsewhere`` (then lostack cannot tell what it has skipped
-    from what it has yet to read). ``failpoints``:
-    names that its program gives to ``failpoint(name, id)`` calls; at each it is killed with the target in hand. ``crash``
-    says what dies: the whole ``stage``, or the one ``process`` of it whose connection (or failpoint) is hit; what its
-    siblings and its parent do about that is theirs. ``refusals``: requests of it that are refused in the broker's name, each as
-    ``"Produce NOT_ENOUGH_REPLICAS"``, or ``"Produce REQUEST_TIMED_OUT done"`` where what it asks is done all the same.
+    Several stages of one role read in consumer groups of their own. Members of one group are one stage, whose command starts them
+    all, for which member is given a record is not known beforehand.
     """
 
     role: Role
+    """``producer``, ``consumer`` or ``processor``."""
     name: str = ""
-    """What it is called where several stages have one role; its role, where it has none."""
+    """Its name, where several stages have one role; each then has its own address of the brokers. By default its role."""
     position: str = "group"
+    """Where a consuming stage keeps its position: ``group`` (Kafka's consumer group) or ``elsewhere``. With ``elsewhere``
+    lostack cannot tell what the stage has skipped from what it has yet to read."""
     failpoints: tuple[str, ...] = ()
+    """Names that the program gives to ``failpoint(name, id)``; it is killed at each of them, with the target in hand."""
     refusals: tuple[str, ...] = ()
+    """Requests that are refused in the broker's name, each a failure point: ``"Produce NOT_ENOUGH_REPLICAS"``. With ``done``
+    behind it the request is carried out all the same: ``"Produce REQUEST_TIMED_OUT done"``."""
     crash: str = STAGE
+    """What a crash ends: the whole ``stage``, or the one ``process`` of it that hit the fault."""
 
     def __post_init__(self) -> None:
         self.check_program(str(self.known))
@@ -155,22 +152,22 @@ class Stage(Program):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """How records are offered.
-
-    ``rate`` is lines a second (stdin, http and topic only; by default 50, more where they are many). ``line`` has {id}, {key},
-    {position} and {amount} in it ({amount}: what is summed up, where the results are an ``[aggregate]``).
-    ``url`` (http) is where the producer listens, on this machine; {port} in it, and in the producer's command, is a free port.
-    """
+    """How the records are offered."""
 
     kind: InputKind = InputKind.STDIN
+    """How the records reach the producer."""
     line: str = DEFAULT_LINE
+    """One record as text, with ``{id}``, ``{key}``, ``{position}``, and ``{amount}``: what an ``[aggregate]`` sums up."""
     rate: float | None = None
+    """Records a second, of kinds stdin, http and topic. By default 50, or more where there are many records."""
     resend: Resend | None = None
-    """None: unacknowledged, but for a pipeline that claims at-most-once."""
+    """What a restarted producer is given again. By default ``unacknowledged``, but ``none`` for at-most-once."""
     topic: str = ""
+    """Of kind topic: where the records are put."""
     url: str = ""
+    """Of kind http: where the producer listens, on this machine. ``{port}``, here and in its command, is a free port."""
     header: str = ""
-    """A first line that is no record, as of a CSV file; standard input has it in every life of the producer."""
+    """A first line that is no record, as of a CSV file. A restarted producer gets it again on standard input."""
 
     def __post_init__(self) -> None:
         if self.header and self.kind not in {InputKind.FILE, InputKind.STDIN}:
@@ -199,14 +196,20 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where results land; ``quiet_s`` is how long it must not change for the run to be over."""
+    """Where the results land."""
 
     kind: OutputKind
+    """What the results are."""
     topic: str = ""
+    """Of kind topic: its name, which is among ``topics``."""
     file: str = ""
+    """Of kinds sqlite, lines and parquet: the file, or a glob of files."""
     query: str = ""
+    """Of kind sqlite: its rows are the results."""
     command: tuple[str, ...] = ()
+    """Of kind command: what prints the results."""
     quiet_s: float = 1.0
+    """How long the output must not change for a run to be over."""
 
     def __post_init__(self) -> None:
         needs = {
@@ -225,42 +228,49 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A user's pipeline. ``topics`` are created for it; the first is the one between producer and consumer.
-
-    ``id`` says where a record's id is found in topics and results; without it lostack looks for its own token, anywhere.
-    ``directory`` is where its commands are run (the declaration's own folder).
-    """
+    """A pipeline of a user's own."""
 
     name: str
+    """What it is called in the ids of its cells."""
     claims: Semantic
+    """The promise that it is judged by."""
     stages: tuple[Stage, ...]
+    """Its programs."""
     topics: tuple[str, ...]
+    """Topics (or the queue) that lostack creates for it; the first lies between producer and consumer."""
     output: Output
+    """Where the results land."""
     system: str = "kafka"
-    """What it runs on: a name of :data:`harness.pipelines.dialects.DIALECTS`. Its topics are queues where that has no others."""
+    """What it runs on: ``kafka``, ``activemq``, ``artemis`` or ``pulsar``."""
     input: Input = field(default_factory=Input)
+    """How the records are offered."""
     security: DeclaredSecurity | None = None
+    """How the programs come to the brokers, where that is not in the clear."""
     id: Identity | None = None
+    """Where a record's id is found. By default lostack looks for its own token, anywhere."""
     aggregate: Aggregate | None = None
-    """What the rows of the output are, where they are no records: the counts, or the sums, of keys."""
+    """What the rows of the output are, where they are counts or sums of keys and not records."""
     invariants: tuple[Invariant, ...] = ()
+    """What must hold of the results when everything is at rest."""
     services: tuple[Service, ...] = ()
     """The servers beside it, in the order in which they are started."""
     order: str = ""
-    """``per key``: the records of a key are recorded in the order in which they were offered."""
+    """``per key``: the records of a key must be recorded in the order in which they were offered."""
     records: int = DECLARED_RECORDS
+    """How many records a run has."""
     partitions: int = 3
+    """How many partitions each topic has."""
     drain_s: float = 90.0
+    """How long a run waits, at most, for what is known to be on its way."""
     patience_s: float = 30.0
-    """How long it may be silent and go on all the same, as long as nothing better is known of it."""
+    """How long a run waits where a record is missing and nothing is known to be on its way."""
     expects: tuple[str, ...] = ()
-    """What it shows by itself, without any fault: ``lost`` or ``duplicated``, as far as its claim permits that."""
+    """What the pipeline shows without any fault: ``lost`` or ``duplicated``, as far as its claim permits that."""
     python: str = ""
-    """The interpreter of the project itself: ``{python}``, and the first place where its stages' commands are looked for.
-
-    None: lostack's own, and the PATH.
-    """
+    """The project's own interpreter: ``{python}``, and the first place where the stages' commands are looked for. By default
+    lostack's own, and the ``PATH``."""
     directory: Path = field(default_factory=Path.cwd)
+    """The folder in which its commands are run: the declaration's own."""
     file: str = ""
     """The TOML file it was read from, if any."""
 

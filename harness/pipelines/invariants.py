@@ -10,14 +10,14 @@ from harness.pipelines.refusing import DeclarationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariant:
-    """One value that must hold when everything is at rest, with every claim, and without a fault, too.
-
-    ``query`` is asked of the output's SQLite file; ``command`` prints the value. ``equals`` is what it must be, number or text.
-    """
+    """One value that must hold when everything is at rest, with every claim, and without a fault, too."""
 
     equals: str
+    """What the value must be, a number or text."""
     query: str = ""
+    """A query that is asked of the output's SQLite file."""
     command: tuple[str, ...] = ()
+    """A command that prints the value."""
 
     def __post_init__(self) -> None:
         if bool(self.query) == bool(self.command):

@@ -21,19 +21,23 @@ CELL, ONCE = "cell", "once"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A command, or a container of an ``image``. ``environment``: besides lostack's own.
-
-    ``ready`` is a regular expression that its output shows when it does its work. ``restart``: what has ended by an error is
-    started again, as a supervisor would; whatever has ended is down for ``down_s`` seconds first.
-    """
+    """What is started by a command, or as a container."""
 
     command: tuple[str, ...] = ()
+    """The program and its arguments, as text or a list. With ``image``: what is handed to the container, or nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables besides lostack's own; their values may name places in braces, too."""
     image: str = ""
+    """A container image. It has this machine's network and sees the folders that are named in braces at the same places."""
     ready: str = ""
+    """A regular expression that the output shows when the program does its work. A stage needs none: a consuming one is
+    ready when it fetches, a producer when it runs."""
     ready_within_s: float = 60.0
+    """How long to wait for that."""
     restart: bool = True
+    """Whether what has ended by an error is started again, as a supervisor would. (A consuming stage: whatever it ended by.)"""
     down_s: float = 0.0
+    """How long whatever has ended is down before it is started again."""
 
     @property
     def reads(self) -> bool:
@@ -66,16 +70,17 @@ class Program:
 class Service(Program):
     """A server that the stages need: a database, a schema registry, Redis.
 
-    ``{NAME.port}`` is a free port of this machine, for it and for whoever asks it; ``{NAME.dir}`` a folder of its own, which
-    outlives its crashes. It is started before the stages, and ready when its output shows ``ready``, or else when the port is
-    open. ``anew`` says how often: for each ``cell``, with an empty folder, or ``once`` for as long as the broker lives (that no
-    cell finds what another has left is the programs' business). Killed and paused as failure points of its own; ``pause_s``: how
-    long.
+    It is started before the stages, and ready when its output shows ``ready``, or else when its port is open. It is killed and
+    paused, as failure points of its own.
     """
 
     name: str
+    """Its name. ``{NAME.port}`` is a free port of this machine, ``{NAME.dir}`` a folder of its own that outlives its crashes."""
     anew: str = CELL
+    """How often it is started: for each ``cell``, with an empty folder, or ``once`` for as long as the broker lives. With
+    ``once`` the programs must see to it that no cell finds what another has left."""
     pause_s: float = 5.0
+    """How long it is stopped when it is paused."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):

@@ -18,17 +18,18 @@ IDENTITY: Final = ("certificate", "key", "keystore", "keystore_location", "clien
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredSecurity:
-    """``protocol`` and ``mechanism`` in Kafka's own words. Brokers of ours have users and an authority of the run's own.
-
-    Of brokers that are up already: ``ca``, a PEM file of the authority that they are trusted by (none: those of this machine),
-    the user's name, and ``password_from``, the environment variable in which lostack finds the password.
-    """
+    """How the programs come to the brokers. lostack's own brokers have users and an authority made for the run."""
 
     protocol: str
+    """``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``."""
     mechanism: str = ""
+    """Of SASL: ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``."""
     ca: str = ""
+    """With ``--attach``: the PEM file of the authority that signed the brokers' certificates. Without it: this machine's."""
     username: str = ""
+    """With ``--attach``: who logs in."""
     password_from: str = ""
+    """With ``--attach``: the environment variable in which lostack finds the password."""
 
     def __post_init__(self) -> None:
         choice("security: protocol", self.protocol, PROTOCOLS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -101,10 +102,12 @@ def declaration_page() -> str:
     about = "What a `pipeline.toml` may hold. How to use it: [your own pipeline](../own-pipeline.md)."
     out = ["# The declaration", "", MADE, about, ""]
     for title, table in tables(reading.PIPELINE, "The file"):
-        out += [f"## {title}", "", plain(table.make.__doc__ or ""), "", *columns("field", "what it may be", "")]
+        out += [f"## {title}", "", plain(table.make.__doc__ or ""), "", *columns("field", "what it may be", "default", "")]
+        told, left_out = explained(table.make), defaults(table.make)
         for name, field in table.fields.items():
-            said = f"{field.told}{' (*needed*)' if field.needed else ''}"
-            out.append(f"| `{name}` | {cell(_takes_value(field.schema))} | {cell(said)} |")
+            said = f"{plain(told.get(name) or told.get(f'{name}s') or field.told)}{' (*needed*)' if field.needed else ''}"
+            takes = cell(_takes_value(field.schema))
+            out.append(f"| `{name}` | {takes} | {left_out.get(name, '')} | {cell(said)} |")
         out.append("")
     for kind in (declaration.InputKind, declaration.OutputKind, declaration.Resend):
         docs = {name: doc for name, _, doc in documented(_annotated(kind))}
@@ -112,6 +115,19 @@ def declaration_page() -> str:
         out += [f"| `{each.value}` | {cell(plain(docs.get(each.name, '')))} |" for each in kind]
         out.append("")
     return "\n".join(out).rstrip() + "\n"
+
+
+def explained(kind: Any) -> dict[str, str]:
+    """Return what the docstrings of a dataclass's fields say, those of its bases included."""
+    lines = [each for each in reversed(getattr(kind, "__mro__", ())) if dataclasses.is_dataclass(each)]
+    return {name: doc for each in lines for name, _, doc in documented(_body(each)) if doc}
+
+
+def defaults(kind: Any) -> dict[str, str]:
+    """Return what the fields of a dataclass are where nothing is said of them."""
+    found = {each.name: each.default for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
+    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in found.items()}
+    return {name: f"`{value}`" for name, value in shown.items() if value not in (dataclasses.MISSING, None, "", ())}
 
 
 def tables(table: Table, title: str) -> Iterator[tuple[str, Table]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs import measured, pages
+from tests.docs import measured, pages, reference
 from tests.docs.pages import ROOT, generated, parts_of, rewritten
 from tests.docs.reference import documented
 
@@ -162,3 +162,11 @@ def run_with(day: str, lost: int) -> dict[str, object]:
         "outcome": "kept",
     }  # fmt: skip
     return {"run": {"started": f"{day}T00:00:00+00:00", "versions": {"storm": "2.8.3"}}, "cells": [cell]}
+
+
+def test_every_field_and_event_is_explained() -> None:
+    """A field of a declaration without a docstring would be an empty line of its page; so would a kind of event."""
+    fields = [line for line in reference.declaration_page().splitlines() if line.startswith("| `")]
+    assert len(fields) > 60
+    assert [line for line in fields if line.endswith("|  |")] == []
+    assert not re.search(r"^### \w+\n\n+#", reference.event_page(), re.MULTILINE)
