@@ -122,17 +122,17 @@ def measured() -> dict[str, Told]:
 
 
 def of_run(told: Told) -> list[Told]:
-    """Return the counts of a run's cells, from its ``report.json``."""
+    """Return the counts of a run's cells, from its ``report.json``; those that were cut off tell nothing."""
     day = told["run"]["started"][:10]
     return [
         {"name": "/".join(each[part] for part in ("system", "client", "pipeline", "scenario", "semantic")),
          "seed": each["seed"], "day": day, **{count: each[count] for count in COUNTS}}
-        for each in told["cells"] if each["runtime"] == "process"
+        for each in told["cells"] if each["runtime"] == "process" and "observed" in each.get("phases", ("observed",))
     ]  # fmt: skip
 
 
 def keep(runs: Iterable[Path]) -> None:
-    """Write the counts of whole runs into ``reports/published/engines``, a file for each system and client.
+    """Write the counts of runs into ``reports/published/engines``, a file for each system and client.
 
     A later run of a cell and seed takes the place of the earlier one.
     """
