@@ -119,7 +119,11 @@ class Controls(Protocol):
         """
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait (bounded) until the trigger fires. Raises NotFiredError where it does not."""
+        """Wait (bounded) until the trigger fires.
+
+        Raises:
+            NotFiredError: the trigger did not fire in time.
+        """
 
     def resolve(self, hold: str | None, how: How) -> bool:
         """Say what becomes of what is held; whether it got to where it was to go (its client may have hung up)."""
@@ -140,7 +144,11 @@ class Controls(Protocol):
         """Take back what has not fired, and discard what is still held."""
 
     def ability(self, kind: type[A]) -> A:
-        """Return an ability of :mod:`harness.abilities` that the fault needs. Raises LookupError where it is not there."""
+        """Return an ability of :mod:`harness.abilities` that the fault needs.
+
+        Raises:
+            LookupError: the system does not have it.
+        """
 
 
 __all__ = ["AtWrite", "Controls", "Fired", "InProgram", "NotFiredError", "OnWire", "Role", "Stop", "Target", "Trigger"]

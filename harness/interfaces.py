@@ -71,11 +71,16 @@ class Launcher(Protocol):
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what is needed, once, however often it is called; ``say`` shows progress, a line each.
 
-        Raises EnvironmentFailure where that cannot be.
+        Raises:
+            EnvironmentFailure: something cannot be fetched.
         """
 
     def deploy(self, need: Deployment, directory: Path) -> Deployed:
-        """Start a deployment; its logs go below ``directory``. Raises EnvironmentFailure where that cannot be."""
+        """Start a deployment; its logs go below ``directory``.
+
+        Raises:
+            EnvironmentFailure: the deployment does not start.
+        """
 
     def versions(self) -> dict[str, str]:
         """Versions of everything that takes part, for the report; of what is not prepared yet, none."""
@@ -86,7 +91,11 @@ class PreparesForCells(Protocol):
     """An ability of a launcher: to fetch what only some cells need."""
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch what these cells need, once, after ``prepare``. Raises EnvironmentFailure where that cannot be."""
+        """Fetch what these cells need, once, after ``prepare``.
+
+        Raises:
+            EnvironmentFailure: something cannot be fetched.
+        """
 
 
 @runtime_checkable

@@ -44,7 +44,8 @@ COMMON: Final = Knowledge(
 def knowledge() -> Knowledge:
     """Return all that is known.
 
-    Raises EnvironmentFailure where two know something different by one name, and where a package of others fails.
+    Raises:
+        EnvironmentFailure: two systems declare different things by one name, or a third-party package fails.
     """
     return _merged(tuple(listed().items()))
 

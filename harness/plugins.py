@@ -22,7 +22,8 @@ def _nothing(_: object) -> None:
 def with_others(group: str, ours: Mapping[str, str]) -> dict[str, str]:
     """Return our names and those that installed packages bring in an entry-point group, each with where it is found.
 
-    Raises EnvironmentFailure with one line where two bring the same name.
+    Raises:
+        EnvironmentFailure: two packages bring the same name; one line.
     """
     listed = dict(ours)
     for entry in brought(group):
@@ -55,7 +56,8 @@ def load(where: str) -> Any:
 def load_brought(group: str, name: str, where: str, kind: type[T], check: Callable[[T], str | None] = _nothing) -> T:
     """Import what a name in a group stands for, or what that names besides: a ``kind``, of which ``check`` says what is wrong.
 
-    Raises EnvironmentFailure with one line where a package of others fails, be it by leaving the interpreter.
+    Raises:
+        EnvironmentFailure: a third-party package fails, or leaves the interpreter; one line.
     """
     theirs = next((entry for entry in brought(group) if entry.name == name), None)
     if theirs is None:

@@ -148,7 +148,8 @@ def system(name: str, runtime: str = "process") -> Launcher:
 def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
     """Return the systems that are meant in a runtime: the named one, or the default ones that run there.
 
-    Raises :class:`UnknownNameError` where the named one does not.
+    Raises:
+        UnknownNameError: the named system does not run in this runtime.
 
     >>> systems("process", "kafka==4.2.0"), systems("docker")
     (('kafka==4.2.0',), ('kafka', 'spark'))

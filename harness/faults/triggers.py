@@ -21,7 +21,11 @@ def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rul
 
 
 def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
-    """Wait until the fault's trigger fires, and say so. Raises NotFiredError where it does not."""
+    """Wait until the fault's trigger fires, and say so.
+
+    Raises:
+        NotFiredError: the trigger did not fire in time.
+    """
     fired = controls.await_fired(at)
     controls.say("fired", record=fired.record, node=fired.node)
     return fired
@@ -41,7 +45,8 @@ def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = Fr
 def stop_at(controls: Controls, at: Trigger) -> tuple[Target, str | None]:
     """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds of it.
 
-    Raises NotFiredError where the trigger does not fire.
+    Raises:
+        NotFiredError: the trigger did not fire in time.
     """
     fired = await_fault(controls, at)
     sleeper = controls.target(at.role, fired.node)

@@ -101,7 +101,11 @@ class Account:
 
 
 def account(events: Iterable[Event]) -> Account:
-    """Account for one cell's events. Raises ``TypeError`` where a field holds what it cannot."""
+    """Account for one cell's events.
+
+    Raises:
+        TypeError: a field has a value of a wrong type.
+    """
     return account_of(Rows(events))
 
 

@@ -98,7 +98,11 @@ def _row(event: Event) -> Row:
 
 
 def _said(event: Event, fields: Mapping[str, type]) -> Row:
-    """Return what an event says of these fields. Raises ``TypeError`` where one holds what it cannot."""
+    """Return what an event says of these fields.
+
+    Raises:
+        TypeError: a field has a value of a wrong type.
+    """
     said = {name: value for name, value in event.items() if name in fields and value is not None}
     for name, value in said.items():
         if type(value) is not fields[name]:

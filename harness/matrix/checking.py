@@ -102,7 +102,8 @@ class Check:
     ) -> tuple[tuple[DeclaredCell, ...], tuple[DeclaredCell, ...]]:
         """Return the cells that are to run and those that do not apply.
 
-        Raises DeclarationError for an unknown name, and where records cannot be told apart.
+        Raises:
+            DeclarationError: a name is unknown, or records cannot be told apart.
         """
         fetching = {role: one.reading(self.pipeline) for role, one in seen.items()} if seen else None
         written = {role: one.written for role, one in seen.items()} if seen else None

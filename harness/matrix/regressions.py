@@ -45,7 +45,11 @@ def apart(bug: PublishedBug) -> bool:
 
 
 def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, ...]:
-    """Return the cells of every trial. Raises SelectionError where the corpus names one that is not there."""
+    """Return the cells of every trial.
+
+    Raises:
+        SelectionError: the corpus names a cell that does not exist.
+    """
     scenarios = registry.scenarios()
     found: dict[str, Cell] = {}
     for bug in bugs:

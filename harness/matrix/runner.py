@@ -106,9 +106,13 @@ class RunPlan:
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
     """Run everything and judge it.
 
-    Ctrl-C ends the cells under way; the run comes back with ``info.interrupted`` true. Raises EnvironmentFailure where
-    nothing could be run at all, or where the ground under the cells broke (RunBrokenError, where some are judged),
-    HistoryError where what happened could not be written down (a full disk), and ValueError where two cells are one.
+    Ctrl-C ends the cells under way; the run comes back with ``info.interrupted`` true.
+
+    Raises:
+        EnvironmentFailure: nothing could be run at all.
+        RunBrokenError: the deployments broke down after some cells had been judged.
+        HistoryError: a history could not be written (a full disk).
+        ValueError: two cells have the same id.
     """
     twice = [slug for slug, count in Counter(cell.slug for cell in plan.cells).items() if count > 1]
     if twice:  # they would write into one history

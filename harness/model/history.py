@@ -114,7 +114,10 @@ def read_history(directory: Path, cell: str | None = None) -> History:
     """Read every ``*.jsonl`` below ``directory``.
 
     A line told twice (a copied file: no two writes share a time) counts once, one of another cell than ``cell`` not at all;
-    both are damage. Raises :class:`HistoryError` when there is no history at all.
+    both are damage.
+
+    Raises:
+        HistoryError: there is no history in the folder.
     """
     files = sorted(directory.rglob(f"*{SUFFIX}"))
     if not files:

@@ -145,7 +145,9 @@ class Plan:
     def from_json(text: str) -> Plan:
         """Read a plan back; raises ``ValueError``, ``KeyError`` or ``TypeError`` where the text is none.
 
-        Raises :class:`EditedPlanError` where it was sealed as another one, and :class:`PlanError` where it is of a later version.
+        Raises:
+            EditedPlanError: the plan was changed after it was sealed.
+            PlanError: the plan is of a later version.
         """
         data = json.loads(text)
         schema = data.setdefault("schema", 1)
@@ -229,7 +231,11 @@ def _prediction_from_json(data: dict[str, Any]) -> Prediction:
 
 
 def plan_of(cell: Cell) -> Plan:
-    """Return the plan of a cell that applies. Raises ``ValueError`` for one that does not."""
+    """Return the plan of a cell that applies.
+
+    Raises:
+        ValueError: the cell does not apply.
+    """
     expectation = cell.expectation
     load = cell.load()
     if isinstance(expectation, Predicted):
@@ -274,7 +280,11 @@ def plan_of(cell: Cell) -> Plan:
 
 
 def proofs_to_json(proofs: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    """Return what a plan saves of proofs: by their names, their fields as plain JSON. Raises ``ValueError`` for two of a name."""
+    """Return what a plan saves of proofs: by their names, their fields as plain JSON.
+
+    Raises:
+        ValueError: two proofs have the same name.
+    """
     found: dict[str, dict[str, Any]] = {}
     for proof in proofs:
         if proof.name in found:

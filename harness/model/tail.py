@@ -65,8 +65,10 @@ class Tail:
         Lines of one time are in the order of their files' paths. What comes in a later call may be older than what came in an
         earlier one, where it is another writer's: nothing is kept back for the sake of an order.
 
-        Raises :class:`HistoryChangedError`, from then on each time, where a file that was read is gone, shorter, or another one
-        (which shows by its inode; where that is the same, by the numbers of its lines, as damage): what was told is no more.
+        Raises:
+            HistoryChangedError: a file that was read is gone, shorter, or another one (told by its inode; where that is the
+                same, by the numbers of its lines). From then on it is raised each time, for what was returned before is no
+                longer true.
         """
         if self._broken is not None:
             raise HistoryChangedError(self._broken)
@@ -119,7 +121,11 @@ def _files(directory: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _known(path: str) -> os.stat_result:
-    """Return the state of a file that was read. Raises HistoryChangedError where it is gone."""
+    """Return the state of a file that was read.
+
+    Raises:
+        HistoryChangedError: the file is gone.
+    """
     try:
         return Path(path).stat()
     except OSError as error:

@@ -43,9 +43,10 @@ def cancellable(event: Event) -> Iterator[None]:
 
 
 def wait_until(condition: Callable[[], T | None], *, within_s: float, because: str, poll_s: float = POLL_S) -> T:
-    """Call ``condition`` until it returns something true, and return that.
+    """Call ``condition`` until it returns something true, and return that. ``because`` names what is waited for.
 
-    Raises :class:`WaitTimeoutError` after ``within_s`` seconds. ``because`` names what is waited for.
+    Raises:
+        WaitTimeoutError: ``within_s`` seconds have passed.
     """
     deadline = time.monotonic() + within_s
     cancel = _cancel.get()

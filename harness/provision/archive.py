@@ -88,7 +88,8 @@ def ensure_archive(
 ) -> Archive:
     """Return the archive, made where nobody has tried. A failure is said once, kept for an hour, and not fatal.
 
-    Raises GuardianDiedError where the guardian of what makes it died or does not answer: that says nothing about the archive.
+    Raises:
+        GuardianDiedError: the guardian of what makes it died or does not answer: that says nothing about the archive.
     """
     if known := find_archive(java, jars, cache=cache, recipe=recipe):
         return known

@@ -27,7 +27,10 @@ FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the cache directory, made where it was missing.
 
-    ``LOSTACK_CACHE`` names another one. Raises EnvironmentFailure where it is not writable.
+    ``LOSTACK_CACHE`` names another one.
+
+    Raises:
+        EnvironmentFailure: the folder is not writable.
     """
     root = Path(environ.get(VARIABLE) or platformdirs.user_cache_path("lostack")).expanduser().absolute()
     try:
@@ -53,7 +56,11 @@ def need_space(directory: Path, needed_mb: int, what: str) -> None:
 
 @contextlib.contextmanager
 def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a cache entry. Raises EnvironmentFailure where another run keeps it for 15 minutes."""
+    """Hold the lock of a cache entry.
+
+    Raises:
+        EnvironmentFailure: another run has held the lock for 15 minutes.
+    """
     lock = FileLock(target.with_name(f".{target.name}.lock"))
     try:
         try:

@@ -33,8 +33,11 @@ ERROR: Final = re.compile(r"^(?P<file>[^\n]*?):(?P<line>\d+): error: (?P<what>.*
 def compiled(name: str, sources: Sequence[Path], class_path: Sequence[Path], say: Callable[[str], None]) -> Path:
     """Return the jar of ``sources``, compiled where nobody has (1 to 3 s). A jar, since class-data archives know no folders.
 
-    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts) and of ``class_path`` (names
-    and sizes). Raises EnvironmentFailure with the compiler's first error, or where the compiler or a Java cannot be fetched.
+    Its folder in the cache is named by ``name`` and a digest of the sources (their names and texts) and of ``class_path``
+    (names and sizes).
+
+    Raises:
+        EnvironmentFailure: the sources do not compile (the compiler's first error), or no compiler or Java can be fetched.
     """
     folder = cache_root() / "compiled" / f"{name}-{_digest(sources, class_path)}"
     jar = folder / f"{name}.jar"

@@ -17,6 +17,10 @@ CHECKPOINT_CLASS: Final = "lostack.CheckpointFailpoints"
 
 
 def ensure_failpoints(install: SparkInstall) -> Path:
-    """Return the jar, which fits one source and one Spark. Raises EnvironmentFailure where it cannot be compiled."""
+    """Return the jar, which fits one source and one Spark.
+
+    Raises:
+        EnvironmentFailure: the source does not compile.
+    """
     into = cache_root() / "failpoints"
     return ensure_compiled(CHECKPOINT, into, java=install.java, against=install.classpath, known=f"Spark {install.version}")

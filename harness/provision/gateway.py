@@ -58,11 +58,15 @@ def start_gateway(
     jars: Sequence[Path] = (),
     log: Path | None = None,
 ) -> Gateway:
-    """Start a driver JVM and return when it listens (0.7 s). Raises EnvironmentFailure where it does not come up.
+    """Start a driver JVM and return when it listens (0.7 s).
 
     ``work`` is a folder of its own: there it is started, and there, and nowhere else, Spark puts what it needs for a while (a
-    JVM that is killed leaves that behind). So paths that Spark is given are absolute. ``conf`` are Spark's settings, laid over
-    :data:`LOOPBACK`; ``jars`` come behind the class path of ``install``. The JVM ends in order when its standard input is closed.
+    JVM that is killed leaves that behind). So paths that Spark is given are absolute. ``conf`` are Spark's settings, laid
+    over :data:`LOOPBACK`; ``jars`` come behind the class path of ``install``. The JVM ends in order when its standard input
+    is closed.
+
+    Raises:
+        EnvironmentFailure: the JVM does not start.
     """
     work = work.absolute()
     work.mkdir(parents=True, exist_ok=True)

@@ -103,7 +103,8 @@ def stand_in_reference(name: str) -> str:
 def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], None]) -> Image:
     """Return an image, pulled or built where it is not there yet.
 
-    Raises EnvironmentFailure with one line where it can be neither.
+    Raises:
+        EnvironmentFailure: the image can neither be pulled nor built; one line.
     """
     reference = wanted(name)
     if name in OWN and reference == OWN[name]:
@@ -123,7 +124,11 @@ def ensure_image(client: docker.DockerClient, name: str, say: Callable[[str], No
 
 
 def users_image(client: docker.DockerClient, reference: str, say: Callable[[str], None]) -> Image:
-    """Return an image of the user's, pulled where it is not there yet. Raises EnvironmentFailure with one line."""
+    """Return an image of the user's, pulled where it is not there yet.
+
+    Raises:
+        EnvironmentFailure: the image cannot be pulled; one line.
+    """
     try:
         found = _present(client, reference) or _pull(client, reference, say)
     except DockerException as error:

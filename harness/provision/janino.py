@@ -22,10 +22,13 @@ WITHIN_S: Final = 120.0
 
 
 def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known: str, janino: str = "") -> Path:
-    """Return the jar of one source in the folder ``into``. Raises EnvironmentFailure where it cannot be compiled.
+    """Return the jar of one source in the folder ``into``.
 
     ``against`` is the class path it is compiled with, ``known`` says which that is (the jar fits one source and one of
     these); ``janino`` is the class path with the compiler, where that is another.
+
+    Raises:
+        EnvironmentFailure: the source does not compile.
     """
     key = hashlib.sha256(f"{known}\0{source.read_text()}".encode()).hexdigest()[:16]
     jar = into / f"{key}.jar"
@@ -44,7 +47,11 @@ def ensure_compiled(source: Path, into: Path, *, java: Path, against: str, known
 
 
 def janino_path() -> str:
-    """Return the class path with the Janino inside PySpark. Raises EnvironmentFailure where there is none."""
+    """Return the class path with the Janino inside PySpark.
+
+    Raises:
+        EnvironmentFailure: PySpark has no Janino.
+    """
     spec = importlib.util.find_spec("pyspark")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         jars = sorted((*Path(place).glob("jars/janino-*.jar"), *Path(place).glob("jars/commons-compiler-*.jar")))

@@ -102,7 +102,11 @@ class Check:
 
 
 def read_jar_set(name: str, lists: Path = LISTS) -> JarSet:
-    """Read a committed list. Raises EnvironmentFailure where there is none of that name, or it is malformed."""
+    """Read a committed list.
+
+    Raises:
+        EnvironmentFailure: there is no list of that name, or it is malformed.
+    """
     path = lists / f"{name}.sha256"
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in lists.glob("*.sha256")))
@@ -162,8 +166,11 @@ def ensure_jars(
 ) -> Path:
     """Return the directory with exactly the jars of the set, each of them checked.
 
-    Missing or damaged jars are fetched, at most twice. Raises EnvironmentFailure where they can't be, where they are
-    still not what the list says, or where there is a jar which the list does not know.
+    Missing or damaged jars are fetched, at most twice.
+
+    Raises:
+        EnvironmentFailure: the jars cannot be fetched, differ from the list after two attempts, or include one that the list
+            does not have.
     """
     directory = cache / "jars" / jar_set.name
     if is_stamped(directory, jar_set):
@@ -208,7 +215,11 @@ def _fetch(jar_set: JarSet, directory: Path, retrieve: Callable[[Path], None], s
 
 
 def ivy_jar() -> Path:
-    """Return the Ivy inside PySpark. Raises EnvironmentFailure where there is no PySpark."""
+    """Return the Ivy inside PySpark.
+
+    Raises:
+        EnvironmentFailure: PySpark is not installed.
+    """
     spec = importlib.util.find_spec("pyspark")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
@@ -249,7 +260,11 @@ def ivy_command(target: Path, ivy: Path, java: Java, settings: str | None) -> li
 
 
 def ivy_retrieve(jar_set: JarSet, target: Path, ivy: Path, java: Java, say: Callable[[str], None]) -> None:
-    """Resolve a set with Ivy. Raises EnvironmentFailure where that fails or takes over 15 minutes."""
+    """Resolve a set with Ivy.
+
+    Raises:
+        EnvironmentFailure: Ivy fails, or takes over 15 minutes.
+    """
     ivy.mkdir(exist_ok=True)
     (ivy / MODULES).write_text(ivy_module(jar_set))
     settings = os.environ.get(SETTINGS_VARIABLE)

@@ -80,7 +80,10 @@ def find_java(
 ) -> Java:
     """Return a Java 17 or 21, fetched where there is none.
 
-    ``LOSTACK_JAVA_HOME`` decides alone where it is set. Raises EnvironmentFailure with the one command that helps.
+    ``LOSTACK_JAVA_HOME`` decides alone where it is set.
+
+    Raises:
+        EnvironmentFailure: no Java was found; the message has the one command that helps.
     """
     if chosen := environ.get(VARIABLE):
         return _chosen(Path(chosen) / "bin" / "java")
@@ -115,7 +118,11 @@ def _fetched(cache: Path) -> Java | None:
 
 
 def fetch_java(cache: Path, say: Callable[[str], None]) -> Path:
-    """Fetch a Java 17 with cjdk and return its home. Raises EnvironmentFailure where that fails."""
+    """Fetch a Java 17 with cjdk and return its home.
+
+    Raises:
+        EnvironmentFailure: the download fails.
+    """
     command = [
         sys.executable,
         "-m",

@@ -40,7 +40,9 @@ def ensure_kafka(progress: Callable[[str], None], version: str = VERSION) -> Kaf
     """Return Kafka, fetched and prepared where this is the first run; a tenth of a second where it is not.
 
     ``progress`` is told, line by line, what is being done. Safe in several runs at once.
-    Raises EnvironmentFailure with one line that says what is missing and what helps.
+
+    Raises:
+        EnvironmentFailure: something is missing; one line says what, and what helps.
     """
     cache = cache_root()
     java = find_java(cache, progress)

@@ -56,7 +56,9 @@ class PostgresInstall:
     def own(self, folder: Path) -> Path:
         """Give it a folder of its own for :meth:`home`, and return that.
 
-        Raises EnvironmentFailure where its user can get nowhere, or where somebody made a folder for temporary files before us.
+        Raises:
+            EnvironmentFailure: the server's user can enter no folder, or another user has made the folder for temporary
+                files.
         """
         home = self.home(folder)
         try:
@@ -90,7 +92,8 @@ class PostgresInstall:
 def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | None:
     """Return the newest server there is, or the one of ``LOSTACK_POSTGRES``.
 
-    Raises EnvironmentFailure where the setting names none, or where nobody but root could run it.
+    Raises:
+        EnvironmentFailure: the setting names no server, or one that only root can run.
     """
     if chosen := environ.get(VARIABLE):
         version = _version(Path(chosen).expanduser())
@@ -107,7 +110,8 @@ def find_postgres(environ: Mapping[str, str] = os.environ) -> PostgresInstall | 
 def why_no_postgres() -> str | None:
     """Say in a sentence why no server can be started here, or ``None``.
 
-    Raises EnvironmentFailure where a setting names one that is none: who names a server wants its cells run.
+    Raises:
+        EnvironmentFailure: the setting names a folder without a server. A user who names a server wants its cells run.
     """
     try:
         found = find_postgres()
@@ -119,7 +123,11 @@ def why_no_postgres() -> str | None:
 
 
 def ensure_postgres() -> PostgresInstall:
-    """Return the server. Raises EnvironmentFailure with one line that says what helps."""
+    """Return the server.
+
+    Raises:
+        EnvironmentFailure: there is no server; one line says what helps.
+    """
     found = find_postgres()
     if found is None:
         raise EnvironmentFailure(f"no PostgreSQL server is installed here: {INSTALL}")

@@ -125,7 +125,11 @@ class Rootfs:
         return sum_.hexdigest()[:16]
 
     def write(self, target: IO[bytes]) -> None:
-        """Write the archive (tar). Raises EnvironmentFailure where a file cannot be read."""
+        """Write the archive (tar).
+
+        Raises:
+            EnvironmentFailure: a file cannot be read.
+        """
         try:
             with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 for path, entry in sorted([*self.entries.items(), *self._compiled()], key=itemgetter(0)):

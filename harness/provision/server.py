@@ -49,7 +49,11 @@ class Recipe:
         return {protocol: name for protocol, name in names.items() if (self.source.parent / f"{name}.sha256").exists()}
 
     def ensure(self, say: Callable[[str], None], version: str | None = None) -> Install:
-        """Return a version, fetched and compiled where it is not there yet. Raises EnvironmentFailure, one line."""
+        """Return a version, fetched and compiled where it is not there yet.
+
+        Raises:
+            EnvironmentFailure: the version cannot be fetched or compiled; one line.
+        """
         cache, version = cache_root(), version or self.version
         java = find_java(cache, say)
         jar_set = read_jar_set(f"{self.name}-{version}", self.source.parent)

@@ -39,7 +39,11 @@ DRIVERS: Final = {"sqlite": "sqlite-jdbc-3.50.3.0", "postgresql": "postgresql-42
 
 
 def pyspark_home() -> Path:
-    """Return the folder of PySpark. Raises EnvironmentFailure where there is none."""
+    """Return the folder of PySpark.
+
+    Raises:
+        EnvironmentFailure: PySpark is not installed.
+    """
     spec = importlib.util.find_spec("pyspark")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if any(Path(place).glob("jars/spark-core_*.jar")):
@@ -48,7 +52,11 @@ def pyspark_home() -> Path:
 
 
 def pyspark_version() -> str:
-    """Return the version of PySpark. Raises EnvironmentFailure where there is none."""
+    """Return the version of PySpark.
+
+    Raises:
+        EnvironmentFailure: PySpark is not installed.
+    """
     try:
         return version("pyspark")
     except PackageNotFoundError:
@@ -60,8 +68,10 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
 
     ``other`` is a release that is not installed here: it comes into the cache (see :mod:`harness.provision.spark_release`).
     ``progress`` is told, line by line, what is being done. Safe in several runs at once.
-    Raises EnvironmentFailure with one line that says what is missing and what helps: no list of jars for this version of
-    PySpark, no network, no Java.
+
+    Raises:
+        EnvironmentFailure: there is no list of jars for this version of PySpark, no network, or no Java; one line says what
+            helps.
     """
     cache = cache_root()
     java = find_java(cache, progress)
@@ -85,7 +95,11 @@ def ensure_spark(progress: Callable[[str], None], other: str | None = None) -> S
 
 
 def ensure_driver(url: str, progress: Callable[[str], None]) -> tuple[Path, ...]:
-    """Return the jars of the driver that a JDBC address needs. Raises EnvironmentFailure where it is none we know."""
+    """Return the jars of the driver that a JDBC address needs.
+
+    Raises:
+        EnvironmentFailure: the driver of this address is unknown.
+    """
     kind = url.removeprefix("jdbc:").partition(":")[0]
     if kind not in DRIVERS:
         known = ", ".join(sorted(DRIVERS))

@@ -35,7 +35,11 @@ INSTALLED_WITHIN_S: Final = 1800.0
 
 
 def wanted_release(environ: Mapping[str, str], locked_release: str) -> str | None:
-    """Return the release that is asked for; ``None`` for the locked one. Raises EnvironmentFailure where it is none."""
+    """Return the release that is asked for; ``None`` for the locked one.
+
+    Raises:
+        EnvironmentFailure: the setting names no release of Spark 4.
+    """
     text = environ.get(VARIABLE, "").strip()
     if text and not RELEASE.fullmatch(text):
         raise EnvironmentFailure(f"{VARIABLE} is a release of Spark 4 or later, such as {locked_release}, and not {text!r}")
@@ -61,7 +65,11 @@ def ensure_connector(
     say: Callable[[str], None],
     retrieve: Callable[[JarSet, Path, Path, Java, Callable[[str], None]], None] = ivy_retrieve,
 ) -> tuple[JarSet, Path]:
-    """Return the connector of a release, and its folder. Raises EnvironmentFailure, in one line, where it is not whole."""
+    """Return the connector of a release, and its folder.
+
+    Raises:
+        EnvironmentFailure: the connector is not whole; one line.
+    """
     lists = cache / "jars"
     lists.mkdir(exist_ok=True)
     name = f"spark-{release}"
@@ -94,7 +102,11 @@ def _resolve(part: Path, retrieve: Callable[[], None]) -> None:
 
 
 def _matched(directory: Path, parts: tuple[Module, ...]) -> list[Module]:
-    """Return the parts with the revisions that came. Raises EnvironmentFailure where one is missing, or of another release."""
+    """Return the parts with the revisions that came.
+
+    Raises:
+        EnvironmentFailure: a part is missing, or of another release.
+    """
     came = {found["name"]: found["revision"] for jar in directory.glob("*.jar") if (found := JAR.fullmatch(jar.name))}
     for part in parts:
         if part.name not in came:
@@ -105,7 +117,11 @@ def _matched(directory: Path, parts: tuple[Module, ...]) -> list[Module]:
 
 
 def ensure_pyspark(release: str, *, cache: Path, say: Callable[[str], None]) -> Path:
-    """Return a folder with PySpark of a release, for ``PYTHONPATH``. Raises EnvironmentFailure where it cannot be had."""
+    """Return a folder with PySpark of a release, for ``PYTHONPATH``.
+
+    Raises:
+        EnvironmentFailure: that release of PySpark cannot be fetched.
+    """
     directory = cache / "spark" / release
     directory.parent.mkdir(exist_ok=True)
     with locked(directory, say):

@@ -33,7 +33,8 @@ INSTALL: Final = f"install Go 1.23 or newer, or set {VARIABLE} to a Toxiproxy {V
 def find_toxiproxy(cache: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the server there is: the one of ``LOSTACK_TOXIPROXY`` (alone, where set), on the PATH, or built before.
 
-    Raises EnvironmentFailure where the setting names nothing that runs.
+    Raises:
+        EnvironmentFailure: the setting names a file that does not run.
     """
     if chosen := environ.get(VARIABLE):
         path = Path(chosen).expanduser()
@@ -56,7 +57,8 @@ def ensure_toxiproxy(
 ) -> Path:
     """Return the server, built where this is the first use (half a minute, some minutes on a busy machine).
 
-    Raises EnvironmentFailure with one line that says what helps.
+    Raises:
+        EnvironmentFailure: there is no Toxiproxy, and none can be built; one line says what helps.
     """
     if found := find_toxiproxy(cache, environ):
         return found

@@ -45,7 +45,11 @@ class Nodes(Protocol):
     """Who is who in a cell."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
-        """Return the node of a role. Raises RuntimeError where the cell has none, or must not touch it."""
+        """Return the node of a role.
+
+        Raises:
+            RuntimeError: the cell has no such node, or must not touch it.
+        """
 
     def rule(self, trigger: OnWire, rule: Rule) -> Rule:
         """Return the rule as it is armed for the clients of this cell."""
@@ -258,10 +262,14 @@ class WireControls:
         return None if hit is None else Fired(hit.get("record"), self.nodes.hit(trigger, hit), hit["held"])
 
     def _next_hit(self, trigger: OnWire) -> Event | None:
-        """Return the next hit of a trigger's rule that was not returned yet, if there is one. Raises WireError without a wire.
+        """Return the next hit of a trigger's rule that was not returned yet, if there is one.
 
-        It is read in the history as all that the wire has seen. The line is there when the frame stands still and its client is
-        frozen, and before the wire does anything else: whatever is asked of it because of the line comes to a frame that is held.
+        It is read in the history as all that the wire has seen. The line is there when the frame stands still and its client
+        is frozen, and before the wire does anything else: whatever is asked of it because of the line comes to a frame that
+        is held.
+
+        Raises:
+            WireError: the cell has no wire.
         """
         rule = self._rule_of[trigger]
         hits = [e for e in self.so_far.of(kinds.RULE) if e["rule"] == rule and e["phase"] == "hit"]

@@ -102,7 +102,11 @@ class Database:
 
     @property
     def sink(self) -> Sink:
-        """The connection. Raises RuntimeError before it is open."""
+        """The connection.
+
+        Raises:
+            RuntimeError: the sink is not open yet.
+        """
         if self._open is None:
             raise RuntimeError("the sink is not open")
         return self._open

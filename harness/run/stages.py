@@ -44,7 +44,11 @@ class Producing:
         return self.node.started and self.node.ended() is not None
 
     def trouble(self) -> str | None:
-        """Why the source is not exhausted yet, or ``None``. Raises StageEndedError where it never will be."""
+        """Why the source is not exhausted yet, or ``None``.
+
+        Raises:
+            StageEndedError: a stage has ended, so the source never will be exhausted.
+        """
         end = self.node.ended()
         if end is None:
             return "the producer has not sent everything yet"

@@ -37,7 +37,11 @@ def room(folder: Path) -> dict[str, int]:
 
 
 def _written(descriptor: int, data: bytes) -> int:
-    """Return how many bytes fitted. Raises OSError for any other trouble."""
+    """Return how many bytes fitted.
+
+    Raises:
+        OSError: writing failed for another reason than a full disk.
+    """
     try:
         return os.write(descriptor, data)
     except OSError as error:

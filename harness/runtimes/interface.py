@@ -174,11 +174,16 @@ class Node(Protocol):
     def pause(self) -> None:
         """Stop it with everything it started; return when the kernel shows every thread stopped.
 
-        Raises NodeStateError where it has ended.
+        Raises:
+            NodeStateError: the node has ended.
         """
 
     def resume(self) -> None:
-        """Let a paused node go on. Raises NodeStateError where it has ended."""
+        """Let a paused node go on.
+
+        Raises:
+            NodeStateError: the node has ended.
+        """
 
     def stands_still(self) -> bool:
         """Whether it has been stopped by a signal, its own for instance. False where it has ended."""
@@ -187,7 +192,11 @@ class Node(Protocol):
         """Wait for its end; None where it lives on."""
 
     def write_stdin(self, data: bytes) -> None:
-        """Give it something to read (``stdin_pipe`` only). Raises NodeStateError where it doesn't take it."""
+        """Give it something to read (``stdin_pipe`` only).
+
+        Raises:
+            NodeStateError: the node does not take standard input.
+        """
 
     def close_stdin(self) -> None:
         """End its input. Does nothing where it is ended."""
@@ -196,7 +205,11 @@ class Node(Protocol):
         """Return the last lines this incarnation wrote."""
 
     def restart(self) -> Node:
-        """Start the same spec again. Raises NodeStateError while this one, or its successor, is alive."""
+        """Start the same spec again.
+
+        Raises:
+            NodeStateError: this node, or its successor, is alive.
+        """
 
 
 @runtime_checkable
@@ -254,8 +267,9 @@ class Runtime(Protocol):
     def start(self, spec: NodeSpec) -> Node:
         """Start a node; return when its program runs.
 
-        Raises StartError, one line with its name and why, where that cannot be (the name is free again then), and NodeStateError
-        where the name is taken, or the runtime closed.
+        Raises:
+            StartError: the node cannot be started; one line with its name and why. The name is free again.
+            NodeStateError: the name is taken, or the runtime is closed.
         """
 
     def check(self) -> None:

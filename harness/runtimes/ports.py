@@ -41,7 +41,8 @@ def candidates(ephemeral: range) -> list[int]:
 def lease_directory() -> Path:
     """Return the directory all runs of this user share, below the temp dir.
 
-    Raises EnvironmentFailure where it cannot be made, or belongs to somebody else.
+    Raises:
+        EnvironmentFailure: the folder cannot be made, or belongs to another user.
     """
     directory = Path(tempfile.gettempdir()) / f"lostack-ports-{os.getuid()}"
     try:

@@ -445,7 +445,11 @@ def recipe(pipeline: Pipeline, semantic: Semantic) -> Settings:
 
 
 def ours(settings: object) -> Settings:
-    """Return the settings of a cell whose stages are ours. Raises TypeError for others."""
+    """Return the settings of a cell whose stages are ours.
+
+    Raises:
+        TypeError: the cell's stages are not ours.
+    """
     if not isinstance(settings, Settings):
         raise TypeError(f"these are no settings of our stages: {settings}")
     return settings

@@ -68,7 +68,11 @@ def explained(error: APIError) -> str:
 
 
 def connect() -> docker.DockerClient:
-    """Return a client of the engine. Raises EngineError where there is none, or where this user may not use it."""
+    """Return a client of the engine.
+
+    Raises:
+        EngineError: there is no engine, or this user may not use it.
+    """
     try:
         client = docker.from_env(timeout=ANSWER_WITHIN_S)
         client.ping()

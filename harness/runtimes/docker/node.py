@@ -113,13 +113,21 @@ class DockerNode(NodeLife):
         return True
 
     def pause(self) -> None:
-        """Freeze the container; return when the engine shows it paused. Raises NodeStateError where it has ended."""
+        """Freeze the container; return when the engine shows it paused.
+
+        Raises:
+            NodeStateError: the node has ended.
+        """
         self._act("pause")
         if not self._runtime.state(self).get("Paused"):
             raise NodeStateError(f"node {self.name} is not paused, though the engine said so")
 
     def resume(self) -> None:
-        """Thaw it, and send SIGCONT where it has stopped itself. Raises NodeStateError where it has ended."""
+        """Thaw it, and send SIGCONT where it has stopped itself.
+
+        Raises:
+            NodeStateError: the node has ended.
+        """
         if self.alive and self._runtime.state(self).get("Paused"):
             self._act("unpause")
         if self.stands_still():

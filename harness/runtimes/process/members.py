@@ -161,7 +161,10 @@ def hold(find: Callable[[], list[Member]], within_s: float) -> Generator[float, 
     """Stop all that is found, and look again until nobody is new and all stand still. Return them.
 
     Yields how long to wait before it goes on. Parents are stopped before children that are in another group, or they would
-    see them stop. Raises TimeoutError, with those that move, where that takes longer than ``within_s``.
+    see them stop.
+
+    Raises:
+        TimeoutError: processes went on moving for ``within_s`` seconds; the message names them.
     """
     deadline = time.monotonic() + within_s
     since: dict[tuple[int, int], float] = {}

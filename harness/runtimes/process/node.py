@@ -118,7 +118,11 @@ class ProcessNode(NodeLife):
         return self._runtime.start(self.spec)
 
     def _must(self, what: str, number: signal.Signals, because: str) -> None:
-        """Do it to all members. Raises NodeStateError where the node has ended, unless by going on."""
+        """Do it to all members.
+
+        Raises:
+            NodeStateError: the node has ended. (One that has ended may be told to go on.)
+        """
         answer = self._runtime.treat(self, what, number)
         if answer.get("stage") == "still" and self.alive:
             raise WaitTimeoutError(f"node {self.name} {because} after {number.name}: {answer['error']}", ANSWER_WITHIN_S)

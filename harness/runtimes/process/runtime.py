@@ -105,7 +105,12 @@ class ProcessRuntime:
         self._link.ask(message, lambda _: None)
 
     def start(self, spec: NodeSpec) -> ProcessNode:
-        """Start a node; return when its program runs. Raises StartError, or NodeStateError where its name is taken."""
+        """Start a node; return when its program runs.
+
+        Raises:
+            StartError: the node cannot be started.
+            NodeStateError: its name is taken.
+        """
         self.check()
         _check_spec(spec)
         self.expect(spec.preload)
@@ -165,7 +170,11 @@ class ProcessRuntime:
         shutil.rmtree(self._scratch.path / temporary, ignore_errors=True)
 
     def close(self) -> None:
-        """End every node with whatever it started, and the guardian. Raises GuardianDiedError where that had died."""
+        """End every node with whatever it started, and the guardian.
+
+        Raises:
+            GuardianDiedError: the guardian had died before.
+        """
         with self._lock:
             if self._closing:
                 return

@@ -64,7 +64,11 @@ def used_by(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether a living process has such a folder locked. Raises OSError where the folder is another user's, or gone."""
+    """Whether a living process has such a folder locked.
+
+    Raises:
+        OSError: the folder is another user's, or gone.
+    """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

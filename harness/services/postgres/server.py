@@ -46,7 +46,8 @@ class PostgresServer:
     def start(self) -> None:
         """Make a cluster where there is none, start the server, and wait until it answers a query.
 
-        Raises EnvironmentFailure where it does not.
+        Raises:
+            EnvironmentFailure: the server does not start.
         """
         if self._node is None and (spec := self._program.initialise(self._directory)) is not None:
             end = (tool := self._runtime.start(spec)).wait(INITIALISE_S)

@@ -31,7 +31,11 @@ class ToxiproxyServer:
         self.node: Node = runtime.start(spec)
 
     def await_ready(self) -> None:
-        """Wait until it answers. Raises EnvironmentFailure where it does not."""
+        """Wait until it answers.
+
+        Raises:
+            EnvironmentFailure: the server does not start.
+        """
         try:
             wait_until(self._answers_or_died, within_s=START_S, because="Toxiproxy to answer", poll_s=0.02)
         except WaitTimeoutError as error:

@@ -49,7 +49,11 @@ class Bridge:
         return cls(json.loads(os.environ[COMMAND]), meanings)
 
     def call(self, *words: object) -> list[str]:
-        """Return the words of the answer. Raises :class:`ClientError` where it is an exception."""
+        """Return the words of the answer.
+
+        Raises:
+            ClientError: the answer is an exception.
+        """
         self._say("\t".join(map(str, words)))
         while True:
             kind, *rest = self._heard()

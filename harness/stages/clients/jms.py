@@ -63,7 +63,11 @@ class Connected:
         return self._number == number
 
     def there(self, opened: Callable[[str], None]) -> str:
-        """Return the connection, made where there is none; of a new one, ``opened``. Raises GoneError where nobody is there."""
+        """Return the connection, made where there is none; of a new one, ``opened``.
+
+        Raises:
+            GoneError: the broker cannot be reached.
+        """
         if self._number is None:
             try:
                 self._number = wait_until(
@@ -131,7 +135,11 @@ class JmsProducer:
         """A session is always in one."""
 
     def commit(self) -> None:
-        """Commit what was sent since. Raises ClientError where the broker has not said that it has."""
+        """Commit what was sent since.
+
+        Raises:
+            ClientError: the broker has not confirmed it.
+        """
         self._ask("commit", self._session)
 
     def abort(self) -> None:

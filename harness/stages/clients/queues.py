@@ -39,12 +39,17 @@ class QueueConsumer(Protocol):
         """Return when the broker has said that messages of the queue will come. Raises ClientError."""
 
     def receive(self, within_s: float) -> Given | None:
-        """Return the next message; none where none has come. Raises ClientError where there is no broker for long."""
+        """Return the next message; none where none has come.
+
+        Raises:
+            ClientError: the broker has been away for long.
+        """
 
     def acknowledge(self, given: Given) -> None:
-        """Say that it is done with, and wait until the broker says that it has taken note.
+        """Acknowledge a message, and wait for the broker's answer. Does nothing where the broker needs no acknowledgement.
 
-        Raises ClientError where that is not known; then it may come again. Does nothing where the broker needs no word.
+        Raises:
+            ClientError: the outcome is not known; the message may come again.
         """
 
 
@@ -52,7 +57,11 @@ class Refuses(Protocol):
     """An ability of a consumer: to refuse a message whose work has failed."""
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Say that it is not done: it is to come again, or, ``for_good``, never. Raises ClientError where that is not known."""
+        """Say that it is not done: it is to come again, or, ``for_good``, never.
+
+        Raises:
+            ClientError: the outcome is not known.
+        """
 
 
 class TwoPhases(Protocol):

@@ -147,7 +147,11 @@ class Connected:
         self._connection: Connection | None = None
 
     def there(self, opened: Callable[[Connection], None] = lambda _: None) -> Connection:
-        """Return the connection, made where there is none; of a new one, ``opened``. Raises GoneError where nobody is there."""
+        """Return the connection, made where there is none; of a new one, ``opened``.
+
+        Raises:
+            GoneError: the broker cannot be reached.
+        """
         if self._connection is None or self._connection.gone:
             self.close()
             try:

@@ -47,7 +47,11 @@ class DatabaseSink:
 
     @staticmethod
     def create(path: Path) -> None:
-        """Make the file with its tables. Raises EnvironmentFailure where that cannot be, or they are there already."""
+        """Make the file with its tables.
+
+        Raises:
+            EnvironmentFailure: the tables cannot be made, or exist already.
+        """
         try:
             with closing(sqlite3.connect(path)) as db, db:
                 db.execute("PRAGMA journal_mode=WAL")

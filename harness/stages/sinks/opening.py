@@ -16,9 +16,11 @@ SERVER = "postgresql://"
 def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sink:
     """Connect to the sink at ``where``: an address ``postgresql://…``, or a SQLite file.
 
-    ``name`` is what a server knows this connection by. Unless ``durable``, a server answers a commit before it has
-    written it down (SQLite here never waits for the disk). Raises EnvironmentFailure, one line with ``where``, where there is no
-    sink to be opened; nothing is made then.
+    ``name`` is what a server knows this connection by. Unless ``durable``, a server answers a commit before it has written it
+    down (SQLite here never waits for the disk).
+
+    Raises:
+        EnvironmentFailure: there is no sink at ``where``; nothing is made then. One line.
     """
     if where.startswith(SERVER):
         from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415 - brings the driver; a file needs none
@@ -30,7 +32,8 @@ def open_sink(where: str, *, name: str = "lostack", durable: bool = True) -> Sin
 def create_sink(where: str) -> None:
     """Make the file, or the tables of a new database, at ``where``.
 
-    Raises EnvironmentFailure, one line with ``where``, where that cannot be, or there is one already.
+    Raises:
+        EnvironmentFailure: the sink at ``where`` cannot be made, or exists already. One line.
     """
     if where.startswith(SERVER):
         from harness.stages.sinks.postgres import PostgresSink  # noqa: PLC0415

@@ -52,7 +52,11 @@ class PostgresSink:
 
     @staticmethod
     def create(address: str) -> None:
-        """Make the tables. Raises EnvironmentFailure where that cannot be, or they are there already."""
+        """Make the tables.
+
+        Raises:
+            EnvironmentFailure: the tables cannot be made, or exist already.
+        """
         try:
             with psycopg.connect(address, connect_timeout=CONNECT_S) as db:
                 db.execute(_SCHEMA)
@@ -64,7 +68,11 @@ class PostgresSink:
         self._ask("BEGIN")
 
     def commit(self) -> None:
-        """Make it durable. Raises SinkLostError with ``in_doubt`` where no answer came."""
+        """Make it durable.
+
+        Raises:
+            SinkLostError: the connection was lost and the COMMIT was not answered; ``in_doubt`` is true.
+        """
         with self._told(in_doubt=True):
             self._db.execute("COMMIT")
 
