@@ -1,6 +1,6 @@
-"""The course of a run: that the fault fired, where and at what, who died of it, and that the run was drained.
+"""The course of a run: whether the fault fired, where and at what, who died of it, and whether the run was drained.
 
-All of it is read from the history. What stands against a run is of two kinds: see :mod:`harness.judge.verdict`.
+All of it is read from the history. A run can be unsound in two ways: see :mod:`harness.judge.verdict`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SIGTERM = 15
 ENDED = 128 + SIGTERM
-"""The exit status of a JVM that was asked to end, and did."""
+"""The exit status of a JVM that has ended after SIGTERM."""
 
 
 class Course:
@@ -36,7 +36,7 @@ class Course:
         self._found = found
         self._signs = signs
         self.waiting = found.left - {plan.target}
-        """What was offered to the pipeline, beside the target, and waits in it at the end."""
+        """Records, other than the target, that were offered and are still waiting in the pipeline at the end."""
         self.drain: Event | None = None
         for event in history.of(kinds.DRAIN):
             self.drain = event
@@ -47,7 +47,7 @@ class Course:
 
     @property
     def killed(self) -> list[Event]:
-        """The ends, by SIGKILL, of those who were killed of the fault."""
+        """The processes that were killed by SIGKILL as part of the fault."""
         return self.firing.killed
 
     @property
@@ -60,11 +60,11 @@ class Course:
         return self.firing.misfire()
 
     def unrest(self) -> str | None:
-        """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
+        """Say what can still move after a completed drain. A copy on its way would be a duplicate to come."""
         return self._rest.unrest()
 
     def instrument(self) -> str | None:
-        """Say why the instrument has not seen what there was, or ``None``: then nothing is judged, whatever was seen."""
+        """Say why the instrument was unsound, or ``None``. If it was, nothing is judged."""
         checks = (
             self._unknown_proof, self._unknown_sign, self._failed_early, self._unreadable, self._strangers, self._survivors,
             self._cut_short, self._source_trouble, self._asked_too_early, lambda: crosscheck(self.plan, self.history),
@@ -72,7 +72,7 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def experiment(self) -> str | None:
-        """Say why the run proves nothing of its fault, or ``None``: what was seen is there all the same."""
+        """Say why the experiment was unsound, or ``None``. What was seen still counts."""
         checks = (
             self._failure, self._refusal, self.misfire, self.firing.victims, self._unproved, self._healed, self._unhealthy_before,
             self._load,
@@ -80,7 +80,7 @@ class Course:
         return next((reason for check in checks if (reason := check())), None)
 
     def drained(self) -> bool:
-        """Whether a drain has completed that can be believed: then what is not there is not late, but lost."""
+        """Whether a drain has completed that can be trusted. What is missing is then lost, and not late."""
         return self.drain is not None and self.drain.get("phase") == "completed" and self.unrest() is None
 
     def stuck(self) -> str | None:
@@ -94,12 +94,12 @@ class Course:
         return None
 
     def _gave_up(self) -> Iterator[Event]:
-        """The programs that ended by an error of their own after the fault, before the drain was given up."""
+        """Return the programs that ended by an error after the fault and before the drain was given up."""
         ends = (e for e in self.history.of(kinds.STOPPED) if e.get("kind") == "error" and e["t"] > (self.fired_at or 0))
         return (e for e in ends if not self.firing.drained_before(e))
 
     def goes_on(self) -> str | None:
-        """Say how what was to stop has not: it went on, or it stopped without the word it was to say."""
+        """Say that a program which must stop went on, or stopped without the error that it must name."""
         if not self.stuck():
             return "it was to stop, and went on"
         if self.plan.stops is None:
@@ -115,7 +115,7 @@ class Course:
         return f"an authority was asked before the drain had ended ({early['event']})" if early else None
 
     def unhealthy_after(self) -> str | None:
-        """Say who ended by itself after the fault, and was not meant to."""
+        """Name the process that ended by itself after the fault without being meant to."""
         if self.plan.refused_by_client or self.drain is None:
             return None
         for event in self.history.of(kinds.NODE):
@@ -134,12 +134,12 @@ class Course:
         return any(e.get("phase") == "started" and e.get("supervised") is True for e in lives)
 
     def _replaced(self, end: Event) -> bool:
-        """Whether another had taken the place of what ended: it may be told so, and end of it."""
+        """Whether another process had taken this one's place. It may have been told so, and ended because of it."""
         lives = (e for e in self.history.of(kinds.NODE) if e.get("node") == end.get("node") and e["t"] < end["t"])
         return any(e.get("phase") == "replaced" for e in lives)
 
     def _failed_early(self) -> str | None:
-        """A failure before all authorities had been asked; one behind that takes nothing from what they have said."""
+        """Return a failure that came before all authorities had been asked. A later one does not matter."""
         return self._failure() if self._cut_short() else None
 
     def _failure(self) -> str | None:
@@ -152,7 +152,7 @@ class Course:
         return f"the wire could not read {blind.get('api')} v{blind.get('version')}: {blind.get('because')}" if blind else None
 
     def _strangers(self) -> str | None:
-        """Who was connected in the place of a stage, and is none of its processes: nobody kills it, and it takes records."""
+        """Name a process that was connected in a stage's place without being part of it: it takes records."""
         found = next(self.history.of(kinds.STRANGER), None)
         if found is None:
             return None
@@ -163,7 +163,7 @@ class Course:
         )
 
     def _survivors(self) -> str | None:
-        """What was killed, and lived on."""
+        """Name a process that was killed and is still alive."""
         for event in self.history.of(kinds.NODE):
             if event.get("left") and not self.firing.drained_before(event):
                 pid, how, command = event["left"][0]
@@ -172,7 +172,7 @@ class Course:
         return None
 
     def _source_trouble(self) -> str | None:
-        """Where the source is not known whole, nobody knows what was lost, nor what was never offered."""
+        """Say what is wrong with the source: if it is incomplete, losses and phantoms cannot be told."""
         count = len({event.get("record") for event in self.history.of(kinds.OFFERED)})
         return None if count == self.plan.offered else f"{count} of {self.plan.offered} records were offered"
 
@@ -186,18 +186,18 @@ class Course:
         return "the client refused the settings, and yet something was sent" if sent else None
 
     def _unknown_proof(self) -> str | None:
-        """What the fault must have done, and nobody knows how to prove."""
+        """Name a proof that the plan asks for and that is not known."""
         unknown = [name for name in self.plan.proofs if name not in self._knowledge.proofs]
         return f"nobody knows how to prove what the fault must have done: {', '.join(unknown)}" if unknown else None
 
     def _unknown_sign(self) -> str | None:
-        """What must be seen of the protection, and nobody looks for."""
+        """Name a sign that the plan asks for and that is not known."""
         sign = self.plan.sign
         known = sign is None or self._signs.named(sign) is not None
         return None if known else f"nobody knows how the sign is seen that the protection must show: {sign}"
 
     def _unproved(self) -> str | None:
-        """Say what the fault must have done besides, and has not, by the proofs that it declares."""
+        """Say which of the fault's declared proofs the history does not show."""
         if self.fired_at is None:
             return None
         proofs = (self._knowledge.proofs[name](**fields) for name, fields in self.plan.proofs.items())
@@ -234,10 +234,10 @@ class Course:
         return None
 
     def _hangs(self) -> bool:
-        """Whether there was something to do after the fault, and nobody did it: records wait, and whoever is to move them lives.
+        """Whether records wait after the fault, the programs that should move them are alive, and nothing moves.
 
-        That is load, and no progress; where nothing waits, or a program is gone, there was none. Where a supervisor has seen that
-        a program does not come back, nothing moves for that very reason.
+        That counts as load without progress. If nothing waits, or a program is gone, there was no load. If a supervisor has seen
+        that a program does not come back, that is why nothing moves.
         """
         if self.drain and self.drain.get("phase") == "failed" and self.drain.get("at_once"):
             return True
@@ -256,7 +256,7 @@ class Course:
 
 
 def _ended_in_order(event: Event) -> bool:
-    """Whether a server ended because it was told to, by itself."""
+    """Whether a server ended by itself after SIGTERM."""
     return event.get("asked") is True and (event.get("status") == ENDED or event.get("signal") == SIGTERM)
 
 

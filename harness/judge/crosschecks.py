@@ -1,11 +1,11 @@
-"""Cross-checks: what authorities say of each other. Where one contradicts another, the instrument has not seen what there was.
+"""Cross-checks between authorities. If one contradicts another, the instrument has not seen everything.
 
-Each authority is asked for what it alone knows; but what is downstream was upstream once. A result that names its place in the
-log has a copy there; who has read a log has read every offset of it; a position lies inside its log. Nothing here judges a
-system: an observer that has not read one partition, or half of one, makes some systems look well, and some look bad.
+Each authority is asked for what it alone knows, but whatever is downstream was upstream once. A result that names its place in
+the log has a copy there. An observer that has read a log has read every offset of it. A position lies inside its log. These
+checks judge the instrument, never the system: an observer that misses half a partition can make a system look better or worse.
 
-What a check needs, every history has that was written with a plan of its version (:data:`~harness.model.plan.SEALED`);
-histories of before are held to the others. Every check looks at each line once.
+A check applies to every history whose plan is of its version or later (:data:`~harness.model.plan.SEALED`). Every check looks at
+each line once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Log = tuple[str, int]
 INIT_PRODUCER_ID, END_TXN, PRODUCE = "InitProducerId", "EndTxn", "Produce"
 """Requests that may end a transaction, and those that carry records, as frames are called."""
 KEPT_BACK = frozenset({"dropped", "discarded"})
-"""What the wire says of a frame that has not gone on."""
+"""Phases of a rule that mean that the frame was not forwarded."""
 MS = 1_000_000
 
 
@@ -89,7 +89,7 @@ class _Told:
 
 
 def _stranger(told: _Told) -> str | None:
-    """A line of a kind that nobody knows: what it says is in no count."""
+    """An event of an unknown kind: no count includes it."""
     unknown = Counter(e["event"] for e in told.history.events if e["event"] not in kinds.KINDS)
     if not unknown:
         return None
@@ -97,14 +97,14 @@ def _stranger(told: _Told) -> str | None:
 
 
 def _other_plan(told: _Told) -> str | None:
-    """A plan that is not the one that the cell was begun with, however well it is sealed."""
+    """A plan whose seal is not the one that the cell was begun with."""
     begun = next((e for e in told.history.of(kinds.CELL) if e.get("phase") == "begun"), None)
     seal = begun.get("seal") if begun else None
     return None if seal is None or seal == told.plan.seal else "the plan is not the one that the cell was begun with"
 
 
 def _no_source(told: _Told) -> str | None:
-    """Nobody knows how far the source was read, or it is said to have been read past its end."""
+    """The source's cursor is unknown, or past its end."""
     position = max((e["position"] for e in told.history.of(kinds.CURSOR)), default=None)
     if position is None:
         return "nobody asked the source for its cursor"
@@ -113,7 +113,7 @@ def _no_source(told: _Told) -> str | None:
 
 
 def _copied_twice(told: _Told) -> str | None:
-    """Two copies at one offset: no log has that."""
+    """Two copies at one offset, which no log can have."""
     for (_, topic, partition), copies in told.stored.items():
         at, count = Counter(copy["offset"] for copy in copies).most_common(1)[0]
         if count > 1:
@@ -122,7 +122,7 @@ def _copied_twice(told: _Told) -> str | None:
 
 
 def _misplaced(told: _Told) -> str | None:
-    """A line that names two places for one copy: by its place, and by its offset."""
+    """A line whose place and offset disagree."""
     for event in told.history.of(kinds.STORED, kinds.RECORDED, kinds.ABSORBED, kinds.REMOVED):
         offset = event.get("offset")
         if offset is not None and event.get("place") != (at := in_log(event.get("partition"), event.get("epoch"), offset)):
@@ -131,7 +131,7 @@ def _misplaced(told: _Told) -> str | None:
 
 
 def _waits_otherwise(told: _Told) -> str | None:
-    """A copy in a log that is said to wait for something else than its log and the saved position say."""
+    """A copy in a log whose ``waiting`` contradicts the log and the saved position."""
     saved = {e["partition"]: e["offset"] for e in told.history.of(kinds.POSITION)}
     for (hop, topic, partition), copies in told.stored.items():
         log = told.logs.get((hop, topic, partition))
@@ -147,9 +147,9 @@ def _waits_otherwise(told: _Told) -> str | None:
 
 
 def _homeless(told: _Told) -> str | None:
-    """A result, or a copy that was turned away, of a place where the log has none, or another record's.
+    """A result, or an absorbed copy, of a place where the log has no copy, or one of another record.
 
-    What the fault took out of the log may have been read before: then somebody saw it read.
+    It is no contradiction if the fault removed the copy from the log and a reader was seen to get it before.
     """
     for event in told.history.of(kinds.RECORDED, kinds.ABSORBED):
         partition, offset = event.get("partition"), event.get("offset")
@@ -167,15 +167,15 @@ def _homeless(told: _Told) -> str | None:
 
 
 def _differ(one: Event, other: Event, offered: Mapping[str, int]) -> bool:
-    """Whether two lines are of two records of the source: a damaged one, or one that was never offered, is a phantom."""
+    """Whether two lines are about two records of the source. A damaged or never offered one is a phantom."""
     names = {one["record"], other["record"]}
     return len(names) > 1 and names <= offered.keys() and one.get("intact", True) and other.get("intact", True)
 
 
 def _kept_back(told: _Told) -> str | None:
-    """A record that the wire kept from the broker, that nobody has sent there again, and that the log has all the same.
+    """A record that the wire kept from the broker, that was not sent again, and that the log has nevertheless.
 
-    The wire has not done what it says, or the program has another way to the broker.
+    Either the wire did not do what it says, or the program has another way to the broker.
     """
     kept = {(e["topic"], e["record"]) for e in told.history.of(kinds.UNSENT) if e.get("topic") is not None}
     if not kept:
@@ -192,7 +192,7 @@ def _kept_back(told: _Told) -> str | None:
 
 
 def _both_ways(told: _Told) -> str | None:
-    """A request that a rule kept from the broker, and that is said to have gone there."""
+    """A request that was both withheld by a rule and forwarded."""
     kept = {
         f"{e['conn']}:{e['corr']}" for e in told.history.of(kinds.RULE)
         if e.get("phase") in KEPT_BACK and e.get("dir") == "request"
@@ -202,7 +202,7 @@ def _both_ways(told: _Told) -> str | None:
 
 
 def _speechless(told: _Told) -> str | None:
-    """Requests of a producer that the wire saw, copies in the log, and not one word of what any request carried."""
+    """A producer's requests and copies in the log, but no line about what any request carried."""
     if not told.known & told.offered.keys() or any(True for _ in told.history.of(kinds.SENT, kinds.UNSENT)):
         return None
     asked = (e for e in told.history.of(kinds.FRAME) if e["api"] == PRODUCE and e["dir"] == "request")
@@ -211,7 +211,7 @@ def _speechless(told: _Told) -> str | None:
 
 
 def _not_given(told: _Told) -> str | None:
-    """A record whose every answer the wire kept from its readers, and that has a result all the same."""
+    """A record that the wire kept from every reader, and that has a result nevertheless."""
     fetched = [e for e in told.history.of(kinds.FETCHED) if e["topic"] in told.mine]
     kept = {e["record"] for e in fetched if e["reached"] is False} - {e["record"] for e in fetched if e["reached"] is not False}
     found = next((e["record"] for e in told.history.of(kinds.RECORDED) if e["record"] in kept and e.get("intact")), None)
@@ -219,7 +219,7 @@ def _not_given(told: _Told) -> str | None:
 
 
 def _saved_unasked(told: _Told) -> str | None:
-    """A saved position that nobody has asked for but in requests that the wire kept from the broker."""
+    """A saved position that was committed only by requests that the wire kept from the broker."""
     asked = [e for e in told.history.of(kinds.COMMITTED) if e.get("topic") in told.mine]
     kept = {(e["partition"], e["offset"]) for e in asked if e.get("reached") is False}
     kept -= {(e["partition"], e["offset"]) for e in asked if e.get("reached") is not False}
@@ -231,7 +231,7 @@ def _saved_unasked(told: _Told) -> str | None:
 
 
 def _nowhere(told: _Told) -> str | None:
-    """A record that is in the sink and was acknowledged, and that no log has, and no queue has had."""
+    """A record that was acknowledged and is in the sink, but that no log has and no queue ever had."""
     if told.plan.forgets:
         return None
     recorded = {e["record"] for e in told.history.of(kinds.RECORDED) if e.get("intact")} & told.offered.keys()
@@ -242,7 +242,7 @@ def _nowhere(told: _Told) -> str | None:
 
 
 def _ahead(told: _Told) -> str | None:
-    """A saved position behind the end of its log; of a log that was cut short, behind all that anybody has read of it, too."""
+    """A saved position past the end of its log; if the log was cut short, also past everything that was ever read of it."""
     ends = {partition: log["end"] for (_, partition), log in told.of(Hop.TOPIC).items() if log.get("end") is not None}
     for partition, offset, _ in told.read if told.plan.forgets else ():
         ends[partition] = max(offset + 1, ends.get(partition, 0))
@@ -255,7 +255,7 @@ def _ahead(told: _Told) -> str | None:
 
 
 def _unread(told: _Told) -> str | None:
-    """A log, or a partition of one, that nobody asked for its ends; or for the position saved in it."""
+    """A log or partition whose end, or saved position, was never asked for."""
     for hop in told.plan.logs:
         topics = {topic for at, topic, _ in told.logs if at == hop}
         if len(topics) != 1:
@@ -274,7 +274,7 @@ def _unread(told: _Told) -> str | None:
 
 
 def _outside(told: _Told) -> str | None:
-    """A copy outside of its log, or a log whose last copy is not the one that was read last."""
+    """A copy outside the ends of its log, or a log whose last copy is not the last one that was read."""
     for place, copies in told.stored.items():
         if place not in told.logs:
             return f"{place[1]}/{place[2]} holds copies, and its ends were not asked for"
@@ -293,7 +293,7 @@ def _outside(told: _Told) -> str | None:
 
 
 def _gaps(told: _Told) -> str | None:
-    """Offsets without a copy, in a log that has no markers: no transaction ever touched it."""
+    """Offsets without a copy in a log without transaction markers."""
     if _transactional(told.history):
         return None
     for (hop, topic, partition), log in told.logs.items():
@@ -304,7 +304,7 @@ def _gaps(told: _Told) -> str | None:
 
 
 def _transactional(history: History) -> bool:
-    """Whether anybody may have had a transaction, by what the wire and the programs say of it."""
+    """Whether there may have been a transaction, by the wire and the programs."""
     sent = (e.get("transactional") for e in history.of(kinds.SENT, kinds.UNSENT))
     begun = (e["transactional_id"] is not None for e in history.of(kinds.INIT_PRODUCER))
     said = any(True for _ in history.of(kinds.TRANSACTION, kinds.END_TXN))
@@ -312,7 +312,7 @@ def _transactional(history: History) -> bool:
 
 
 def _unsettled(history: History) -> set[str]:
-    """The requests that begin or end something for a producer, and of which the wire does not say what they were."""
+    """Requests that begin or end a producer's transaction and that the wire could not read."""
     asked = {
         f"{e['conn']}:{e['corr']}" for e in history.of(kinds.FRAME)
         if e["api"] in (INIT_PRODUCER_ID, END_TXN) and e["dir"] == "request"
@@ -321,7 +321,7 @@ def _unsettled(history: History) -> set[str]:
 
 
 def _other_results(told: _Told) -> str | None:
-    """Where the sink is a log, its visible copies are the results, and there are no others."""
+    """If the sink is a log: results that differ from its visible copies."""
     if Hop.SINK not in told.plan.logs:
         return None
     copies = (copy for (hop, _, _), found in told.stored.items() if hop == Hop.SINK for copy in found)
@@ -335,11 +335,11 @@ def _other_results(told: _Told) -> str | None:
 
 
 def _open(told: _Told) -> str | None:
-    """A transaction that nobody can have ended, and a last stable offset behind what it has written.
+    """A last stable offset past a transaction that cannot have ended.
 
-    Nobody: no request that ends it has reached the broker, none that begins anew under its transactional id either, and it is
-    too young to have ended by itself. Nothing is said of a producer whose beginning the wire has not seen, and nothing at all
-    where it does not know what became of such a request.
+    It cannot have ended if no EndTxn request has reached the broker, no InitProducerId under the same transactional id has
+    either, and its time-out has not passed. The check skips a producer whose beginning the wire has not seen, and does not
+    apply at all if the outcome of such a request is unknown.
     """
     if told.plan.forgets or _unsettled(told.history):
         return None
@@ -369,10 +369,10 @@ class _Producer:
     """What the wire saw of one transactional id."""
 
     bounds: list[int] = field(default_factory=list)
-    """When something reached the broker that ends what was open."""
+    """When requests reached the broker that end an open transaction."""
     timeouts: list[int] = field(default_factory=list)
     sent: dict[tuple[str, str], tuple[int, Log]] = field(default_factory=dict)
-    """By request and record: when it went, and where to."""
+    """By request and record: when it was sent, and to which partition."""
     answers: list[tuple[tuple[str, str], int]] = field(default_factory=list)
     """What was stored, and at which offset."""
 

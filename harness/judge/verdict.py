@@ -1,12 +1,12 @@
 """The verdict: what an account means for a promise. The order of the rules is section 3 of the design.
 
-What stands against a run is of two kinds. An unsound *instrument* has not seen what there was: nothing is judged. An unsound
-*experiment* was seen well, and proves nothing of its fault: what is forbidden and was seen all the same is a broken promise,
-though not by this fault, and nothing else is.
+A run can be unsound in two ways. If the *instrument* was unsound, it has not seen everything, and nothing is judged. If the
+*experiment* was unsound, everything was seen, but it proves nothing about its fault. A forbidden anomaly is then still a broken
+promise, though not by this fault.
 
-Two deviations, with their reasons. A missing *sign* of protection voids only a cell that would otherwise be kept: a client that
-loses a record because it never repeated its request shows no sign either, and that is a broken promise, not a void run. And where
-a fault had not the effect that was predicted, but another one that is forbidden, nobody says that it was not this fault's.
+Two exceptions. A missing *sign* of protection voids only a cell that would otherwise be kept: a client that loses a record
+because it never repeated its request shows no sign either, and that is a broken promise. And if the fault had a forbidden
+effect other than the predicted one, the verdict does not claim that the effect had another cause.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
 
 DUPLICATE_SEQUENCE = 46
-"""What a broker answers to a batch that it has, and does not find among the last ones."""
+"""The error with which a broker answers a batch that it has stored, but no longer remembers among the last ones."""
 UNSURE = ("patience", "learnt")
-"""Why a drain has rested where something was missing, or not acknowledged, and nothing was known to be on its way."""
+"""Reasons for a drain to rest: something was missing or not acknowledged, and nothing was known to be on its way."""
 LONG_S = 1.0
-"""A silence that is worth a word, where something came after it."""
+"""The shortest silence that the verdict mentions, if something came after it. In seconds."""
 UNCLEAN = "unclean"
-"""How the reason begins where a run without a fault shows what its claim permits, and nobody expects."""
+"""How the reason begins if a run without a fault shows an anomaly that its claim permits and the declaration does not expect."""
 
 
 class Kind(StrEnum):
@@ -61,11 +61,11 @@ WORST: tuple[Kind, ...] = (Kind.BROKEN, Kind.VOID, Kind.STUCK, Kind.KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict with its one causal sentence. ``green``: kept, or a control convicted as predicted.
+    """A verdict and the one sentence that explains it. ``green``: kept, or a control convicted as predicted.
 
-    ``stops``: what the control must be convicted of is that it is stuck, not that it is broken. ``by_fault``: false where a
-    promise is broken in a run that proves nothing of its fault. ``effect``: false where a fault that anything was permitted of
-    harmed no record and left no trace on its target: the promise was kept, and nobody saw what it was kept against.
+    ``stops``: the control must be stuck, not broken. ``by_fault``: false where a promise is broken in a run that proves nothing
+    about its fault. ``effect``: false where nothing was predicted, and the fault harmed no record and left no trace on its
+    target: the promise was kept, and nothing shows that it was tested.
     """
 
     kind: Kind
@@ -86,7 +86,7 @@ class Verdict:
 
     @property
     def label(self) -> str:
-        """The word for people: ``convicted`` for a control that was."""
+        """The word that people are shown: ``convicted`` for a control that was broken as predicted."""
         if not self.control:
             return str(self.kind)
         if self.green:
@@ -129,7 +129,7 @@ def unjudged(plan: Plan, because: str, knowledge: Knowledge) -> Judgement:
 
 
 def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
-    """Account for a history and judge it. ``knowledge``: what faults and systems know, and no judge needs to."""
+    """Account for a history and judge it. ``knowledge``: the proofs, signs and selections of faults and systems."""
     from harness.judge.accounting import account_of  # noqa: PLC0415
 
     rows = Rows(history.events)
@@ -141,7 +141,7 @@ def judge(plan: Plan, history: History, knowledge: Knowledge) -> Judgement:
 
 
 def signs_of(rows: Rows, history: History, knowledge: Knowledge) -> Signs:
-    """Return what is seen of protections, by whoever knows how."""
+    """Return the signs of protection in a history: the common ones, and those that systems and faults know."""
     return Signs.merged((common_signs(rows), *(told(history) for told in knowledge.signs)))
 
 
@@ -192,12 +192,12 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
 
 
 def _astray(reason: str, objection: str | None) -> str:
-    """Say of a promise that is broken why that shows nothing of the fault, where it does not."""
+    """Say why a broken promise proves nothing about the fault; ``None`` where it does."""
     return reason if objection is None else f"though not by this fault ({objection}): {reason}"
 
 
 def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
-    """Say which anomaly other than loss was seen although it is forbidden."""
+    """Name the forbidden anomaly, other than loss, that was seen."""
     for anomaly in (Anomaly.DUPLICATED, Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN):
         count = found.counts[anomaly]
         if count and anomaly in PROMISES[plan.semantic]:
@@ -209,7 +209,7 @@ def _forbidden(plan: Plan, history: History, found: Account) -> str | None:
 
 
 def _never_offered(history: History) -> str | None:
-    """Return the first text of what was never offered, in the sink or else in the topic, where it was written down."""
+    """Return the beginning of the first payload that was never offered, of the sink or else of the topic, if it is known."""
     for kind in (kinds.RECORDED, kinds.FOLDED, kinds.STORED):
         for event in history.of(kind):
             if event.get("text") is not None and not event.get("foreign"):
@@ -218,21 +218,21 @@ def _never_offered(history: History) -> str | None:
 
 
 def _anomalies(found: Account) -> frozenset[Anomaly]:
-    """Which anomalies were seen beside loss and duplicates: those that only a control may predict."""
+    """Return the anomalies seen besides loss and duplicates. Only a control may predict them."""
     return frozenset(a for a in (Anomaly.PHANTOM, Anomaly.RESURRECTED, Anomaly.TORN) if found.counts[a])
 
 
 def _nothing_arrived(plan: Plan, found: Account) -> str | None:
-    """Where nothing at all arrived, no promise was put to the test."""
+    """Say that nothing arrived at all, so that no promise was tested."""
     if plan.refused_by_client or found.counts["recorded"] or not found.counts["offered"]:
         return None
     return "not one record arrived: a pipeline that does nothing keeps any promise"
 
 
 def _missing(plan: Plan, found: Account) -> frozenset[str]:
-    """The records that are lost, and those that were set aside, where dead letters are no part of the pipeline.
+    """Return the lost records. Records set aside count, unless dead letters are part of the pipeline.
 
-    And the totals that have missed some: of these it cannot be told which.
+    So do totals that have missed records, although a total does not say which.
     """
     missing = found.lost | found.short
     return missing if plan.dead_letters else missing | found.set_aside
@@ -245,7 +245,7 @@ def _lost(plan: Plan, history: History, found: Account, drain: Event | None) -> 
 
 
 def _unnamed(history: History) -> Iterator[str]:
-    """Say what stands in the output and is no result: it has no id, or has lost it, or was begun and not filled in."""
+    """Say which rows of the output are no results: they have no id, or columns that should have a value are empty."""
     for event in history.of(kinds.UNNAMED):
         rows = "1 row of the output has" if event["count"] == 1 else f"{event['count']} rows of the output have"
         yield f"{rows} no id, as {event['text']!r}"
@@ -256,7 +256,7 @@ def _unnamed(history: History) -> Iterator[str]:
 
 
 def _rested(drain: Event | None) -> Iterator[str]:
-    """Yield for how long nothing came any more, where something might have: late is not lost."""
+    """Yield how long the drain rested, where something could still have come."""
     if drain is not None and drain.get("why") in UNSURE:
         gap = f", after a silence of {drain['gap']:.1f} s" if drain["gap"] >= LONG_S else ""
         yield f"rested {drain['rested']:.0f} s{gap}"
@@ -288,7 +288,7 @@ def _contradiction(plan: Plan, found: Account, select: dict[Select, frozenset[st
 
 
 def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, frozenset[str]]]:
-    """What was predicted, and what was seen. What is left counts where something must be: else a drain has to end first."""
+    """Return what was predicted and what was seen, by column. Records left count only where some are predicted to be left."""
     yield "lost", plan.lost, _missing(plan, found)
     yield "duplicated", plan.duplicated, found.duplicated | found.over
     if plan.left.must_show():
@@ -296,7 +296,7 @@ def _columns(plan: Plan, found: Account) -> Iterator[tuple[str, Prediction, froz
 
 
 def _against(prediction: Prediction, seen: frozenset[str], select: dict[Select, frozenset[str]]) -> str | None:
-    """Say how the records seen contradict a prediction; one about a set that the history does not tell is contradicted."""
+    """Say how the records seen contradict a prediction; so does a set that the history does not have."""
     about = getattr(prediction, "select", None)
     if about is not None and about not in select:
         return f"predicted {prediction.text()}, and nothing says which records those are"
@@ -323,13 +323,13 @@ def _duplicates(found: Account) -> str:
 
 
 def _anything_goes(plan: Plan) -> bool:
-    """Whether a fault was to strike, and nobody has predicted what comes of it: a pipeline that was declared."""
+    """Whether a fault was planned without a prediction, as for a declared pipeline."""
     permitted = isinstance(plan.lost, Permitted) and isinstance(plan.duplicated, Permitted)
     return permitted and plan.sign is None and plan.evidence.trigger != "none"
 
 
 def _repeats(history: History, record: str) -> Iterator[str]:
-    """Yield what the wire saw more than once of a record; a foreign program says nothing of its attempts."""
+    """Yield what the wire saw more than once of a record. A user's program does not write down its attempts."""
     asked = {(e.get("topic"), e["request"]) for e in history.of(kinds.SENT, kinds.UNSENT) if e["record"] == record}
     if len(asked) > len({topic for topic, _ in asked}):
         yield "sent-again"
@@ -338,7 +338,7 @@ def _repeats(history: History, record: str) -> Iterator[str]:
 
 
 def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Event | None) -> str:
-    """The causal sentence of a kept promise."""
+    """Return the sentence that explains a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
     counts = found.counts
@@ -366,12 +366,12 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Eve
 
 
 def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:
-    """Return what shows that the fault has met its target, where nothing was predicted of it."""
+    """Return what shows that the fault affected its target, where nothing was predicted."""
     return sorted({*signs.of(plan.target), *_repeats(history, plan.target)})
 
 
 def _absorbed(history: History, found: Account) -> Iterator[str]:
-    """Say of what was doubled on its way, and is recorded once, who has absorbed that."""
+    """Say who absorbed the second copy of a record that was doubled on its way and is recorded once."""
     copies, doubled = _copies(history)
     stored, visible = Counter(e["record"] for e in copies), Counter(e["record"] for e in copies if e["visible"])
     taken = _taken(history, {str(e.get("topic", e.get("queue"))) for e in copies})
@@ -387,9 +387,9 @@ def _absorbed(history: History, found: Account) -> Iterator[str]:
 
 
 def _copies(history: History) -> tuple[list[Event], set[str]]:
-    """Return the copies between producer and consumer, where they first stood, and the records that the broker had twice.
+    """Return the copies between producer and consumer, by their first place, and the records of which the broker had two.
 
-    One that it has taken for a duplicate is no copy.
+    What the broker rejected as a duplicate is no copy.
     """
     copies = [e for e in history.of(kinds.STORED) if e["hop"] == Hop.TOPIC and e["record"] is not None]
     twice = [e for e in history.of(kinds.REMOVED) if e.get("why") == Removal.DUPLICATE]
@@ -399,14 +399,14 @@ def _copies(history: History) -> tuple[list[Event], set[str]]:
 
 
 def _taken(history: History, topics: set[str]) -> Counter[str]:
-    """How often a broker has said of each record that it has it, whether that was heard or not."""
+    """Return how often a broker acknowledged each record, whether or not the answer arrived."""
     asked = {(e["request"], e["record"]) for e in history.of(kinds.SENT) if e["topic"] in topics}
     told = {(e["request"], e["record"]) for e in history.of(kinds.PRODUCE_ANSWER) if e["error"] in (0, DUPLICATE_SEQUENCE)}
     return Counter(record for _, record in asked & told)
 
 
 def _held_back(history: History) -> Iterator[str]:
-    """Say which readers an open transaction has kept waiting."""
+    """Say which readers were kept waiting by an open transaction."""
     for event in history.of(kinds.HELD_BACK):
         yield (
             f"for {event['seconds']:.0f} s, at least, readers of {event['log']} with isolation.level=read_committed were given "
