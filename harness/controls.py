@@ -1,6 +1,6 @@
-"""The controls of a running cell: eight verbs that every system has, and the words of triggers.
+"""The controls of a running cell: eight verbs that every system has, and the triggers.
 
-Faults know this page and :mod:`harness.abilities`, and nothing of a system.
+A fault uses only this module and :mod:`harness.abilities`; it knows no system.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ A = TypeVar("A")
 class OnWire:
     """A trigger on the wire: the ``occurrence``-th frame of an API that is about the record named by ``offset``.
 
-    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it).
-    ``since`` is for frames that name no record, as a heartbeat: they count from behind the frame at which that trigger fires,
-    which the wire decides, or from when that failpoint is reached, where the process stands still until the rule is armed. Where
-    both are of one role, they are of one process.
+    ``offset`` counts records from the target (0: the target itself, 1: the one after it, -1: the one before it). ``since`` is
+    for frames that name no record, such as a heartbeat: they are counted from another trigger on. If that is a frame, the wire
+    counts from the frame behind it. If it is a failpoint, the process stands still there until the rule is armed. If both
+    triggers have the same role, they mean the same process.
     """
 
     role: Role
@@ -39,7 +39,7 @@ class OnWire:
 
 @dataclass(frozen=True, slots=True)
 class InProgram:
-    """A trigger inside a program: a failpoint that is reached with the target in hand."""
+    """A trigger inside a program: a failpoint that the program reaches with the target."""
 
     role: Role
     name: str
@@ -50,7 +50,7 @@ Trigger: TypeAlias = OnWire | InProgram
 
 @dataclass(frozen=True, slots=True)
 class AtWrite:
-    """A trigger at a durable write of a stage: a thread gets to ``point``, counted from when ``since`` has fired."""
+    """A trigger at a durable write of a stage: a thread reaches ``point``, counted from when ``since`` has fired."""
 
     role: Role
     point: Point
@@ -65,14 +65,14 @@ class Stop(StrEnum):
     PAUSE = "pause"
     """It stops itself."""
     HOLD = "hold"
-    """The program stands still, and its client does not."""
+    """The program stands still; its client library goes on."""
     FAIL = "fail"
-    """It goes on, and the work at hand fails."""
+    """It goes on, and the work on the record fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A trigger that fired: at which record, in which process, and what is held there now (null: nothing)."""
+    """A trigger that fired: the record, the process, and what is held there now (null: nothing)."""
 
     record: str | None
     node: str | None
@@ -80,7 +80,7 @@ class Fired:
 
 
 class NotFiredError(Exception):
-    """A trigger did not fire: the fault ends there. It never says that it has healed, and the judge voids the cell."""
+    """A trigger did not fire. The fault ends without a ``healed`` event, and the judge voids the cell."""
 
 
 class Target(Protocol):
@@ -95,13 +95,13 @@ class Target(Protocol):
         """What it does."""
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is reaped. Where it has died already, wait for that."""
+        """Send SIGKILL, and wait until the process is reaped. If it has died already, only wait."""
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
 
     def restart(self) -> None:
         """Start it again and wait until it is ready."""
@@ -113,7 +113,7 @@ class Controls(Protocol):
     load: Load
 
     def arm(self, trigger: Trigger, act: Rule | Stop) -> None:
-        """Arm a trigger: on the wire with a rule, in a program with how it stops there.
+        """Arm a trigger: on the wire with a rule, in a program with how it stops.
 
         The rule has everything but client and record, which come from the trigger.
         """
@@ -126,7 +126,7 @@ class Controls(Protocol):
         """
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Say what becomes of what is held; whether it got to where it was to go (its client may have hung up)."""
+        """Release or discard what is held. Return whether it arrived (its client may have hung up)."""
 
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the node of a role (``node`` says which, where there are several)."""
@@ -141,7 +141,7 @@ class Controls(Protocol):
         """Wait until the source has nothing left to give."""
 
     def disarm(self) -> None:
-        """Take back what has not fired, and discard what is still held."""
+        """Disarm what has not fired, and discard what is still held."""
 
     def ability(self, kind: type[A]) -> A:
         """Return an ability of :mod:`harness.abilities` that the fault needs.

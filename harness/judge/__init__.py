@@ -1,1 +1,1 @@
-"""What a history comes to: the account, its crosschecks, the verdict. It knows no engine."""
+"""The judge of a history: account, crosschecks, verdict. It knows no engine."""

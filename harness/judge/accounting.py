@@ -1,11 +1,11 @@
 """The account: what a history says was offered, stored, recorded, lost and duplicated. It decides nothing.
 
-The rules are section 3 of the design. They read one cell, in one pass per question, over plain rows: a cell has some hundreds of
-events, and is judged while others run. Where there are many, whole cells are given to :func:`account`
-(:mod:`harness.audit.accounts`).
+The rules read one cell, in one pass per question, over plain rows: a cell has some hundreds of events, and is judged while others
+run. Many cells are given to :func:`account` one by one (:mod:`harness.audit.accounts`).
 
-Ids, never places, are the key of every comparison: a log that was cut gives its places again. Copies are told apart by their
-places (:mod:`harness.model.places`), and what a copy waits for its observer has decided: the rules know neither logs nor queues.
+The key of every comparison is an id, never a place, for a log that was truncated uses its places again. Copies are told apart by
+their places (:mod:`harness.model.places`). What a copy waits for was decided by its observer: the rules know neither logs nor
+queues.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A total that is wrong: how many of its records, at least, are lost, still on their way, or counted again."""
+    """A wrong total: how many of its records, at least, are lost, still on their way, or counted again."""
 
     key: str
     expected: int
@@ -53,25 +53,25 @@ class Account:
 
     ``counts`` holds one integer per column of the report. ``records`` has one row per offered record (columns:
     ``record, key, position, state, last_hop, recordings, stored_twice, delivered_twice, absorbed, acked, refused,
-    unknown, aside`` (copies that were set aside)). A record that a total of ``totals`` may or may not hold is said to be recorded
-    once there; ``counts`` say how many of these, at least, are not.
+    unknown, aside`` (copies that were set aside)). If it is not known whether one of the ``totals`` has counted a record, the
+    record's row says recorded once; ``counts`` say how many of these, at least, were not.
     """
 
     counts: dict[str, int]
     records: pd.DataFrame
     reordered: tuple[str, ...] = ()
-    """Ids of records first recorded after a record of their key that stands later in the source."""
+    """Ids of records that were first recorded after a later record of their key."""
     totals: tuple[Total, ...] = ()
-    """Totals that are wrong, and do not say by which of their records."""
+    """Wrong totals that do not tell which of their records are missing or counted again."""
 
     @property
     def short(self) -> frozenset[str]:
-        """What is lost, and cannot be named: for each total that has missed records, how it is called."""
+        """Names of the totals that have missed records which cannot be named."""
         return frozenset(total.name for total in self.totals if total.lost)
 
     @property
     def over(self) -> frozenset[str]:
-        """What is duplicated, and cannot be named, likewise."""
+        """Names of the totals that have counted records again which cannot be named."""
         return frozenset(total.name for total in self.totals if total.extra)
 
     @property
@@ -81,7 +81,7 @@ class Account:
 
     @property
     def set_aside(self) -> frozenset[str]:
-        """Ids of records of which nothing is left but dead letters."""
+        """Ids of records of which only dead letters are left."""
         return frozenset(self.records.loc[self.records["state"] == State.SET_ASIDE, "record"])
 
     @property
@@ -91,7 +91,7 @@ class Account:
 
     @property
     def stalled(self) -> frozenset[str]:
-        """Ids of records that stand behind an open transaction, where readers do not see them."""
+        """Ids of records behind an open transaction, where readers do not see them."""
         return frozenset(self.records.loc[self.records["state"] == State.STALLED, "record"])
 
     @property
@@ -146,9 +146,9 @@ def _records(rows: Rows) -> pd.DataFrame:
 
 
 def _contributions(rows: Rows) -> Counter[str]:
-    """How often each record is folded into the last version of a value; the versions before it are no results.
+    """Return how often each record is folded into the last version of a value. Earlier versions are no results.
 
-    A version that is told twice is one: the later line about a record holds.
+    If one version has two lines about a record, the later one counts.
     """
     last: dict[str | None, int] = {}
     folded = list(rows.of(kinds.FOLDED))
@@ -173,7 +173,7 @@ def _stored_twice(rows: Rows) -> Counter[str]:
 
 
 def _totals(rows: Rows) -> Iterator[Total]:
-    """Yield the wrong totals. What of their records is still on its way may be what they miss: that is not lost."""
+    """Yield the wrong totals. Records still on their way may be the ones that a total misses; those are not lost."""
     cursor = _cursor(rows)
     movable = ids(row for row in rows.stored if undecided(row)) | ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
     for row in {row["key"]: row for row in rows.of(kinds.TOTAL)}.values():
@@ -190,7 +190,7 @@ def _cursor(rows: Rows) -> int | None:
 
 
 def _states(rows: Rows, recordings: Counter[str]) -> dict[str, State]:
-    """Where each record is at rest: what can still move comes before what cannot."""
+    """Return the state of each record at rest. States that can still change come before those that cannot."""
     cursor = _cursor(rows)
     stalled = ids(row for row in rows.stored if undecided(row))
     left = ids(row for row in rows.in_topic if row["waiting"] in MOVABLE)
@@ -234,9 +234,9 @@ def _last_hops(rows: Rows, acked: Collection[str]) -> Callable[[str], LastHop]:
 
 
 def _phantoms(rows: Rows) -> int:
-    """What is in sink or topic and was never offered, or is damaged; a copy that went on into the sink is counted there.
+    """Return what is in sink or topic and was never offered, or is damaged. A copy that reached the sink is counted only there.
 
-    What programs write beside their records (``foreign``) is no record at all.
+    What programs write besides their records (``foreign``) is no record.
     """
     in_sink = [row for row in rows.of(kinds.RECORDED) if not rows.knows(row)]
     gone_on = {rows.copies.of(row["place"]) for row in in_sink}
@@ -247,7 +247,7 @@ def _phantoms(rows: Rows) -> int:
 
 
 def _reordered(rows: Rows) -> tuple[str, ...]:
-    """Records first recorded after a record of their key that stands later in the source."""
+    """Return the records that were first recorded after a later record of their key."""
     highest: dict[str, int] = {}
     found = []
     for record in dict.fromkeys(row["record"] for row in sorted(rows.results, key=lambda row: row["order"])):
@@ -260,7 +260,7 @@ def _reordered(rows: Rows) -> tuple[str, ...]:
 
 
 def _counts(rows: Rows, records: pd.DataFrame, totals: Sequence[Total], reordered: Sequence[str]) -> dict[str, int]:
-    """One count per column of the report; of wrong totals the least that they show."""
+    """Return one count per column of the report. A wrong total adds the least number of records that explains it."""
     lost, waiting, extra = (sum(getattr(total, name) for total in totals) for name in ("lost", "waiting", "extra"))
     states = Counter(records["state"])
     sums = records[["acked", "refused", "unknown", "stored", "duplicated", "stored_twice", "delivered_twice", "absorbed"]].sum()

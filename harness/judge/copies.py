@@ -1,4 +1,4 @@
-"""Which places are those of one copy, which copies are gone, and where what is gone was last seen."""
+"""The copies of a cell: which places are one copy, which copies are gone, and where they were last seen."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 _Row: TypeAlias = "dict[str, Any]"
 
 MOVED: Final = "moved"
-"""Beside the removals: why a copy is gone that was moved to a place of which nobody says anything more."""
+"""Why a copy is gone that was moved to a place about which there is no other line."""
 _UNREAD: Final = frozenset({Removal.RETENTION, Removal.COMPACTION, Removal.PURGE, Removal.DUPLICATE})
-"""What takes a copy away whoever has read it."""
+"""Removals that do not mean that the copy was read."""
 _HOPS: Final = (
     (Removal.REJECT, LastHop.REJECTED), (Removal.LIMIT, LastHop.LIMIT), (Removal.EXPIRY, LastHop.EXPIRED),
     (Removal.DEAD_LETTER, LastHop.DEAD_LETTER), (MOVED, LastHop.MOVED), (Removal.ACK, LastHop.GIVEN_UP),
     (Removal.PURGE, LastHop.PURGED), (Removal.COMPACTION, LastHop.COMPACTED), (Removal.RETENTION, LastHop.DELETED),
     (Removal.DUPLICATE, LastHop.DUPLICATE),
 )  # fmt: skip
-"""What a removal says of the last hop of a record that was never delivered, the farthest first."""
+"""The last hop of a record that was never delivered, by why its copy was removed; the farthest first."""
 
 
 class Copies:
-    """The copies of one cell, by what is said of their places; every line is a row of the account, with all fields there."""
+    """The copies of one cell, by their places. Every line is a row of the account, with all of its fields."""
 
     def __init__(self, stored: Collection[_Row], removed: Collection[_Row], moved: Collection[_Row]) -> None:
         self._same: dict[str, str] = {}
@@ -66,11 +66,11 @@ class Copies:
         return _spot(copy) in self._gone
 
     def of(self, place: str | None) -> str | None:
-        """Return one and the same place for all that one copy has had: one that a broker has moved is no second one."""
+        """Return the one place that stands for all places of a copy. A copy that a broker has moved is no second copy."""
         return None if place is None else self._first(place)
 
     def count(self, rows: Iterable[_Row]) -> int:
-        """Return of how many copies lines tell: those about one that was moved are one, every other line is one."""
+        """Return how many copies lines are about. A copy that was moved counts once."""
         rows = list(rows)
         moved = {self.of(row["place"]) for row in rows if row["place"] in self._moved}
         return len(moved) + sum(row["place"] not in self._moved for row in rows)
@@ -84,8 +84,8 @@ def _spot(row: _Row) -> tuple[str | None, str | None]:
 def removed(why: Collection[str], *, taken: bool, arrived: bool) -> LastHop:
     """Return the last hop of a record whose every copy is gone, for these reasons.
 
-    ``taken``: a program says that it was given it. ``arrived``: the wire saw it arrive. What a dead client had fetched beforehand
-    and time, or a purge, has taken away is not delivered; but whoever has acknowledged what arrived has had it.
+    ``taken``: a program says that it was given the record. ``arrived``: the wire saw it arrive. A record that a dead client had
+    prefetched, and that then expired or was purged, was not delivered. One that arrived and was acknowledged was.
 
     >>> str(removed({Removal.ACK}, taken=False, arrived=True))
     'delivered, not recorded'

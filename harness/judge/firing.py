@@ -1,4 +1,4 @@
-"""The firing of a fault: whether its trigger was hit, where and at what, and who died or was paused of it."""
+"""The firing of a fault: whether its trigger was hit, where and at what, and who died or was paused."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Firing:
         fired = next((e for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
         own = [e for e in self.hits if e.get("rule", "fault") == "fault"]
         self.fired_at: int | None = min(e["t"] for e in (fired, *(own or self.hits))) if fired else None
-        """When the trigger was hit; the runner, which says so, learns of it a little later.
+        """When the trigger was hit, by the wire or the program. (The runner learns of it a little later.)
 
-        A rule that only holds somebody else may be hit before."""
+        A rule that only holds another process may be hit before."""
 
     def misfire(self) -> str | None:
         """Say how the trigger was not hit as declared: not at all, elsewhere, or too often."""
@@ -57,7 +57,7 @@ class Firing:
         return None
 
     def _at_another_write(self, hits: list[Event]) -> str | None:
-        """Say who was held at another durable write than was armed, or is another stage than was to die of it."""
+        """Say that a thread was held at another durable write than was armed, or in another stage."""
         need = self.plan.evidence
         for hit in hits:
             if hit["event"] == kinds.DURABLE and (_write(hit) != need.write or hit.get("role") not in need.killed):
@@ -87,7 +87,7 @@ class Firing:
 
     @property
     def killed(self) -> list[Event]:
-        """The ends, by SIGKILL, of those who were killed meanwhile."""
+        """The processes that were killed by SIGKILL meanwhile."""
         return [e for e in self.lives if e.get("phase") == "exited" and e.get("signal") == SIGKILL and not e.get("asked")]
 
     @property
@@ -96,7 +96,7 @@ class Firing:
         return next((e["t"] for e in self.history.of(kinds.FAULT) if e.get("phase") == "healed"), None)
 
     def victims(self) -> str | None:
-        """Say how those who died, were paused or were told to end are not those who were to be, or ``None``."""
+        """Say how the processes that died, were paused or got SIGTERM are not those that should have."""
         if self.fired_at is None:
             return None
         lives = self.lives

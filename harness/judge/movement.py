@@ -1,7 +1,7 @@
-"""Beside the counts: what readers saw at one offset, how their positions moved, and how long the pipeline stood.
+"""How readers moved: offsets with different records, positions that went back, and how long the pipeline stood still.
 
-No promise forbids any of it by itself: a reader that went back has delivered twice, one that skipped has lost, and that
-is counted where it counts. Here is how it came about.
+No promise forbids any of this by itself. A reader that went back delivers twice, and one that skips loses; that is counted
+elsewhere. This module tells how it came about.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """What is told beside the counts.
+    """How readers moved in one cell.
 
     ``inconsistent_offsets``: offsets at which readers, or the logs of replicas, had more than one record.
     ``backward_polls``: deliveries below one that the same reader had been given since it was assigned the partition.
     ``skipped``: visible records of the log that such a reader was not given although it was given later ones.
-    ``moved_again_s``: seconds from the fault, or from the first death that it brought (what is held until then waits for the
-    harness), until a record was delivered that was sent after that; null where none was.
-    ``held_back_s``: for how many seconds, at least, an open transaction kept a log's readers from what stands behind it; null
-    where none did for long.
+    ``moved_again_s``: seconds from the fault, or from the first death that it caused, until a record was delivered that was sent
+    after that; null where none was.
+    ``held_back_s``: how many seconds, at least, an open transaction kept readers from the records behind it; null where none did.
     """
 
     inconsistent_offsets: int = 0
@@ -44,9 +43,9 @@ class Movement:
 
 
 def movement_of(history: History) -> Movement:
-    """Return what a history tells beside the counts.
+    """Return how readers moved in a history.
 
-    Control records and records of aborted transactions are not visible: to go past them skips nothing.
+    Control records and records of aborted transactions are not visible: going past them skips nothing.
     """
     backward = skipped = 0
     visible = _visible(history)

@@ -1,7 +1,7 @@
-"""What the judge is told by others: proofs that faults declare, and what systems know how to read from a history.
+"""What the judge learns from faults and systems: proofs, signs and selections.
 
-The judge knows no engine. A fault says by its proofs what the history must show besides its trigger and its victims; what a plan
-saves of a proof is its name and its fields, and by :class:`Knowledge` the judge finds it again.
+The judge knows no engine. The proofs of a fault say what the history must show besides its trigger and its victims. A plan
+saves a proof's name and fields, and :class:`Knowledge` turns them into the proof again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Course(Protocol):
-    """What a proof may ask of a run whose trigger was hit."""
+    """What a proof may read of a run whose trigger was hit."""
 
     @property
     def plan(self) -> Plan:
@@ -41,14 +41,14 @@ class Course(Protocol):
 
     @property
     def killed(self) -> list[Event]:
-        """The ends, by SIGKILL, of those who were killed of it."""
+        """The processes that were killed by SIGKILL as part of it."""
 
 
 class Proof(Protocol):
-    """Something that a fault must have done. Implementations are frozen dataclasses of plain data, beside their faults."""
+    """Something that a fault must have done. Implementations are frozen dataclasses, beside their faults."""
 
     name: ClassVar[str]
-    """How a saved plan calls it."""
+    """Its name in a saved plan."""
 
     def trouble(self, course: Course) -> str | None:
         """Say what the history does not show, or ``None``. Asked only where the trigger was hit."""
@@ -56,13 +56,13 @@ class Proof(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What faults and systems know of their histories, by which the judge goes without knowing any of them.
+    """What faults and systems can read from their histories, so that the judge needs to know none of them.
 
-    ``proofs``: by name, what makes a proof of its saved fields. ``selections``: of a history and a target, the sets of records
-    that a prediction may name and that only the history tells. ``signs``: of a history, each sign that the one or the other
-    knows, with the records that show it; one that no record shows is told, too. ``remarks``: what a history shows that may
-    explain a void run. ``details``: by name, what a system tells of a run besides, as plain data for who shows it, or ``None``.
-    ``recipes``: by pipeline and semantic, the settings (a dataclass) against which those of a run are shown.
+    ``proofs``: by name, a function that makes a proof from its saved fields. ``selections``: functions of a history and a target
+    that return the sets of records which a prediction may name. ``signs``: functions of a history that return the records that
+    show each sign (none, for a sign that was not seen). ``remarks``: functions that return what may explain a void run.
+    ``details``: by name, functions that return further facts about a run as plain data, or ``None``. ``recipes``: by pipeline and
+    semantic, the settings (a dataclass) with which those of a run are compared.
     """
 
     proofs: Mapping[str, Callable[..., Proof]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Cross-checks of queues: a broker that forgets has no ends to be held against, but it counts, and every copy has one place.
+"""Cross-checks of queues. A queue has no ends to compare with, but its broker counts, and every copy has one place.
 
-Like :mod:`harness.judge.crosschecks`, which calls them; each looks at each line once. A copy in a log is none of theirs.
+:mod:`harness.judge.crosschecks` calls them. Each looks at each line once. Copies in logs are not theirs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.model.plan import Plan
 
 _COUNTS = {Waiting.READY: "ready", Waiting.IN_FLIGHT: "in_flight", Waiting.SCHEDULED: "scheduled"}
-"""The field of a broker's own count, by what its messages wait for."""
+"""The field of the broker's own count for each thing that a message may wait for."""
 
 
 def contradiction(plan: Plan, history: History) -> str | None:
@@ -29,7 +29,7 @@ def contradiction(plan: Plan, history: History) -> str | None:
 
 
 class _Told:
-    """What the authorities said of copies that stand in queues, by place."""
+    """What the authorities said of copies in queues, by place."""
 
     def __init__(self, plan: Plan, history: History) -> None:
         self.plan = plan
@@ -41,7 +41,7 @@ class _Told:
 
 
 def _uncounted(told: _Told) -> str | None:
-    """A pipeline without a log of which nobody asked the broker for its count, or one queue of it."""
+    """A queue, or a pipeline of queues, whose broker was not asked for its count."""
     is_queue = told.plan.sealed and Hop.TOPIC not in told.plan.logs
     if is_queue and not any(count["hop"] == Hop.TOPIC for count in told.counted.values()):
         return "nobody asked the broker how many messages wait in its queue"
@@ -52,7 +52,7 @@ def _uncounted(told: _Told) -> str | None:
 
 
 def _miscounted(told: _Told) -> str | None:
-    """A broker that counts a message that its observer has not seen, or has none of one that was seen to wait."""
+    """A broker's count that differs from the messages that its observer saw waiting."""
     seen = Counter((copy.get("queue"), copy.get("waiting")) for copy in told.copies)
     for queue, count in told.counted.items():
         for waiting, field in _COUNTS.items():
@@ -62,7 +62,7 @@ def _miscounted(told: _Told) -> str | None:
 
 
 def _copied_twice(told: _Told) -> str | None:
-    """Two copies at one place: a place is the broker's own name for one."""
+    """Two copies at one place, which is the broker's own name for one copy."""
     for place, count in Counter(copy["place"] for copy in told.copies).items():
         if count > 1:
             return f"{count} copies are said to be at {place}"
@@ -80,7 +80,7 @@ def _parted(told: _Told) -> str | None:
 
 
 def _waits_and_does_not(told: _Told) -> str | None:
-    """A copy that waits where it was taken away, or that is committed and waits for that."""
+    """A copy that waits although it was removed, or that waits for a commit although it is committed."""
     gone = {line["place"]: line["event"] for line in (*told.removed, *told.moved)}
     for copy in told.copies:
         waiting, place = copy.get("waiting"), copy["place"]
@@ -95,9 +95,9 @@ def _waits_and_does_not(told: _Told) -> str | None:
 
 
 def _homeless(told: _Told) -> str | None:
-    """A result, or a copy that was turned away, of a place where no queue has one, or has another record's.
+    """A result, or an absorbed copy, of a place where no queue has a copy, or where it has one of another record.
 
-    What the fault has made the broker forget may have been given to somebody before.
+    It is no contradiction if the broker forgot the copy because of the fault and had delivered it before.
     """
     at = {line["place"]: line["record"] for line in (*told.moved, *told.removed, *told.copies)}
     offered = {e["record"] for e in told.history.of(kinds.OFFERED)}

@@ -1,4 +1,4 @@
-"""Whether a pipeline is at rest after a drain that is said to have completed: what moves yet makes a duplicate to come."""
+"""Whether a pipeline is at rest after a completed drain. Whatever can still move would be a duplicate to come."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Rest:
         self._found = found
 
     def unrest(self) -> str | None:
-        """Say what moves, or could, after a drain that is said to have completed: a copy on its way is a duplicate to come."""
+        """Say what can still move after a completed drain. A copy on its way would be a duplicate to come."""
         if self.plan.refused_by_client or self.drain is None:
             return None
         checks = (self._left_behind, self._source_goes_on, self._log_goes_on, self._queue_goes_on, self._sink_goes_on)
@@ -44,9 +44,9 @@ class Rest:
         return f"the drain is said to have completed, and the source's cursor is at {position} of {last}"
 
     def _log_goes_on(self) -> str | None:
-        """An open transaction, a visible copy at or above the saved position, or a log that nobody asked for its ends.
+        """Say what can still move in a log: an open transaction, a visible copy not yet passed, ends never asked for.
 
-        Where a reader was seen to leave a tail, a copy that it was given, and that is recorded, is not on its way.
+        If a reader was seen to leave a tail uncommitted, a copy that it was given and has recorded is not on its way.
         """
         said = "the drain is said to have completed, and"
         logs = {_log_of(e): e for e in self.history.of(kinds.LOG)}
@@ -68,7 +68,7 @@ class Rest:
         return self._replica_goes_on({(log["topic"], log["partition"]): int(log["end"]) for log in logs.values()})
 
     def _tail(self) -> set[tuple[str, int]]:
-        """Log and offset of the copies that a reader was given and has recorded, where it was seen to leave a tail."""
+        """Return log and offset of recorded copies in a tail that a reader was seen to leave uncommitted."""
         if self.drain is None or not self.drain.get("tail"):
             return set()
         recorded = {e["record"] for e in self.history.of(kinds.RECORDED)}
@@ -76,7 +76,7 @@ class Rest:
         return {(_log_of(e), e["offset"]) for e in given if e["record"] in recorded}
 
     def _queue_goes_on(self) -> str | None:
-        """A copy that somebody may yet be given, of whatever record, or that an open transaction holds."""
+        """Say which copy in a queue may still be delivered, or is held by an open transaction."""
         for copy in self.history.of(kinds.STORED):
             waiting = copy.get("waiting")
             if copy.get("offset") is None and (waiting in UNDECIDED or (copy["hop"] == Hop.TOPIC and waiting in MOVABLE)):
@@ -85,7 +85,7 @@ class Rest:
         return None
 
     def _replica_goes_on(self, ends: Mapping[tuple[str, int], int]) -> str | None:
-        """A copy in the files of a broker that was above the high watermark: nobody could be given it yet."""
+        """Say which copy in a broker's files was above the high watermark, and so could not be delivered yet."""
         for copy in self.history.of(kinds.REPLICA):
             end = ends.get((copy["topic"], copy["partition"]))
             if end is not None and copy["offset"] >= end:

@@ -1,6 +1,6 @@
-"""The rows of one cell: what the rules of counting read of its history, every field there, by kind.
+"""The rows of one cell: the events that the rules of counting read, by kind, with every field present.
 
-The rules know places, not where a log keeps them: no number of a log is among the fields.
+The rules know places only: no number of a log is among the fields.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ FIELDS: dict[str, type] = {
 _MISSING: dict[type, Any] = {int: -1, bool: False, str: None}
 _EMPTY = {name: _MISSING[kind] for name, kind in FIELDS.items()}
 _SAID_OF = {kinds.REMOVED: {"visible": True}}
-"""What is true where a line says nothing of it: in a queue, what was never committed was never there."""
+"""Defaults of fields that an event does not have. A removed message of a queue, for one, had been visible."""
 
 READ = frozenset({
     kinds.OFFERED, kinds.CURSOR, kinds.STORED, kinds.LOG, kinds.RECORDED, kinds.ABSORBED, kinds.RESUMED, kinds.TAKEN, kinds.ACKED,
     kinds.REFUSED, kinds.UNKNOWN, kinds.DELIVERED, kinds.TRANSACTION, kinds.SENT, kinds.UNSENT, kinds.FETCHED, kinds.REMOVED,
     kinds.MOVED, kinds.FOLDED, kinds.TOTAL, kinds.ENDING, kinds.ACKNOWLEDGED,
 })  # fmt: skip
-"""The kinds of events that the rules read; a history has many more. Of positions to go on from: those in the source."""
+"""The kinds of events that the rules read; a history has many more. Of ``resumed`` only positions in the source count."""
 
 
 class Rows:
-    """The rows of one cell, in order of time, and what of them is about records that were offered.
+    """The rows of one cell, in order of time, and those that are about offered records.
 
     ``offered``: by record, its line. ``stored``: every copy of an offered record that a broker has, or is known to have had;
     ``in_topic``: those between producer and consumer. ``results``: every row of the sink that is of an offered record. ``aside``:
@@ -71,15 +71,15 @@ class Rows:
         return (row for name in names for row in self._of.get(name, ()))
 
     def near(self, *names: str) -> Iterator[Row]:
-        """Likewise, without what was said about a log that is the sink: it is another hop of the same record."""
+        """The rows of these kinds, without those about a log that is the sink, which is another hop of the same record."""
         return (row for row in self.of(*names) if row["hop"] != Hop.SINK and (not self._sinks or row["topic"] not in self._sinks))
 
     def knows(self, row: Row) -> bool:
-        """Whether it is intact and of a record that was offered."""
+        """Whether a row is intact and about an offered record."""
         return bool(row["intact"]) and row["record"] in self.offered
 
     def unknown(self, *, near: bool) -> set[str]:
-        """Records with an attempt whose fate the program does not know. ``near``: but for a log that is the sink."""
+        """Records with an attempt whose outcome the program does not know. ``near``: without a log that is the sink."""
         rows_of = self.near if near else self.of
         told = list(rows_of(kinds.ACKED, kinds.REFUSED))
         records, attempts = ids(told), attempts_of(told)
@@ -111,7 +111,7 @@ def _said(event: Event, fields: Mapping[str, type]) -> Row:
 
 
 def transaction_of(row: Row) -> str | None:
-    """The transaction that a row is of: named by itself, or by the first two words of its attempt; ``None`` where it is of none.
+    """Return the transaction of a row: its own field, or the first two words of its attempt; ``None`` where it has none.
 
     >>> transaction_of({"transaction": None, "attempt": "producer-1.3.12"})
     'producer-1.3'
@@ -122,17 +122,17 @@ def transaction_of(row: Row) -> str | None:
 
 
 def attempt_of(row: Row) -> tuple[str, str] | None:
-    """What names an attempt; ``None`` where it has no name, or is of no record."""
+    """Return the key of an attempt; ``None`` where it has no name, or no record."""
     return None if row["attempt"] is None or row["record"] is None else (row["record"], row["attempt"])
 
 
 def attempts_of(rows: Iterable[Row]) -> set[tuple[str, str] | None]:
-    """The attempts that rows are about."""
+    """Return the attempts that rows are about."""
     return {attempt_of(row) for row in rows} - {None}
 
 
 def undecided(copy: Row) -> bool:
-    """Whether the end of a transaction is all that a copy waits for."""
+    """Whether a copy waits only for the end of a transaction."""
     return copy["waiting"] in UNDECIDED
 
 

@@ -1,7 +1,7 @@
-"""Signs that a protection worked: without one, a count of zero proves nothing (design, section 3).
+"""Signs that a protection worked. Without one, a count of zero proves nothing.
 
-Here are those that any messaging system can show, and how they are seen. What only one system, service or fault can show stands
-with it, and is told the judge by :class:`~harness.judge.proof.Knowledge`; so may more records that show a sign of here.
+Here are the signs that any messaging system can show. What only one system, service or fault can show stands with it, and reaches
+the judge by :class:`~harness.judge.proof.Knowledge`, which may also add records to the signs defined here.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ DELIVERED_AGAIN: Final = Sign("delivered-again", "this record was delivered, or 
 ABSORBED: Final = Sign("absorbed", "a second copy of this record reached the sink and was not recorded")
 NOT_RESENT: Final = Sign("not-resent", "nobody knew the fate of this record, and it was not sent a second time")
 RESUMED_PAST: Final = Sign("resumed-past", "a restarted program went on from a position past this record")
-"""A position in the source; who knows other positions, as those in a log, adds what is past them."""
+"""A program resumed past the record in the source. A system adds records past other positions, as those in a log."""
 ENDED_AGAIN: Final = Sign("ended-again", "the client asked for the end of this record's transaction again")
 END_REFUSED: Final = Sign("end-refused", "the broker refused a request to end this record's transaction")
-"""It came late, or from one that was fenced."""
+"""The end of a transaction was refused: it came late, or from a fenced producer."""
 NOT_GIVEN_AGAIN: Final = Sign(
     "not-given-again", "the acknowledgement of this record was taken, its consumer never learnt so, and nobody was given it again"
 )
-"""By a broker that forgets what is acknowledged."""
+"""A broker that forgets acknowledged messages did not give the record again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Which records show which sign. A sign that no record shows is there, too, where somebody would have seen it."""
+    """Which records show which sign. A sign that was looked for and that no record shows is there, too, without records."""
 
     seen: Mapping[Sign, AbstractSet[str]] = field(default_factory=dict)
 
     @classmethod
     def merged(cls, told: Iterable[Mapping[Sign, AbstractSet[str]]]) -> Self:
-        """Put together what several know."""
+        """Return the signs of several sources as one."""
         seen: dict[Sign, AbstractSet[str]] = {}
         for each in told:
             for sign, records in each.items():
@@ -61,11 +61,11 @@ class Signs:
         return cls(seen)
 
     def of(self, record: str) -> frozenset[Sign]:
-        """Return what is seen on one record."""
+        """Return the signs that a record shows."""
         return frozenset(sign for sign, records in self.seen.items() if record in records)
 
     def named(self, name: str) -> Sign | None:
-        """Return the sign of a name; ``None`` where nobody looks for it."""
+        """Return the sign of a name; ``None`` where it is not known."""
         return next((sign for sign in self.seen if sign == name), None)
 
 
@@ -101,7 +101,7 @@ def repeated(rows: Iterable[Row], name: str) -> set[str]:
 
 
 def _repeated(attempts: Iterable[Row]) -> set[str]:
-    """The records of which one attempt was in more than one request."""
+    """Return the records of which one attempt was in more than one request."""
     requests: dict[tuple[str, str] | None, set[str | None]] = defaultdict(set)
     for row in attempts:
         requests[attempt_of(row)].add(row["request"])
@@ -128,7 +128,7 @@ def _not_given_again(rows: Rows, fetched: Iterable[Row]) -> set[str]:
 
 
 def _resumed_past(rows: Rows) -> set[str]:
-    """Records that a program which started again went on past, in the source."""
+    """Return the records that a restarted program went on past, in the source."""
     first: set[str | None] = set()
     cursor = -1
     for row in rows.of(kinds.RESUMED):

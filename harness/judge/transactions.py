@@ -1,4 +1,4 @@
-"""What became of transactions: which were in doubt, which are visible although they were undone, which are visible in part."""
+"""The outcome of transactions: which are in doubt, which are visible although they were aborted, which only in part."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from harness.judge.rows import Rows
 
 LIBRARY: Final = "library"
-"""Who has told a program of a transaction, where it was not the broker."""
+"""The value of ``told_by`` where the client's library, and not the broker, told the program an outcome."""
 
 
 def outcomes(rows: Rows) -> dict[str, str | None]:
-    """What the program was told of each transaction: the last word that is not "begun"."""
+    """Return the last outcome that the program was told of each transaction, other than "begun"."""
     told = list(rows.of(kinds.TRANSACTION))
     begun = [row for row in told if row["outcome"] == "begun"]
     rest = (row for row in told if row["outcome"] != "begun")
@@ -24,7 +24,7 @@ def outcomes(rows: Rows) -> dict[str, str | None]:
 
 
 def in_doubt(rows: Rows) -> set[str]:
-    """The transactions of whose end the broker has told the program nothing: its library may have said what it liked."""
+    """Return the transactions whose outcome the broker did not tell the program; its library's word does not count."""
     by = {row["transaction"]: row["told_by"] for row in rows.of(kinds.TRANSACTION) if row["outcome"] != "begun"}
     return {
         name for name, outcome in outcomes(rows).items()

@@ -156,7 +156,7 @@ class WireControls:
         return fired
 
     def resolve(self, hold: str | None, how: How) -> bool:
-        """Say what becomes of what is held; whether it got to where it was to go (its client may have hung up)."""
+        """Release or discard what is held. Return whether it arrived (its client may have hung up)."""
         if hold is not None and hold.startswith(HELD_PROGRAM):
             if how is How.RELEASE:
                 failpoint.release(self._failpoints, hold.removeprefix(HELD_PROGRAM))
