@@ -1,4 +1,4 @@
-"""Answer: a request is refused by a legal error, in the broker's name; it was not done, or it was all the same."""
+"""Answer: a request is refused by a legal error, in the broker's name. The broker never gets it, or carries it out anyway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ContainerFault: what only a container can suffer, at an exact place, and what heals it."""
+"""ContainerFault: a fault that only a container can have, at an exact place, and how it is healed."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ class ContainerFault:
                         proofs=(said, Forgot()) if forgets else (said,))  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """Only a container suffers this."""
+        """Only a container can have this fault."""
         return (Containers,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the trigger: what dies stands still from then on."""
+        """Arm the trigger. The nodes that are to die stand still from then on."""
         scope = FreezeScope.NODE if self.role is Role.BROKER else FreezeScope.CLIENT
         controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=scope))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """ContainerFault, dispose of what the wire holds, heal."""
+        """Apply the fault, release or discard what the wire holds, heal."""
         fired = await_fault(controls, self.at)
         others = [controls.target(role) for role in self.besides]
         struck = controls.ability(Containers).apply(self.harm, self.role)

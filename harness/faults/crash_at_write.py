@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class CrashAtWrite:
     """A reader is given the target; at ``point`` from there on it is held by the kernel, killed, and started again.
 
-    What is at that write nobody knows: the target, or what was read before it or with it. ``point`` is ``None`` as long as no dry
-    run has shown which durable writes there are; such a fault cannot be armed. ``given`` is the frame that brings the target.
+    It is not known which record that write is about: the target, or one that was read before it or with it. ``point`` is ``None``
+    until a dry run has shown which durable writes there are; such a fault cannot be armed. ``given`` is the frame that brings the
+    target.
     """
 
     id: ClassVar[str] = "crash-at-write"
@@ -37,16 +38,16 @@ class CrashAtWrite:
         return Evidence("durable", killed=(self.role,), approached=True, write=str(self.point or ""))
 
     def needs(self) -> tuple[type, ...]:
-        """A stage is held at what it writes."""
+        """The system must be able to hold a stage at a durable write."""
         return (DurableWrites,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm what the writes count from: the target on its way to the reader."""
+        """Arm the trigger from which the writes are counted: the target on its way to the reader."""
         controls.ability(DurableWrites).arm(self._at())
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill it where it is held, start it again."""
+        """Kill the stage where it is held, and start it again."""
         fired = await_fault(controls, self._at())
         victim = controls.target(self.role, fired.node)
         victim.kill()

@@ -1,4 +1,4 @@
-"""Drop: one frame vanishes, and the connection is cut behind it (a network that loses a packet and a peer that notices)."""
+"""Drop: one frame is lost and the connection is cut (a network loses a packet, and the peer notices)."""
 
 from __future__ import annotations
 

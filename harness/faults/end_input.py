@@ -1,4 +1,4 @@
-"""EndInput: a producer is given everything that is left, and the end of its input right behind it."""
+"""EndInput: a producer gets all remaining records and the end of its input at once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EndInput:
-    """At ``at`` the producer stands still until all other records, and the end behind them, wait in its standard input.
+    """At ``at`` the producer is stopped until all other records, and the end of input, wait in its standard input.
 
-    Then it goes on. The request was lost, and the connection is cut, so that its client has something to send again: one that
-    ends when its input does, without waiting for what its client still has in hand, loses that. (On a sound connection most of it
-    would be gone before the program is.)
+    Then it goes on. Its request is lost and its connection cut, so its client must send something again. A program that ends with
+    its input, without waiting for its client, loses that. (On a sound connection most of it would have been sent by then.)
     """
 
     id: ClassVar[str] = "end-input"
@@ -33,7 +32,7 @@ class EndInput:
         return Evidence("rule", paused=(self.at.role,), at_target=not self.at.offset, proofs=(InputEnded(),))
 
     def needs(self) -> tuple[type, ...]:
-        """It brings about the end of the input."""
+        """The system must be able to end the input."""
         return (Input,)
 
     def arm(self, controls: Controls) -> None:
@@ -42,7 +41,7 @@ class EndInput:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop it, put everything into its input, lose the request, let it go on."""
+        """Stop the producer, write everything into its input, drop the request, let the producer go on."""
         producer, hold = stop_at(controls, self.at)
         controls.ability(Input).end()
         controls.resolve(hold, How.DISCARD)

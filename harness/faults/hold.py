@@ -1,4 +1,4 @@
-"""Hold: a frame stands still until something else has happened; then it goes on, over the connection where it stands."""
+"""Hold: a frame is held until something else has happened, and is then sent on over the same connection."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The frame ``at`` stands still, and what comes behind it on its connection, until ``until``; then it goes on first.
+    """The frame ``at``, and all frames behind it on its connection, are held until ``until``. Then they are sent on in order.
 
-    ``until`` is another frame, which waits until this one has gone through, or something that no frame says. Nothing else of the
-    client stands still. Where it never comes, the wait ends with the trigger's bound, and the cell is void.
+    ``until`` is another frame, which waits until this one has been sent on, or an event that no frame shows. The client's other
+    connections are not held. If ``until`` never comes, the wait ends at its bound, and the cell is void.
     """
 
     id: ClassVar[str] = "hold"
@@ -55,7 +55,7 @@ class Hold:
         return Evidence("rule", at_target=not self.at.offset, approached=approached, proofs=(LetGo(self.words),))
 
     def needs(self) -> tuple[type, ...]:
-        """A group puts its client out, where that is waited for."""
+        """The system must have groups that put a client out, if that is waited for."""
         return (Membership,) if self.until is Until.EXPELLED else ()
 
     def arm(self, controls: Controls) -> None:
@@ -66,7 +66,7 @@ class Hold:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold it, wait, let it go on."""
+        """Hold the frame, wait, release it."""
         fired = await_fault(controls, self.at)
         controls.say("applied", node=fired.node)
         if isinstance(self.until, OnWire):

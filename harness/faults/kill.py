@@ -28,7 +28,7 @@ class Forget(StrEnum):
     CHECKPOINT = "checkpoint"
     """The checkpoint folder of a streaming query, whole."""
     RETENTION = "retention"
-    """What retention takes while the query is down: the records of the batch in hand, and all before it."""
+    """What retention deletes while the query is down: the records of the current batch, and all before it."""
 
 
 POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
@@ -36,7 +36,7 @@ POWER_LOST = frozenset({Forget.TOPIC, Forget.ALL})
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """At ``at``: freeze, kill ``victims`` in this order, wait until they are reaped, dispose of what the wire holds, restart.
+    """At ``at``: freeze, kill ``victims`` in order, wait until they are reaped, release or discard held frames, restart.
 
     ``held`` says what becomes of the held frame: ``discard`` (it never arrived) or ``deliver`` (it was on its way).
     ``forget`` makes a power loss of a broker's death.
@@ -49,15 +49,15 @@ class Kill:
     held: How = How.DISCARD
     forget: Forget | None = None
     settle: bool = False
-    """Before the kill, wait until what is acknowledged has been recorded."""
+    """Before the kill, wait until every acknowledged record has been recorded."""
     late: Role | None = None
-    """A victim that comes back only when the source is exhausted."""
+    """A victim that is restarted only when the source is exhausted."""
     shrunk: bool = False
-    """What is held goes on only when the cluster no longer counts the victims as in sync."""
+    """Whether held frames are released only when the cluster no longer counts the victims as in sync."""
     stalled: bool = False
-    """From the target on no follower gets a copy, until the victims are dead."""
+    """Whether no follower gets a copy, from the target on until the victims are dead."""
     outlasting: bool = False
-    """The victims are away for longer than the session of a consumer lasts by its own clock."""
+    """Whether the victims are away for longer than a consumer's session lasts by the consumer's own clock."""
 
     def __post_init__(self) -> None:
         if not self.victims:
@@ -81,7 +81,7 @@ class Kill:
         return Evidence(kind, killed=self.victims, forgotten=forgets, at_target=exact, approached=approached, proofs=proofs)
 
     def needs(self) -> tuple[type, ...]:
-        """What is forgotten must be there to be lost; who is kept from copying must copy."""
+        """The system must be able to forget what ``forget`` names, and to replicate if ``stalled``."""
         wanted = {
             PowerLoss: self.forget in POWER_LOST, Checkpoint: self.forget is Forget.CHECKPOINT,
             Retention: self.forget is Forget.RETENTION, Replication: self.stalled or self.shrunk, SessionClock: self.outlasting,
@@ -103,7 +103,7 @@ class Kill:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill, dispose, restart."""
+        """Kill the victims, release or discard held frames, restart the victims."""
         fired = await_fault(controls, self.at)
         victims = [controls.target(role, fired.node if role is self.at.role else None) for role in self.victims]
         if self.settle:
@@ -133,7 +133,7 @@ class Kill:
                 controls.ability(PowerLoss).forget_unflushed(internal_topics=self.forget is Forget.ALL)
 
     def _dispose(self, controls: Controls, hold: str | None) -> None:
-        """Say what becomes of what the wire holds."""
+        """Release or discard what the wire holds."""
         if self.shrunk:
             controls.ability(Replication).await_shrunk()
         controls.resolve(hold, self.held)

@@ -1,4 +1,4 @@
-"""Late: a request stays on its way so long that its sender has asked again and gone on; then it arrives after all."""
+"""Late: a request is delayed until its sender has asked again and gone on; then it arrives."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Late:
     """The request ``at`` is held and its connection cut; at ``into`` it arrives, over a connection of its own.
 
-    What ``into`` describes waits meanwhile. ``kill``: then the sender dies, and what waited is discarded with it; with
-    ``dies``, it goes on, and dies there.
+    The frame ``into`` waits meanwhile. With ``kill`` the sender is then killed and the waiting frame is discarded; with
+    ``dies`` the sender goes on, and is killed at that trigger.
     """
 
     id: ClassVar[str] = "late"
@@ -54,7 +54,7 @@ class Late:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Hold it and cut, wait until the sender has gone on, let it arrive."""
+        """Hold the request and cut its connection, wait until the sender has gone on, let the request arrive."""
         fired = await_fault(controls, self.at)
         controls.resolve(fired.hold, How.RELEASE_LATER)
         reached = controls.await_fired(self.into)

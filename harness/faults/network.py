@@ -1,4 +1,4 @@
-"""Network: from an exact record on, the bytes between a client and its broker suffer; then the network is mended."""
+"""Network: from an exact record on, the network between a client and its broker is bad; then it is mended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Until(StrEnum):
-    """When the network is mended: not after a time, but when something has come of it."""
+    """When the network is mended: after an effect, not after a fixed time."""
 
     GAVE_UP = "gave-up"
     """The client has ended a connection by itself."""
     TOLD = "told"
-    """The program was told that the fate of the target is not known."""
+    """The program was told that the outcome of the target is unknown."""
     CUT = "cut"
     """As many connections as the effect's limit were ended from the far side."""
     WAITED = "waited"
@@ -39,7 +39,7 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """At ``at`` the wire holds the frame, the toxics are put on, and the frame goes into them; ``until`` says how long.
+    """At ``at`` the wire holds the frame, the toxics are added, and the frame is released into them, until ``until``.
 
     ``effect`` and ``limit`` are the proof that they were there (see :class:`~harness.proofs.network.Effect`). ``times``:
     so often in all, each time at the next frame that ``at`` describes (flapping).
@@ -65,7 +65,7 @@ class Network:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """Whose connections suffer."""
+        """The roles whose connections are affected."""
         return (self.at.role, *self.also)
 
     def evidence(self) -> Evidence:
@@ -74,7 +74,7 @@ class Network:
         return Evidence("rule", at_target=not self.at.offset, proofs=(need,))
 
     def needs(self) -> tuple[type, ...]:
-        """The way must be led through what makes it bad, and what it lasts until must be seen."""
+        """The system must have a proxy for bad networks, and must be able to see ``until``."""
         until = {Until.TOLD: (Ledger,), Until.EXPELLED: (Membership,)}
         return (BadNetwork, *until.get(self.until, ()))
 
@@ -84,7 +84,7 @@ class Network:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Make it bad, wait for what comes of it, mend it; as often as wanted."""
+        """Make the network bad, wait for ``until``, mend it; ``times`` times."""
         for number in range(self.times):
             fired = controls.await_fired(self.at)
             if not number:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Pause:
     """At ``at`` the process is stopped, until the group has put it out; then it goes on as if nothing had happened.
 
-    ``others_finish``: first, those that took over do all the work there is; ``others_ask``: first, they ask for the positions
-    of what they took over, and do the work when it has gone on; its request to join again waits until they have.
-    ``told``: what the wire holds of it goes on only when it has been told that it was put out.
+    ``others_finish``: it goes on only when those that took over have done all the work. ``others_ask``: it goes on when they have
+    asked for the positions of what they took over; they work after that, and its own request to join again waits for them.
+    ``told``: its held frames are released only when it has been told that it was put out.
     """
 
     id: ClassVar[str] = "pause"
@@ -37,7 +37,7 @@ class Pause:
         return Evidence("rule" if isinstance(self.at, OnWire) else "failpoint", paused=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """A group puts it out."""
+        """The system must have groups that put a stopped member out."""
         return (Membership, Rebalance) if self.others_ask else (Membership,)
 
     def arm(self, controls: Controls) -> None:
@@ -46,7 +46,7 @@ class Pause:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Stop it, wait for its expulsion and for whoever took over, wake it."""
+        """Stop the process, wait until its group has put it out and others have taken over, wake it."""
         sleeper, hold = stop_at(controls, self.at)
         members = controls.ability(Membership)
         members.await_expired(self.at.role)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """At ``at`` the process is told to end; what the wire held of it goes on at once. It ends in its own order.
+    """At ``at`` the process gets SIGTERM, and its held frames are released at once. It shuts down by itself.
 
-    One that has not ended after the grace that orchestrators give is killed, as they do.
+    A process that has not ended after the usual grace period of an orchestrator is killed.
     """
 
     id: ClassVar[str] = "terminate"
@@ -30,16 +30,16 @@ class Terminate:
         return Evidence("rule", at_target=not self.at.offset, told=(self.at.role,))
 
     def needs(self) -> tuple[type, ...]:
-        """It tells a stage to end."""
+        """The system must be able to send SIGTERM to a stage."""
         return (Termination,)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule. Nothing of the process is frozen: it may have much to do before it ends."""
+        """Arm the rule. The process is not frozen: it may have much to do before it ends."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Tell it, let go, wait for its end, start it again."""
+        """Send SIGTERM, release held frames, wait for the end, start the process again."""
         fired = await_fault(controls, self.at)
         told = controls.ability(Termination).stage(self.at.role, fired.node)
         told.tell_to_end()

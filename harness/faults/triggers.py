@@ -1,4 +1,4 @@
-"""What faults do alike: a rule at a trigger, the wait for it to fire, and a process that is stopped there."""
+"""What faults share: a rule at a trigger, the wait for it to fire, and stopping a process there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def rule_at(at: OnWire, action: Action, name: str = "fault", **more: Any) -> Rule:
     """Return the rule that does ``action`` at a trigger on the wire; ``more`` is what else :class:`Rule` has.
 
-    An answer is one that grants what was asked: a broker that is still busy, or leads no more, refuses first.
+    An answer matches only if it grants the request: a broker that is busy, or no longer the leader, refuses first.
     """
     granted = at.direction is Direction.RESPONSE
     return Rule(name, action, api=at.api, direction=at.direction, occurrence=at.occurrence, granted=granted, **more)
@@ -32,9 +32,9 @@ def await_fault(controls: Controls, at: Trigger | AtWrite) -> Fired:
 
 
 def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = FreezeScope.CLIENT) -> None:
-    """Let a process stand at a trigger until it is stopped: by itself, or because the wire holds what it asked.
+    """Arm a trigger at which a process waits to be stopped, by itself or because the wire holds its request.
 
-    ``freeze`` is what of it the wire holds besides.
+    ``freeze`` says what else of the process the wire holds.
     """
     if isinstance(at, OnWire):
         controls.arm(at, rule_at(at, Action.HOLD, freeze=freeze))
@@ -43,7 +43,7 @@ def arm_stop(controls: Controls, at: Trigger, *, freeze: FreezeScope | None = Fr
 
 
 def stop_at(controls: Controls, at: Trigger) -> tuple[Target, str | None]:
-    """Stop the process at the fault's trigger, and say so. Return it, and what the wire holds of it.
+    """Stop the process at the fault's trigger, and say so. Return the process and what the wire holds of it.
 
     Raises:
         NotFiredError: the trigger did not fire in time.

@@ -1,4 +1,4 @@
-"""Twice: a second fault strikes what recovers from a first one."""
+"""Twice: a second fault during the recovery from a first one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ BEHIND = "second-"
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """``first`` happens; ``second`` happens to what comes of it, at a step that counts from the first one's, or at a record.
+    """``first`` strikes; then ``second`` strikes during the recovery, at a step counted from the first one, or at a record.
 
-    Both are on the wire. What counts from where a process has died is armed when it is dead: before its successor starts.
+    Both are on the wire. A second fault that is counted from a death is armed after the death, before the successor starts.
     """
 
     id: ClassVar[str] = "twice"
@@ -38,11 +38,11 @@ class Twice:
 
     @property
     def at(self) -> Any:
-        """Where the first one is."""
+        """The trigger of the first fault."""
         return self.first.at
 
     def evidence(self) -> Evidence:
-        """Both have fired: the first at the target. Whoever dies twice is killed twice."""
+        """Both have fired, the first at the target. A role that is killed by both is killed twice."""
         one: Evidence = self.first.evidence()
         other: Evidence = self.second.evidence()
         return dataclasses.replace(
@@ -51,18 +51,18 @@ class Twice:
         )  # fmt: skip
 
     def needs(self) -> tuple[type, ...]:
-        """What either needs."""
+        """The abilities that either of them needs."""
         return tuple(dict.fromkeys((*needs_of(self.first), *needs_of(self.second))))
 
     def arm(self, controls: Controls) -> None:
-        """Arm the first, and the second unless it counts from a death that is to come."""
+        """Arm the first fault, and the second unless it is counted from a death that has not happened yet."""
         self.first.arm(_Part(controls))
         if not self._waits:
             self.second.arm(_Second(controls))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Let both do their work, one after the other."""
+        """Inject both, one after the other."""
         second = _Second(controls)
         self.first.inject(_Part(controls, applied=(lambda: self.second.arm(second)) if self._waits else None))
         self.second.inject(second)
@@ -70,12 +70,12 @@ class Twice:
 
     @property
     def _waits(self) -> bool:
-        """Whether what the second counts from ends the process that it is of."""
+        """Whether the second fault is counted from a trigger that kills its process."""
         return self.second.at.since is not None and self.second.at.role in self.first.evidence().killed
 
 
 class _Part:
-    """The controls, as one of two faults sees them: that it was armed, and has healed, the two say together."""
+    """The controls as one of two faults sees them. Armed and healed are said once, for both."""
 
     def __init__(self, controls: Controls, applied: Any = None) -> None:
         self._controls = controls
@@ -90,7 +90,7 @@ class _Part:
         return act
 
     def say(self, phase: str, **fields: Any) -> None:
-        """Say what one fault alone can; where its victims are dead, do what is to be done before others come."""
+        """Pass on what one fault says; when its victims are dead, arm what must be armed before their successors start."""
         if phase in {"armed", "healed"}:
             return
         self._controls.say(phase, **fields)

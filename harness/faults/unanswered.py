@@ -1,4 +1,4 @@
-"""Unanswered: a stage is killed, and what it asks first when it starts again is not answered, or refused."""
+"""Unanswered: a stage is killed, and its first request of a kind after the restart is not answered, or refused."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Unanswered:
     """At ``at`` the process is killed. It starts again, and the first answer to ``asks`` is lost and the connection cut.
 
-    What is asked then is where to go on, or as whom. A client that takes no answer for an answer goes on elsewhere. With ``told``
-    the first such request never arrives, and is refused by that error in the broker's name.
+    Such a request asks for a position, or for an identity. A client that treats a missing answer as an answer goes on at a wrong
+    place. With ``told`` the request never arrives, and is refused by that error in the broker's name.
     """
 
     id: ClassVar[str] = "unanswered"
@@ -49,12 +49,12 @@ class Unanswered:
         return Evidence("rule", killed=(self.at.role,), at_target=not self.at.offset, approached=True, proofs=proofs)
 
     def arm(self, controls: Controls) -> None:
-        """Arm the rule that the process dies at."""
+        """Arm the rule at which the process is killed."""
         controls.arm(self.at, rule_at(self.at, Action.HOLD, freeze=FreezeScope.CLIENT))
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill it, arm the loss of the answer, start it again, wait until the answer was lost."""
+        """Kill the process, arm the loss of the answer, restart the process, wait until the answer was lost."""
         fired = await_fault(controls, self.at)
         victim = controls.target(self.at.role, fired.node)
         victim.kill()

@@ -1,4 +1,4 @@
-"""Work fails: a program cannot do what a record asks of it, and says so to whom it has the record from."""
+"""WorkFails: a program cannot do the work on a record, and says so to its broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkFails:
-    """At ``at`` the work on the target fails. What the program does about that, its settings say."""
+    """At ``at`` the work on the target fails. The settings say what the program does then."""
 
     id: ClassVar[str] = "work-fails"
 

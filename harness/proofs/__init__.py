@@ -1,1 +1,1 @@
-"""What faults must have done: each proof reads one thing from the history."""
+"""Proofs that a fault has happened. Each proof reads one thing from the history."""

@@ -1,4 +1,4 @@
-"""What a refusal in the broker's name must have been: given to the client, and true of what the broker was asked."""
+"""Proof of a refusal in the broker's name: the client got it, and it was true of what the broker had got."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from harness.model.history import Event, History
 
 ASKED_ANEW: Final = Sign("asked-anew", "the client was refused in the broker's name at this record, and asked the same again")
-"""Not of the refused request's record only: of what was asked later, nobody knows what for."""
+"""Requests that count for every record: it is not known for which record they were sent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """``times`` requests were refused by ``error``, and the client was told so.
 
-    The broker has answered none of them, for it was not asked; with ``forward`` it has granted each, and nobody knows.
+    The broker has answered none of them, for it never got one. With ``forward`` it got and granted each, and its answer was
+    swallowed.
     """
 
     name: ClassVar[str] = "answered"
@@ -30,7 +31,7 @@ class Answered:
     times: int = 1
 
     def trouble(self, course: Course) -> str | None:
-        """Say which refusal was not given, or was not true."""
+        """Say which refusal did not reach the client, or was not true."""
         rules = list(course.history.of(kinds.RULE))
         hits = [event for event in rules if event.get("phase") == "hit" and event.get("action") == "answer"]
         given = {_request(event): event for event in rules if event.get("phase") == "answered"}
@@ -57,7 +58,7 @@ def _request(event: Event) -> tuple[object, object]:
 
 
 def answer_signs(history: History) -> dict[Sign, set[str]]:
-    """Return the records at which a client was refused, and asked again: where the request names none, those it counts from."""
+    """Return the records whose request was refused and sent again; for a request without a record, those it is counted from."""
     rules = list(history.of(kinds.RULE))
     marked = {record for event in rules if event.get("phase") == "hit" for record in event.get("records") or ()}
     asked = [event for event in history.of(kinds.FRAME) if event.get("dir") == "request"]

@@ -1,4 +1,4 @@
-"""What a container engine must have said for a fault that only a container can suffer: the proof that it happened."""
+"""Proof of a container's fault: what the container engine said."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EngineSaid:
     words: Sequence[str]
 
     def trouble(self, course: Course) -> str | None:
-        """Say what it did not say, or said of something else."""
+        """Say which word is missing, or was said of another node."""
         since = course.fired_at or 0
         return trouble(self.words, (e for e in course.history.of(kinds.ENGINE) if e["t"] >= since))
 

@@ -1,4 +1,4 @@
-"""What was stored and is gone since: the proof that somebody took it away."""
+"""Proof that stored data was removed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forgot:
-    """Files were reverted or removed; where brokers died of it, files of each of them."""
+    """Files were reverted or removed; if several brokers died, files of each of them."""
 
     name: ClassVar[str] = "forgot"
 
     def trouble(self, course: Course) -> str | None:
-        """Say whose were not."""
+        """Name the broker whose files were not."""
         return spared(course.history, course.killed)
 
 
 def spared(history: History, killed: Iterable[Event]) -> str | None:
-    """Say what has not lost its power, where that was to be: of several brokers each one's own files must be reverted."""
+    """Name the broker that should have lost its power and whose files were not reverted."""
     forgot = [event for event in history.of(kinds.FAULT) if event.get("phase") == "forgot"]
     if not forgot:
         return "no file was reverted to its flushed state"

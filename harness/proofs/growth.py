@@ -1,4 +1,4 @@
-"""Partitions that were added while a pipeline ran: whether they were, and in time."""
+"""Proof that partitions were added while the pipeline ran, and in time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Grown:
     name: ClassVar[str] = "grown"
 
     def trouble(self, course: Course) -> str | None:
-        """Say how it did not grow as it was to."""
+        """Say how the topic did not grow as planned."""
         return ungrown(course.history, course.plan.target)
 
 
 def ungrown(history: History, target: str) -> str | None:
-    """Say how the topic did not grow as it was to: not at all, before anybody read it, or without the target."""
+    """Say how the topic did not grow as planned: not at all, before it was read, or without the target in a new partition."""
     when = added(history)
     if not when:
         return "the topic was to get partitions, and got none"

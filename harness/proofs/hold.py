@@ -1,4 +1,4 @@
-"""That what was held until something happened went on then."""
+"""Proof that a held frame was released when the awaited event had happened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LetGo:
     until: str
 
     def trouble(self, course: Course) -> str | None:
-        """Say that it never came, that nobody was there any more for whom to wait, or that nobody waits for so long."""
+        """Say that the event never came, that the client had gone, or that it would not have waited for so long."""
         own = {event.get("phase"): event for event in course.history.of(kinds.RULE) if event.get("rule") == "fault"}
         held, released = own.get("held", {}), own.get("released")
         if released is None:

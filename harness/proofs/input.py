@@ -18,7 +18,7 @@ class InputEnded:
     name: ClassVar[str] = "input-ended"
 
     def trouble(self, course: Course) -> str | None:
-        """Say how it did not end, with all records in it, while the fault lasted."""
+        """Say how the input did not end, with all records in it, while the fault lasted."""
         fired, healed = course.fired_at or 0, course.healed_at
         ends = list(course.history.of(kinds.INPUT_ENDED))
         meanwhile = [e for e in ends if e["t"] > fired and (healed is None or e["t"] < healed)]

@@ -1,4 +1,4 @@
-"""Who leads a partition, by what the cluster itself says: whether that moved, and whether a broker had its part."""
+"""Proofs about leadership, by the cluster's own word: that a leader moved, and that a broker had its role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof that a lock of a share group's reader was over before the reader went on."""
+"""Proof that a reader's lock in a share group had expired before the reader went on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockOutlasted:
-    """Whoever had the record went on with it only when its lock was over."""
+    """The reader went on with the record only after its lock had expired."""
 
     name: ClassVar[str] = "lock-outlasted"
 

@@ -1,4 +1,4 @@
-"""What a fault of the network must have changed: the proof that it was there, judged from what the wire counted."""
+"""Proof of a bad network: its effect on what the wire counted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NetworkBad:
     times: int = 1
 
     def trouble(self, course: Course) -> str | None:
-        """Say for whom it was not bad, or not mended, or changed nothing."""
+        """Say for which role the network was not bad, was not mended, or had no effect."""
         return trouble(self, course.history.of(kinds.NETWORK))
 
 
