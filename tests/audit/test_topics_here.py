@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from harness.audit.findings import rule
 from harness.audit.texts import plain_numbers, whole
 from harness.judge.verdict import Kind
 from harness.model.semantics import Semantic
+from harness.model.waiting import wait_until
 from tests.audit.cases import here
 from tests.audit.log_broker import Stored, Topic, broker
 from tests.audit.test_record_batches import batch, marker
@@ -234,6 +237,17 @@ def test_a_process_that_dies_or_fails_ends_the_work() -> None:
             list(crew.done(squares, tasks))
         crew.close()
         assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_processes_end_with_the_one_that_has_them() -> None:
+    """SIGKILL of the parent, which can free nothing then."""
+    program = "from harness.audit.cores import Cores; c = Cores(2); print(*(w[0].pid for w in c._workers), flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.kill()
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), within_s=10, because="the processes to end")
 
 
 def test_cores_are_those_that_may_be_used() -> None:

@@ -18,6 +18,7 @@ from harness.saved import write_whole
 
 PARTS = {
     "wire": "tests.bench.speed",
+    "typed": "tests.bench.typed",
     "tls": "tests.bench.secured",
     "stomp": "tests.bench.stomp",
     "cells": "tests.bench.cells",
