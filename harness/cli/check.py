@@ -16,13 +16,14 @@ from harness.cli.telling import complain, finish, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
 from harness.pipelines.declaration import EXPECTABLE
-from harness.report import append_step_summary, point_latest
+from harness.report import append_step_summary, point_latest, write_reports
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.escaping import visible
 from harness.report.record import advice
 from harness.report.summary import ExitCode
 from harness.report.trend import remember
+from harness.saved import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +113,10 @@ def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
 
     Ends the command where the dry run proves nothing.
     """
-    saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}"
+    if dry.verdict.kind is Kind.KEPT:
+        return ExitCode.KEPT
+    pages = [file for file in write_reports(load_run(dry.directory.parent.parent)) if file.suffix == ".html"]
+    saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}; its page: {os.path.relpath(pages[0])}"
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
         warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "
               f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}", saved)  # fmt: skip
@@ -120,7 +124,5 @@ def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:
         warn(f"the dry run without a fault proves nothing: {dry.verdict.reason}", *last_words(dry), saved)
         raise typer.Exit(ExitCode.VOID)
-    if dry.verdict.kind is Kind.BROKEN:
-        warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
-        return ExitCode.KEPT if any(one.means(dry) and one.explains(dry) for one in known) else ExitCode.BROKEN
-    return ExitCode.KEPT
+    warn(f"broken without a fault: {dry.verdict.reason}", *(f"  {line}" for line in advice(dry)), saved)
+    return ExitCode.KEPT if any(one.means(dry) and one.explains(dry) for one in known) else ExitCode.BROKEN

@@ -111,6 +111,7 @@ def test_the_action_hands_over_what_it_declares() -> None:
 
 @pytest.mark.kafka
 @pytest.mark.rest
+@pytest.mark.timeout(600)
 def test_a_known_break_fails_nobodys_job(tmp_path: Path) -> None:
     """A pipeline that loses a record fails; named in a baseline it is shown, in the summary too, and does not."""
     baseline = tmp_path / "known.toml"

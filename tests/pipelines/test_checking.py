@@ -130,7 +130,11 @@ def test_a_cell_that_ended_on_a_full_disk_proves_nothing(
     """Whatever it seems to have lost: there may have been no room for it."""
     monkeypatch.setattr(room, "LEAST", 1 << 62)
     assert played(monkeypatch, tmp_path, lambda: None) == 4
-    assert "the dry run without a fault proves nothing: the run failed: the disk of " in capfd.readouterr().err
+    err = capfd.readouterr().err
+    assert "the dry run without a fault proves nothing: the run failed: the disk of " in err
+    [page] = {file.resolve() for file in (tmp_path / "reports" / "dry-runs").glob("*/report.html")}
+    assert "the run failed: the disk of " in page.read_text()
+    assert f"{page.parent.name}/report.html" in err
 
 
 def test_a_disk_is_full_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
