@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,14 +13,21 @@ import pytest
 from harness.judge.accounting import account
 from harness.model.record import Record
 from harness.pipelines.aggregates import BASE, DIGITS, Aggregate, Of, amounts, spread, total_of
-from harness.pipelines.declaration import Input
+from harness.pipelines.declaration import Input, Output, OutputKind
 from harness.pipelines.refusing import DeclarationError
+from harness.systems.declared.authorities import Authorities
 from harness.systems.declared.found import Found
 from harness.systems.declared.nodes import StageError
+from harness.systems.declared.positions import Positions
+from harness.systems.kafka.observer import LogCopy, LogEnds, WholeLog
+from tests.pipelines.scenes import nobody, told
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.judge.accounting import Account
     from harness.systems.declared.scene import Scene
+    from tests.judge.scenes import Kept
     from tests.pipelines.scenes import Scenes
 
 COUNT, SUM = Aggregate(of=Of.COUNT), Aggregate(of=Of.SUM)
@@ -182,3 +191,79 @@ def test_a_pattern_that_finds_nothing(pattern: str, said: str) -> None:
     """Likewise."""
     with pytest.raises(DeclarationError, match=said):
         Aggregate(of=Of.COUNT, pattern=pattern)
+
+
+def asked_of(scene: Scene, copies: Sequence[LogCopy], output: Sequence[LogCopy] = ()) -> Kept:
+    """Ask every authority of a cell whose topic, and whose output's, holds these copies; return what they said."""
+    logs = {scene.pipeline.topic: copies, scene.pipeline.output.topic: output}
+    observer: Any = scene.kafka.observer
+    observer.log = lambda topic: WholeLog({0: LogEnds(0, len(logs[topic]), len(logs[topic]))}, tuple(logs[topic]))
+    observer.copies = lambda topic: logs[topic]
+    found = Found(scene)
+    Authorities(scene, Positions(scene, {}, nobody(scene), found), found).observe()
+    return told(scene)
+
+
+def offered_in(scene: Scene) -> list[LogCopy]:
+    """Return a copy of every record, as lostack offers it."""
+    lines = scene.cell.lines()
+    return [
+        LogCopy(0, 0, offset, record.key.encode(), lines[record.id].encode(), None, None, visible=True)
+        for offset, record in enumerate(scene.load.records)
+    ]  # fmt: skip
+
+
+def as_saved(kept: Kept) -> list[Any]:
+    """Return lines as they are read back."""
+    return [json.loads(json.dumps(line)) for line in kept.lines]
+
+
+def still(saved: int = -1) -> SimpleNamespace:
+    """Return an observer of a group that has saved this position."""
+    return SimpleNamespace(positions=lambda *_: {0: saved})
+
+
+def test_totals_and_invariants_are_asked_with_everything_else(scenes: Scenes) -> None:
+    """What the database says is written down as totals, and no row is taken for a record."""
+    scene = scenes("totals", observer=still())
+    target = by_key(scene)[0]
+    fill_in(scene, {target: 2})
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("CREATE TABLE booked (cents INTEGER)")
+    database.close()
+    kept = asked_of(scene, offered_in(scene))
+    found = account(as_saved(kept))
+    assert (found.duplicated, found.lost, found.counts["phantom"]) == ({target}, frozenset(), 0)
+    assert not kept.of("recorded")
+    [(asked, equals, holds)] = kept.of("invariant", "asked", "equals", "holds")
+    assert asked.startswith("SELECT (SELECT coalesce")
+    assert (equals, holds) == ("0", False), "nothing was booked"
+
+
+def test_totals_in_a_topic_are_its_keys_and_values(scenes: Scenes) -> None:
+    """Each version is a copy in the sink's log, and the last of a key counts."""
+    output = Output(kind=OutputKind.TOPIC, topic="totals")
+    changed = {"output": output, "topics": ("orders", "totals"), "invariants": ()}
+    scene = scenes("totals", pipeline=changed, observer=still(48), named=("totals",))
+    gone = by_key(scene)[-1]
+    rows = [(key, sum(of.values()) - of.get(gone, 0)) for key, of in scene.cell.totals().items()]
+    versions = [(key, 1) for key, _ in rows] + rows
+    copies = [
+        LogCopy(0, 0, n, key.encode(), str(total).encode(), None, None, visible=True) for n, (key, total) in enumerate(versions)
+    ]
+    found = account(as_saved(asked_of(scene, offered_in(scene), copies)))
+    assert (found.lost, found.duplicated, found.counts["phantom"]) == ({gone}, frozenset(), 0)
+    behind = scenes("totals", pipeline=changed, observer=still(0), named=("totals",))
+    waits = account(as_saved(asked_of(behind, offered_in(behind), copies)))
+    assert (waits.lost, waits.left) == (frozenset(), {gone}), "what nobody has read yet is not lost"
+
+
+def test_an_output_without_a_total_without_a_fault_is_told(scenes: Scenes) -> None:
+    """All would be lost."""
+    scene = scenes("totals", pipeline={"invariants": ()}, observer=still())
+    scene.work.mkdir(parents=True)
+    with sqlite3.connect(scene.work / "totals.db") as database:
+        database.execute("CREATE TABLE totals (customer TEXT, cents INTEGER)")
+    database.close()
+    with pytest.raises(StageError, match="not one record is in the output"):
+        asked_of(scene, offered_in(scene))
