@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from kafka import codec
 
 from harness.audit.failures import NotOursToReadError
+from harness.audit.pages import arrow_ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -157,7 +158,7 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     offsets[0:-1:2], offsets[1::2] = at, ends
     offsets[-1] = ends[-1] if len(ends) else 0
     whole = pa.StringArray.from_buffers(2 * len(at), pa.py_buffer(offsets), pa.py_buffer(data))
-    picked = whole.take(pa.array(np.arange(0, 2 * len(at), 2)))
+    picked = whole.take(arrow_ints(np.arange(0, 2 * len(at), 2)))
     if there.all():
         return picked
     return pc.if_else(pa.array(there), picked, pa.scalar(None, pa.string()))

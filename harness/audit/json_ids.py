@@ -13,10 +13,12 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.audit.failures import NotOursToReadError
+from harness.audit.pages import arrow_ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +66,7 @@ class _Finder:
             if any(text.count(each) != len(values) for each in (b"\n", *self._quoted)) or _escapes_letters(text):
                 return None
             found = _inside(self._numbers.decode_lines(text), self._names)
-            numbers = pa.array(found, pa.int64())
+            numbers = arrow_ints(np.array(found, dtype=np.int64))
         except (msgspec.MsgspecError, OverflowError, pa.ArrowInvalid):
             return None
         return None if 0 in found and MINUS_ZERO.search(text) else numbers

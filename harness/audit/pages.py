@@ -105,6 +105,11 @@ class Keys:
         return codes
 
 
+def arrow_ints(numbers: Ints) -> pa.Array:
+    """Return numbers as an array of Arrow's, not copied."""
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))])
+
+
 def pack(codes: Ints | int, numbers: Ints) -> Ints:
     """Pack keys and numbers into ids. The numbers must be in range."""
     return (np.int64(codes) << NUMBER_BITS) | numbers if isinstance(codes, int) else (codes << NUMBER_BITS) | numbers

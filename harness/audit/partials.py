@@ -40,7 +40,15 @@ Partial: TypeAlias = tuple[int, str, int, bytes, Beside]
 def count_rows(
     batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
 ) -> Iterator[pa.RecordBatch]:
-    """Count what one task sees: its pages, and a summary. A damaged message that was offered is a row without a usable id."""
+    """Count what one task sees: rows of PARTIAL."""
+    for rows in counted_rows(batches, side, ordered=ordered, phantoms=phantoms):
+        yield partial_rows(rows)
+
+
+def counted_rows(
+    batches: Iterable[pa.RecordBatch], side: int, *, ordered: bool, phantoms: Mapping[str, Ints]
+) -> Iterator[list[Partial]]:
+    """Count rows: a summary, then their pages. A damaged message that was offered is a row without a usable id."""
     tally, order, keys, streams = Tally(LIVE_PAGES), Order(), Keys(), Keys()
     nameless = damaged = 0
     unknown = packed(phantoms, keys)
@@ -59,15 +67,15 @@ def count_rows(
             order.add(streams.codes(batch.column("stream"))[good][fresh], numbers[fresh])
         else:
             order.add(None if isinstance(codes, int) else codes[fresh], numbers[fresh])
-    yield partial_rows([(SUMMARY, str(side), -1, b"", Beside(order.reordered, nameless - damaged, damaged))])
+    yield [(SUMMARY, str(side), -1, b"", Beside(order.reordered, nameless - damaged, damaged))]
     pages: list[Partial] = []
     for code, page, data in tally.pages():
         pages.append((side, keys.names[code], page, data, Beside()))
         if len(pages) == 1000:  # noqa: PLR2004 - a batch of some 100 kB to 10 MB
-            yield partial_rows(pages)
-            pages.clear()
+            yield pages
+            pages = []
     if pages:
-        yield partial_rows(pages)
+        yield pages
 
 
 def partial_rows(rows: list[Partial]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.audit.findings import Unread
-from harness.audit.pages import NUMBERS
+from harness.audit.pages import NUMBERS, arrow_ints
 from harness.audit.spec import OURS
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
 
     def numbers(records: Records) -> pa.Array | None:
         found = plain_numbers(records.data, *records.column(side.id))
-        return None if found is None else pa.array(found)
+        return None if found is None else arrow_ints(found)
 
     return numbers
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd  # noqa: F401 - Arrow imports it at its first call: once here, and not in each process
 
 from harness.audit.cores import Cores
 from harness.audit.extents import extent_by_brokers
@@ -15,7 +16,7 @@ from harness.audit.fetching import UnreadableError
 from harness.audit.findings import UNREAD, Unreadable
 from harness.audit.local import AT_REST_BYTES, Counted, examples_of
 from harness.audit.logs import log_of, looked_at, read_rows, stretches_with
-from harness.audit.partials import ARRIVED, SUMMARY, Beside, count_rows
+from harness.audit.partials import ARRIVED, SUMMARY, counted_rows
 from harness.audit.spec import shown
 from harness.audit.texts import unread
 
@@ -63,17 +64,16 @@ class Topic:
         rows = self._done(read_rows, [(self._side, part) for part in parts])
         for _, of_partition in groupby(rows, key=lambda row: parts[row[0]].partition):
             batches = _batches(of_partition, noted)
-            for partial in count_rows(batches, ARRIVED, ordered=ordered, phantoms=phantoms or {}):
-                for row in partial.to_pylist():
-                    if row["side"] == SUMMARY:
-                        beside = Beside(*(row[name] for name in Beside._fields))
+            for some in counted_rows(batches, ARRIVED, ordered=ordered, phantoms=phantoms or {}):
+                for side, key, page, data, beside in some:
+                    if side == SUMMARY:
                         found = found._replace(
                             reordered=found.reordered + beside.reordered, unreadable=found.unreadable + beside.unreadable,
                             damaged=found.damaged + beside.damaged,
                         )  # fmt: skip
                         continue
-                    size += len(row["data"])
-                    found.pages.setdefault((row["key"], row["page"]), []).append(row["data"])
+                    size += len(data)
+                    found.pages.setdefault((key, page), []).append(data)
             if size > AT_REST_BYTES:
                 raise OutgrownError(f"{shown(self._side.text)}: too many ids for this machine (or too far apart): {ELSEWHERE}")
         self._noted = np.concatenate(noted) if noted else np.zeros(0, dtype=np.int64)

@@ -149,7 +149,7 @@ def test_patterns_find_what_java_finds(pattern: str, text: str, expected: tuple[
 
 
 @pytest.mark.parametrize("spec", [
-    "id=value&pattern=(?i)x(\\d)", "id=value&pattern=(?<=a)(\\d)", "id=value&pattern=(\\d)\\b", "id=json:$.seq",
+    "id=value&pattern=(?i)x(\\d)", "id=value&pattern=(?<=a)(\\d)", "id=value&pattern=(\\d)\\b", "id=json:$.seq[0]",
     "id=value&key=json:$.k",
     "id=lostack", "id=value&pattern=^a|(\\d)",
 ])  # fmt: skip
