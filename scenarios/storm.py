@@ -107,8 +107,8 @@ UNANCHORED = replace(
 GAPS = replace(
     BASELINE, id="none+gaps",
     because="The source is written in transactions: behind each record stands a marker, and the offsets have gaps. Nothing is "
-    "lost and nothing is duplicated, and the position comes to the end all the same. (Up to storm-kafka-client 1.2.2 it stands "
-    "still at the first gap, and whoever starts again has all behind it again: STORM-3301.)",
+    "lost and nothing is duplicated, and the position comes to the end all the same. (By its source, up to "
+    "storm-kafka-client 1.2.2 it stands still at the first gap: STORM-3301.)",
     expect={
         AMO: NotApplicable("what is committed before it is emitted does not depend on what is acknowledged"),
         ALO: Predicted(settings=replace(STORM_AT_LEAST_ONCE, producer=EXACTLY_ONCE.producer)), EOS: NOT_OFFERED,

@@ -198,10 +198,9 @@ class Cluster:
 
     def _start(self, name: str, main: str, *words: str, flags: Sequence[str] = ()) -> None:
         here = self.directory.absolute()
-        # behind the jars: no archive of classes fits a path with a folder in it before what it was made of
         class_path = os.pathsep.join((self.install.classpath, str(here / "conf")))
         argv = (
-            str(self.install.java), "-Xmx192m", *JVM, *self.install.flags.get(name, ()), *flags,
+            str(self.install.java), "-Xmx192m", *JVM, *flags,
             f"-Dstorm.home={here}", f"-Dstorm.log.dir={here / 'logs'}", f"-Djava.io.tmpdir={here / 'tmp'}",
             f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}", "-Djava.net.preferIPv4Stack=true",
             "-cp", class_path, main, *words,
@@ -233,9 +232,8 @@ class Cluster:
             "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
             "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": 1,
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
-            "worker.childopts": " ".join(("-Xmx128m", jvm, *self.install.flags.get("worker", ()))),
-            "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self.install.flags.get("writer", ()))),
-            # each jar by its name: the order of a folder is anyone's, and an archive of classes fits one
+            "worker.childopts": f"-Xmx128m {jvm}", "topology.worker.logwriter.childopts": f"-Xmx32m {jvm}",
+            # each jar by its name: the order of a folder is anyone's
             "storm.topology.classpath.beginning.enabled": True, "topology.classpath.beginning": self.install.classpath,
             "task.heartbeat.frequency.secs": 1, "task.refresh.poll.secs": 1,
             "storm.metricstore.class": "none", "storm.daemon.metrics.reporter.plugins": [],

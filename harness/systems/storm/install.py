@@ -6,7 +6,7 @@ The store of metrics that Nimbus keeps in RocksDB is half of a Storm's bytes, an
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from harness.provision.java import find_java
 from harness.provision.server import CONTROL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from harness.provision.kafka import KafkaInstall
 
@@ -39,8 +39,6 @@ class StormInstall:
     jars: tuple[Path, ...]
     topology: Path
     versions: dict[str, str]
-    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What else its JVMs are told, by their names: those of a cluster, ``worker``, and ``writer``, the parent of each worker."""
 
     @property
     def classpath(self) -> str:
