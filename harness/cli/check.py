@@ -36,11 +36,11 @@ def check(
     file: Annotated[Path, typer.Argument(help="The declaration of your pipeline, e.g. pipeline.toml.")],
     *,
     only: Annotated[list[str] | None, typer.Option(help="Only this failure point. May be repeated.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what would be done, after the dry run, and stop.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 where a cell shows no effect of its fault.")] = False,
-    seed: Annotated[int, typer.Option(help="The seed: the target record, keys and sizes are drawn from it.", min=0)] = 1,
+    explain: Annotated[bool, typer.Option("--explain", help="Make the dry run, show what would be done, and stop.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 if a cell shows no effect of its fault.")] = False,
+    seed: Annotated[int, typer.Option(help="The seed, from which target record, keys and sizes are drawn.", min=0)] = 1,
     attach: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="A running Kafka: see docs/attach.md.")] = None,
-    attach_remote: Annotated[bool, typer.Option("--attach-remote", help="It may be on another machine than this.")] = False,
+    attach_remote: Annotated[bool, typer.Option("--attach-remote", help="Allow a broker on another machine.")] = False,
     baseline: Baseline = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
@@ -61,7 +61,7 @@ def check(
         attachment.check()
         system = DeclaredSystem(keep=True, source=AttachedKafka(attachment))
     elif pipeline.security and (theirs := [name for name in ("ca", "username") if getattr(pipeline.security, name)]):
-        own = "brokers of lostack's own have a user, and an authority, of their own"
+        own = "lostack's own brokers have their own user and authority"
         warn(f"security: {' and '.join(theirs)} {'is' if len(theirs) == 1 else 'are'} for --attach: {own}")
     asked = Check(pipeline, system, reports, shlex.join(["lostack", *sys.argv[1:]]), seed)
     asked.plan({}, only or ())  # a wrong name is told before anything is started
@@ -71,7 +71,7 @@ def check(
             try:
                 dry = asked.dry_run(progress)
             except KeyboardInterrupt:
-                complain("interrupted in the dry run: nothing is judged")
+                complain("interrupted during the dry run: no failure point was tried")
                 raise typer.Exit(ExitCode.INTERRUPTED) from None
             alone = _tell_dry_run(dry, known)
             seen = seen_in(dry)
@@ -103,7 +103,7 @@ def _tell_all(saved: SavedRun, file: Path, known: Sequence[Known], *, as_json: b
         for result in saved.results:
             for line in advice(result):
                 typer.echo(f"  {visible(line)}")
-        typer.echo(f"these are the failure points with a name: lostack sweep {shlex.quote(str(file))} takes every step of a run")
+        typer.echo(f"to try every step of a run, not only the named failure points: lostack sweep {shlex.quote(str(file))}")
     warn(remember(saved, breaks), point_latest(saved), append_step_summary(saved, os.environ))
     return code
 
@@ -116,9 +116,9 @@ def _tell_dry_run(dry: CellResult, known: Sequence[Known] = ()) -> ExitCode:
     if dry.verdict.kind is Kind.KEPT:
         return ExitCode.KEPT
     pages = [file for file in write_reports(load_run(dry.directory.parent.parent)) if file.suffix == ".html"]
-    saved = f"saved, with the logs of its programs: {os.path.relpath(dry.directory)}; its page: {os.path.relpath(pages[0])}"
+    saved = f"saved with the logs of its programs in {os.path.relpath(dry.directory)}; its page: {os.path.relpath(pages[0])}"
     if dry.verdict.kind is Kind.VOID and dry.verdict.reason.startswith(UNCLEAN):
-        warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does so by itself, say it in its declaration: expects = "
+        warn(f"the dry run is {dry.verdict.reason}", "if the pipeline does this on purpose, declare it: expects = "
               f"{json.dumps([name for name in EXPECTABLE if getattr(dry.judgement.account, name)])}", saved)  # fmt: skip
         raise typer.Exit(ExitCode.VOID)
     if dry.verdict.kind in {Kind.VOID, Kind.STUCK}:

@@ -16,9 +16,7 @@ from harness.report.summary import ExitCode
 
 
 def fetch(
-    systems: Annotated[
-        list[str] | None, typer.Argument(help="Systems, e.g. kafka spark; the default ones, where none is named.")
-    ] = None,
+    systems: Annotated[list[str] | None, typer.Argument(help="Systems, e.g. kafka spark. By default Kafka and Spark.")] = None,
 ) -> None:
     """Fetch what systems need, ahead of a run: jars checked by sha256, class-data archives, servers."""
     for name in systems or registry.default_systems():

@@ -38,7 +38,9 @@ def regressions(
     names = [registry.known(name, [bug.id for bug in CORPUS], "published bug") for name in only or ()]
     bugs = [bug for bug in CORPUS if bug.id in names or (not names and not apart(bug))]
     if left := [bug.id for bug in CORPUS if bug not in bugs and not names]:
-        typer.echo(f"not tried, for an engine is fetched where it is named: {', '.join(f'--only {each!r}' for each in left)}")
+        typer.echo(
+            f"not tried, because an engine is fetched only when it is named: {', '.join(f'--only {each!r}' for each in left)}"
+        )
     numbers = range(seed, seed + seeds)
     cells = cells_of(bugs, numbers)
     plan = RunPlan(

@@ -30,23 +30,25 @@ from harness.saved import SavedRunError, load_run
 def run(
     *,
     only: Only = None,
-    scenario: Annotated[list[Path] | None, typer.Option(help="A scenario file, as a sweep writes it. May be repeated.")] = None,
+    scenario: Annotated[
+        list[Path] | None, typer.Option(help="A scenario file that a sweep has written. May be repeated.")
+    ] = None,
     semantic: Semantics = None,
     client: Clients = None,
     seed: Annotated[
         list[int] | None,
-        typer.Option(help="The seed: target record, keys, sizes, jitter are drawn from it. May be repeated.", show_default="1"),
+        typer.Option(
+            help="The seed, from which target record, keys, sizes and jitter are drawn. May be repeated.", show_default="1"
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds, counting from --seed.")] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
     jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
     reports: Reports = Path("reports"),
-    system: Annotated[
-        str | None, typer.Option(help="The system under test; all that have pipelines, where none is named.")
-    ] = None,
+    system: Annotated[str | None, typer.Option(help="The system under test. By default Kafka and Spark.")] = None,
     runtime: Annotated[str, typer.Option(help=f"Where nodes live: {' or '.join(registry.RUNTIMES)}.")] = "process",
     suite: Annotated[
-        str, typer.Option(help="Which scenarios, where --only names none: core (the main ones), day (more), night (all).")
+        str, typer.Option(help="Which scenarios run without --only: core (the main ones), day (more) or night (all).")
     ] = Suite.CORE.value,
     baseline: Baseline = None,
     as_json: AsJson = False,
@@ -57,10 +59,10 @@ def run(
         raise SelectionError(f"--seeds {seeds}: from 1 to {MOST_SEEDS}")
     first, *others = seed or [1]
     if others and seeds > 1:
-        raise SelectionError("--seeds counts from one --seed: name one, or each of them")
+        raise SelectionError("--seeds counts from one --seed: give one --seed, or leave out --seeds")
     command = shlex.join(["lostack", *sys.argv[1:]])
     if scenario and only:
-        raise SelectionError("--scenario names files, and --only scenarios of lostack's own: one of them")
+        raise SelectionError("give --scenario (files) or --only (lostack's own scenarios), not both")
     if scenario:
         from harness.sweep.pipelines import plan_of_files  # noqa: PLC0415 - brings systems; nobody else needs it
 
@@ -81,7 +83,7 @@ def run(
     except RunBrokenError as error:
         with suppress(ReportError, SavedRunError):  # why the run broke is the thing to tell
             finish(load_run(error.directory), as_json=as_json)
-            complain("the run broke: the report is PARTIAL")
+            complain("the run broke down: the report is PARTIAL")
         raise
     finish(saved, as_json=as_json)
     breaks = breaks_of(saved, known)

@@ -49,10 +49,15 @@ def report(
     only: Only = None,
     compare: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="A B", help="Show two saved runs side by side; of two runtimes, exit 1 where a verdict differs."),
+        typer.Option(
+            metavar="A B", help="Show two saved runs side by side. Exit with 1 if they are of two runtimes and a verdict differs."
+        ),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--publish", metavar="DIR", help="Write its matrix, numbers and page there, to be committed.")
+        Path | None,
+        typer.Option(
+            "--publish", metavar="DIR", help="Write the run's matrix, numbers and page into this folder, to be committed."
+        ),
     ] = None,
 ) -> None:
     """Render the reports of a saved run, print one, follow a record (in the cells of --only), or compare two runs.

@@ -39,24 +39,20 @@ def sweep(
     ] = None,
     client: Annotated[str | None, typer.Option(help="The client (confluent-kafka, confluent-kafka==2.3.0).")] = None,
     system: Annotated[str | None, typer.Option(help="The system under test.")] = None,
-    like: Annotated[
-        str | None, typer.Option(metavar="SCENARIO", help="With the settings of this scenario of lostack's own.")
-    ] = None,
+    like: Annotated[str | None, typer.Option(metavar="SCENARIO", help="Use the settings of this scenario of lostack's.")] = None,
     seed: Annotated[int, typer.Option(help="The seed: keys, sizes and the sample are drawn from it.", min=0)] = 1,
     records: Annotated[int, typer.Option(help="Records per cell.")] = DEFAULT_RECORDS,
-    minutes: Annotated[
-        float | None, typer.Option(help="Begin no cell after so many minutes; the newest classes come first.", min=0)
-    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Begin no cell after this many minutes.", min=0)] = None,
     jobs: Annotated[int, typer.Option(help="How many cells share a broker at once.", min=1, max=64)] = 3,
     shard: Annotated[str | None, typer.Option(metavar="K/N", help="Run only this part of the points, from 1/N to N/N.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with a sweep, by its folder.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue the sweep in this folder.")] = None,
     act: Annotated[
-        list[str] | None, typer.Option(help="Only what begins with this: kill, lose, late, refuse, ... May be repeated.")
+        list[str] | None, typer.Option(help="Only acts that begin with this: kill, lose, late, refuse, ... May be repeated.")
     ] = None,
-    depth: Annotated[int, typer.Option(help="2: then also a second fault during each kind of recovery.", min=1, max=2)] = 1,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what would be run, after the dry runs, and stop.")] = False,
+    depth: Annotated[int, typer.Option(help="With 2, also a second fault during each kind of recovery.", min=1, max=2)] = 1,
+    explain: Annotated[bool, typer.Option("--explain", help="Make the dry runs, show what would be run, and stop.")] = False,
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep each finding there as a scenario that pytest collects.")
+        Path | None, typer.Option(metavar="DIR", help="Keep each finding in this folder as a scenario that pytest collects.")
     ] = None,
     reports: Reports = Path("reports"),
     as_json: AsJson = False,
@@ -92,7 +88,7 @@ def sweep(
         jobs = jobs if _is_said(context, "jobs") else again.jobs
         sweeps = [sweep_of(replace(again, jobs=jobs), resume)]
     else:
-        raise UsageError("--resume goes on with what was asked for: name no pipeline besides")
+        raise UsageError("--resume continues with the sweep's own pipeline: name no other")
     codes = [_run(one, until, explain=explain, keep=keep, as_json=as_json) for one in sweeps]
     raise typer.Exit(next((code for code in (ExitCode.BROKEN, ExitCode.VOID) if code in codes), ExitCode.KEPT))
 
@@ -175,7 +171,7 @@ def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) 
     from harness.sweep.pipelines import sweep_of, swept  # noqa: PLC0415
 
     if (file is None) == (not only):
-        raise UsageError("name the declaration of a pipeline, or one of lostack's own by --only (e.g. plain/exactly-once)")
+        raise UsageError("name a declaration (pipeline.toml), or a pipeline of lostack's with --only (e.g. plain/exactly-once)")
     if file is not None:
         meant = [replace(asked, what=str(file), declared=True, jobs=1)]
     else:
@@ -188,7 +184,7 @@ def _begun(file: Path | None, only: Sequence[str], asked: Asked, reports: Path) 
 
 
 def _go_on(one: Sweep) -> None:
-    complain(f"interrupted: go on with lostack sweep --resume {os.path.relpath(one.directory)}")
+    complain(f"interrupted; to continue: lostack sweep --resume {os.path.relpath(one.directory)}")
 
 
 def _close(one: Sweep) -> None:
@@ -206,7 +202,7 @@ def _is_said(context: typer.Context, name: str) -> bool:
 def _check_same(context: typer.Context, asked: Asked) -> None:
     """Raise UsageError where the command line says otherwise than what a sweep was begun with: its points would be others."""
     if _is_said(context, "reports"):
-        raise UsageError("a sweep goes on in its own folder: leave out --reports")
+        raise UsageError("--resume writes into the sweep's own folder: leave out --reports")
     begun = {"client": asked.client, "system": asked.system, "like": asked.like, "seed": asked.seed, "records": asked.records,
              "shard": "/".join(map(str, asked.shard)), "act": list(asked.acts), "depth": asked.depth}  # fmt: skip
     for name, was in begun.items():
@@ -237,14 +233,14 @@ def _shard(text: str | None) -> tuple[int, int]:
         return 1, 1
     part, _, parts = text.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise UsageError(f"--shard {text}: write the part and how many there are, from 1/16 to 16/16")
+        raise UsageError(f"--shard {text}: write the part and the number of parts, e.g. 3/16")
     return int(part), int(parts)
 
 
 def export(
     finding: Annotated[Path, typer.Argument(help="The scenario of a finding, in the folder found of its sweep.")],
     *,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder to write, which is not there yet.")] = None,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder to write; it must not exist yet.")] = None,
 ) -> None:
     """Write a folder for a bug report of a finding: versions, settings, the frames around the fault, how to run it again."""
     from harness.sweep.exporting import export as write  # noqa: PLC0415 - as above

@@ -197,7 +197,7 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
     role = max(seen, key=lambda each: seen[each].unit)
     because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, and {need} are wanted"
     if pipeline.input.kind is InputKind.OWN:
-        return pipeline.records, f"{because}: let the producer make so many (records = {need})"
+        return pipeline.records, f"{because}: let the producer make that many (records = {need})"
     if need > MOST or took_s > MOST_S:
         return pipeline.records, f"{because}, which is more than {MOST}, or takes longer than {MOST_S:g} s: say records = {need}"
     return need, None
@@ -249,8 +249,8 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
-        yield f"  there may be nothing before a fault, or behind it, which is void: {short}"
-    yield "faults, each at one record in the middle third, over connections that the wire holds at that instant:"
+        yield f"  there may be no load before or after a fault, and the cell is void then: {short}"
+    yield "failure points; each fault strikes at one record of the middle third:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]
         if not isinstance(expectation, NotApplicable):

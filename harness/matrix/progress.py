@@ -49,7 +49,7 @@ class _Lines:
     def planned(self, cells: Sequence[Cell]) -> None:
         """Say how many."""
         self._total, self._done = len(cells), 0
-        self.say(f"{self._total} cells")
+        self.say("1 cell" if self._total == 1 else f"{self._total} cells")
 
     def began(self, cell: Cell) -> None:
         """Say nothing: its end is soon."""

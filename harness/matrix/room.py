@@ -56,7 +56,7 @@ def new_directory(reports: Path) -> Path:
         except OSError as error:
             raise cannot_write(reports, error) from error
         return directory
-    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second")
+    raise EnvironmentFailure(f"{reports} already has a thousand runs of this second: wait a second")
 
 
 def cannot_write(where: Path, error: OSError) -> EnvironmentFailure:

@@ -224,7 +224,7 @@ class _Run:
         cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
         if not cells:
             return
-        self._progress.say("once more, for something came after a longer silence than they had rested:")
+        self._progress.say("run again, because another cell showed a longer silence than these had waited for:")
         self._progress.planned(cells)
         (self.directory / ASIDE).mkdir()
         for cell in cells:

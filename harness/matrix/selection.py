@@ -101,20 +101,20 @@ def choose(
     ]  # fmt: skip
     chosen = tuple(cell for cell in everything if not only or any(matches(cell.id, pattern) for pattern in only))
     if not everything:
-        raise SelectionError(f"no cell is meant: {_nothing(scenarios, registry.systems(runtime, system), clients, most)}")
+        raise SelectionError(f"no cell is selected: {_nothing(scenarios, registry.systems(runtime, system), clients, most)}")
     for pattern in only:
         if not any(matches(cell.id, pattern) for cell in everything):
             near = registry.suggestion(pattern, dict.fromkeys(cell.scenario.id for cell in everything))
             raise SelectionError(f"no cell matches {pattern!r}; {near} (lostack list shows all)")
     if not chosen:
-        raise SelectionError("no cell is meant: no scenario has these semantics")
+        raise SelectionError("no cell is selected: no scenario has these semantics")
     return chosen
 
 
 def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Sequence[str], most: Suite) -> str:
     """Say why a product of scenarios is empty."""
     if not any(registry.clients_of(system, clients) for system in systems):
-        return f"{' or '.join(systems)} does not talk through {' or '.join(clients)}"
+        return f"{' or '.join(systems)} has no client {' or '.join(clients)}"
     theirs = [one for one in scenarios for system in systems if registry.runs(system, one)]
     if theirs and not any(most.has(one) for one in theirs):
         suites = list(Suite)
@@ -156,4 +156,4 @@ def check_numbers(records: int, seeds: Iterable[int]) -> None:
         )
     for seed in seeds:
         if seed < 0:
-            raise SelectionError(f"--seed {seed}: seeds count from 0")
+            raise SelectionError(f"--seed {seed}: a seed is 0 or more")

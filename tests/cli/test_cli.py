@@ -117,7 +117,7 @@ def test_a_run_that_breaks_is_reported_as_far_as_it_came(
     monkeypatch.setitem(systems.SYSTEMS, "memory", "tests.cli.played:BREAKING")
     assert run("none", "ack-lost/at-least-once", more="--jobs 1") == 3
     told = capsys.readouterr()
-    assert told.err.splitlines() == ["lostack: the run broke: the report is PARTIAL", "lostack: the wire ended"]
+    assert told.err.splitlines() == ["lostack: the run broke down: the report is PARTIAL", "lostack: the wire ended"]
     saved = report(next(Path("reports").glob("*/report.json")))
     assert not saved["run"]["complete"]
     assert {cell["verdict"] for cell in saved["cells"]} > {"kept"}
@@ -144,7 +144,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("run --records many", "--records"),
     ("run --records 1e3", "--records"),
     ("run --records ''", "--records"),
-    ("run --seed -1", "--seed -1: seeds count from 0"),
+    ("run --seed -1", "--seed -1: a seed is 0 or more"),
     ("run --seeds 0", "--seeds 0: from 1 to 1000"),
     ("run --seeds 1001", "--seeds 1001"),
     ("run --seed 1 --seed 2 --seeds 3", "--seeds counts from one --seed"),

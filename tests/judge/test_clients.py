@@ -28,7 +28,7 @@ def test_a_client_that_nobody_knows_or_that_the_system_does_not_use_is_told() ->
     """One line, with what there is."""
     with pytest.raises(registry.UnknownNameError, match=r"no client is called confluent; .*confluent-kafka"):
         choose([NONE], clients=["confluent"])
-    with pytest.raises(SelectionError, match="kafka does not talk through spark-sql-kafka"):
+    with pytest.raises(SelectionError, match="kafka has no client spark-sql-kafka"):
         choose([NONE], system="kafka", clients=["spark-sql-kafka"])
 
 

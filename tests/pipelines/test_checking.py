@@ -102,7 +102,7 @@ def test_ctrl_c_in_the_dry_run_is_no_verdict(
 
     assert played(monkeypatch, tmp_path, interrupt) == 130
     out, err = capfd.readouterr()
-    assert err == "lostack: interrupted in the dry run: nothing is judged\n"
+    assert err == "lostack: interrupted during the dry run: no failure point was tried\n"
     assert "proves nothing" not in out + err
 
 

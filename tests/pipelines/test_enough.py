@@ -41,7 +41,7 @@ def pipeline(kind: str) -> Pipeline:
     ("file", 40, 1.0, 120, None),
     ("file", 40, 9.0, 48, "one request of the consumer takes 40 records of 48, and 120 are wanted, which is more than 2000, or"),
     ("file", 700, 0.1, 48, "say records = 2100"),
-    ("own", 40, 1.0, 48, "let the producer make so many (records = 120)"),
+    ("own", 40, 1.0, 48, "let the producer make that many (records = 120)"),
     ("stdin", 40, 1.0, 48, None),
 ])  # fmt: skip
 def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float, records: int, said: str | None) -> None:
