@@ -1,1 +1,1 @@
-"""The one run of a cell: its steps, its controls, its drain. What a system adds are :class:`~harness.run.parts.Parts`."""
+"""The run of a cell: its steps, controls and drain. A system supplies :class:`~harness.run.parts.Parts`."""

@@ -28,7 +28,7 @@ class CellRun:
             self._ends.callback(part.close)
 
     def prepare(self) -> None:
-        """Open the ground; then let the reading side get ready; then arm the fault."""
+        """Open the parts that the cell stands on, start the reading stages, arm the fault."""
         for part in self.parts.ground:
             part.open()
         if self.parts.when is When.BEFORE_LOAD:
@@ -37,7 +37,7 @@ class CellRun:
             self._fault.arm(self.parts.controls)
 
     def load(self) -> None:
-        """Let the records flow. Where all are to be there first, wait for that, and start the reading side."""
+        """Let the records flow. If all records must be there first, wait for that and then start the reading stages."""
         self.parts.feed.start()
         if self.parts.when is not When.FILLED:
             return
@@ -48,7 +48,7 @@ class CellRun:
         self.parts.stages.start()
 
     def inject(self) -> None:
-        """Let the fault do its work; then free what waits for its end, in order. What fails keeps nothing else from it."""
+        """Inject the fault; then free what waits for its end, in order. A failure of one does not keep the others."""
         with ExitStack() as frees:
             for free in reversed(self.parts.freed):
                 frees.callback(free)
@@ -71,5 +71,5 @@ class CellRun:
             authority()
 
     def close(self) -> None:
-        """Free everything, the last first. What fails keeps nothing else from its end, and is raised behind it."""
+        """Free everything in reverse order. A failure does not keep the rest from being freed, and is raised afterwards."""
         self._ends.close()

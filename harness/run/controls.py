@@ -1,4 +1,4 @@
-"""The controls of a cell whose clients are led through the wire: triggers there and in programs, and the words of its fault."""
+"""The controls of a cell whose clients go through the wire: triggers on the wire and in programs, and ``fault`` events."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FIRE_S = 60.0
 IDLE_S = 1.5
 """How long nothing may move, with the source exhausted and all positions at their ends, before a trigger counts as not fired."""
 UNSETTLED_S = 25.0
-"""Likewise while a position is still to come: its program may be starved, or have slow work to do."""
+"""The same while a position is still to be saved: its program may be starved, or slow."""
 HELD_PROGRAM = "failpoint "
-"""Begins the name of what is held where a program stands still, and not a frame."""
+"""The prefix of a hold's name if a program, and not a frame, is held."""
 
 
 class Nodes(Protocol):
@@ -55,21 +55,21 @@ class Nodes(Protocol):
         """Return the rule as it is armed for the clients of this cell."""
 
     def selector(self, fired: Fired) -> str | None:
-        """Return by what client a rule selects the process at which a trigger fired; ``None``: by its route alone."""
+        """Return the client by which a rule selects the process of a trigger; ``None``: by its route alone."""
 
     def hit(self, trigger: OnWire, hit: Event) -> str:
         """Return the name of the node whose frame was hit."""
 
     def standing(self, trigger: InProgram | AtWrite) -> Fired | None:
-        """Return what is known of a program that stands still where it is to be crashed; ``None``: none does yet."""
+        """Return the program that stands still where it is to be crashed; ``None``: none does yet."""
 
     def arm(self, trigger: InProgram, stop: Stop) -> tuple[str, Mapping[str, Any]]:
-        """Return how a program stops at a failpoint here, and what else the failpoint is armed with (its record, its place)."""
+        """Return how a program stops at a failpoint, and what else the failpoint is armed with (its record, its place)."""
 
 
 @dataclass
 class Watching:
-    """What is looked at while a trigger is waited for. ``unanswered``: what is raised by who cannot be asked."""
+    """What is watched while a trigger is waited for. ``unanswered``: exceptions of a broker that cannot be asked."""
 
     progress: Callable[[], Any]
     """A value that changes while the cell makes progress."""
@@ -80,12 +80,12 @@ class Watching:
     unanswered: tuple[type[Exception], ...] = ()
     idle_s: float = IDLE_S
     look: Callable[[], None] = lambda: None
-    """Called at each look whether a trigger has fired."""
+    """Called each time that a trigger is checked."""
 
 
 @dataclass
 class WireControls:
-    """What a fault sees of one cell. Implements :class:`harness.controls.Controls`."""
+    """The controls of one cell, for its fault. Implements :class:`harness.controls.Controls`."""
 
     cell: Cell
     load: Load
@@ -97,18 +97,18 @@ class WireControls:
     watching: Watching
     abilities: Mapping[type, object] = field(default_factory=dict)
     has_fired: bool = False
-    """Whether the fault's own trigger has fired, not only what it counts from."""
+    """Whether the fault's own trigger has fired, and not only the one from which it is counted."""
     _rules: list[str] = field(default_factory=list)
     _rule_of: dict[OnWire, str] = field(default_factory=dict)
     _taken: Counter[str] = field(default_factory=Counter)
-    """How many hits of each rule were taken note of."""
+    """How many hits of each rule were returned already."""
     _reached: dict[Trigger | AtWrite, Fired] = field(default_factory=dict)
     _held: dict[InProgram, str] = field(default_factory=dict)
     """Failpoints at which a program is held, by the name of what is held."""
     _waiting: dict[Trigger | AtWrite, tuple[Trigger, Callable[[Fired], None]]] = field(default_factory=dict)
-    """Triggers that count from another one: that one, and what is done when it has fired."""
+    """Triggers that are counted from another one: that one, and what is done when it has fired."""
     _undone: list[Callable[[], None]] = field(default_factory=list)
-    """What is done at the disarming, behind all rules."""
+    """What is undone when the controls are disarmed, after all rules."""
 
     # --- the eight verbs ---------------------------------------------------------------------------------------------
 
@@ -173,16 +173,16 @@ class WireControls:
         self.history.write(kinds.FAULT, phase=phase, fault=self.cell.scenario.fault.id, **fields)
 
     def settle(self) -> None:
-        """Wait until the reading side is behind everything that is visible now."""
+        """Wait until the reading stages have passed everything that is visible now."""
         wait_until(self.watching.settled, within_s=FIRE_S, because="everything acknowledged to be recorded", poll_s=0.05)
 
     def await_exhausted(self) -> None:
-        """Wait until the producer has ended: longer than its client may take to give a record up, which is then sent again."""
+        """Wait until the producer has ended; the bound exceeds the time after which its client gives a record up."""
         patience_s = self.cell.settings.patience_s
         wait_until(self.watching.exhausted, within_s=FIRE_S + patience_s, because="the source to be exhausted")
 
     def disarm(self) -> None:
-        """Take back what has not fired, and discard what is still held (the wire writes both down)."""
+        """Disarm what has not fired, and discard what is still held (the wire writes both down)."""
         with ExitStack() as ends:  # also where the wire is gone
             while self._undone:
                 ends.callback(self._undone.pop(0))
@@ -204,16 +204,16 @@ class WireControls:
     # --- for abilities -----------------------------------------------------------------------------------------------
 
     def approach(self, trigger: Trigger | AtWrite, since: Trigger, then: Callable[[Fired], None]) -> None:
-        """Let a trigger count from another, that is armed: what is done when that has fired, before it goes on."""
+        """Count a trigger from another, armed one. Say what is done when that has fired, before its process goes on."""
         self._waiting[trigger] = since, then
 
     def put_beside(self, rule: Rule) -> None:
-        """Arm a rule that is nobody's trigger; it is taken back behind all others."""
+        """Arm a rule that is no trigger. It is disarmed after all others."""
         self.wire.arm(self.cell.id, rule)
         self._rules.insert(0, rule.id)
 
     def undo(self, done: Callable[[], None]) -> None:
-        """Let something be undone when the controls are disarmed, behind all rules."""
+        """Register something to be undone when the controls are disarmed, after all rules."""
         self._undone.append(done)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class WireControls:
         self._rule_of[trigger] = rule.id
 
     def _approach(self, trigger: Trigger | AtWrite) -> None:
-        """Wait until a process stands still with the target in hand, or at it; do what is to be done there; let it go on."""
+        """Wait until a process stands still with or at the target, do what is to be done there, let the process go on."""
         since, then = self._waiting.pop(trigger)
         near = self.await_fired(since)
         then(near)
@@ -264,9 +264,8 @@ class WireControls:
     def _next_hit(self, trigger: OnWire) -> Event | None:
         """Return the next hit of a trigger's rule that was not returned yet, if there is one.
 
-        It is read in the history as all that the wire has seen. The line is there when the frame stands still and its client
-        is frozen, and before the wire does anything else: whatever is asked of it because of the line comes to a frame that
-        is held.
+        The hit is read from the history. The wire writes the line when it has held the frame and frozen the client, and before it
+        does anything else. So a command that follows from the line meets a frame that is held.
 
         Raises:
             WireError: the cell has no wire.

@@ -22,11 +22,11 @@ class DatabaseServer:
     wire: WireControl
     runtime: Runtime
     role: str
-    """Whose connections the wire takes them for."""
+    """The role of the connections on its route."""
     _port: int = 0
 
     def start(self) -> None:
-        """Start it, and let the wire listen for it."""
+        """Start it, and let the wire listen on its route."""
         self.server.start()
         route = Route(
             NODE, NODE, self.role, 0, self.server.port, self.runtime.bind, self.runtime.address(NODE), protocol="postgres"
@@ -50,7 +50,7 @@ class DatabaseServer:
         return self.server.node
 
     def kill(self) -> Exit:
-        """SIGKILL it; the wire refuses connections until it is back."""
+        """Kill it by SIGKILL. The wire refuses connections until it is back."""
         end = self.server.kill()
         self.wire.close_route(NODE)
         return end

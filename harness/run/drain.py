@@ -1,4 +1,4 @@
-"""The drain: conditions in their order, of which the first that does not hold is remembered; then a quiet sink."""
+"""The drain: wait until all conditions hold and the sink is quiet. The first condition that fails is remembered."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from harness.model.cell import Cell
 
 WITHIN_S = 90.0
-"""How long the drain may take: more than transaction time-out and the broker's clean-up interval together."""
+"""How long the drain may take: longer than the transaction time-out plus the broker's clean-up interval."""
 STANDS_S = 6.0
-"""How long nothing may happen in a cell that must stand still, before it counts as stuck: nobody waits for the deadline."""
+"""How long nothing may happen in a cell that must stand still before it counts as stuck, without waiting for the deadline."""
 QUIET_S = 0.2
 """How long the sink must not change for the drain to be complete."""
 GLANCE_S = 0.1
-"""How often it is looked whether anything moves."""
+"""How often the drain checks whether anything moves."""
 SINK = "sink"
 
 
 class Check(NamedTuple):
-    """A condition of the drain: what it is called, and what says why it does not hold (``None``: it does).
+    """A condition of the drain: its name, and a function that says why it does not hold (``None``: it does).
 
-    ``costly``: it asks a broker, and is not asked while results still arrive.
+    ``costly``: it asks a broker, so it is not checked while results still arrive.
     """
 
     stage: str
@@ -37,7 +37,7 @@ class Check(NamedTuple):
 
 
 class StageEndedError(Exception):
-    """A stage has ended by itself: no drain can complete any more. ``stage``: where, if not at the check that was asked."""
+    """A stage has ended by itself, so no drain can complete. ``stage``: which one, if not that of the current check."""
 
     def __init__(self, because: str, stage: str = "") -> None:
         super().__init__(because)
@@ -45,7 +45,7 @@ class StageEndedError(Exception):
 
 
 class Checks:
-    """Conditions in order; the first that does not hold is remembered. ``unanswered``: what is raised by who cannot be asked."""
+    """Conditions in order. The first that fails is remembered. ``unanswered``: exceptions of a broker that cannot be asked."""
 
     def __init__(self, checks: Sequence[Check], unanswered: tuple[type[Exception], ...] = ()) -> None:
         self._checks = checks
@@ -54,7 +54,11 @@ class Checks:
         self.because = ""
 
     def hold(self, *, moving: bool = False) -> bool:
-        """Whether all hold; while results are ``moving``, none does that is costly to ask. Raises StageEndedError."""
+        """Whether all conditions hold. While results are ``moving``, a costly one counts as failed.
+
+        Raises:
+            StageEndedError: a stage has ended by itself.
+        """
         for stage, trouble, costly in self._checks:
             if moving and costly:
                 self.stage, self.because = SINK, "the sink is not quiet"
@@ -90,11 +94,11 @@ class Idle:
 
     @property
     def still_s(self) -> float:
-        """For how long, as seen when that was asked last."""
+        """For how many seconds nothing had moved at the last check."""
         return time.monotonic() - self._since
 
     def over(self) -> bool:
-        """Look once more, unless somebody has only just done so: it costs more than the asking."""
+        """Check again, unless the last check was only just now, for a check is expensive."""
         if time.monotonic() - self._looked < GLANCE_S:
             return False
         self._looked = time.monotonic()
@@ -109,9 +113,9 @@ class Idle:
 
 
 def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], bool]) -> Idle | None:
-    """Return what says that a cell stands still for good; ``None``: it has all the time of a drain.
+    """Return a function that says whether a cell stands still for good; ``None``: it has the whole time of a drain.
 
-    One of which records are predicted to be left stands still for ever. All others say themselves for how long nothing may move.
+    A cell whose prediction leaves records stands still for ever. The others say how long nothing may move.
     """
     stands = isinstance(cell.expectation, Predicted) and cell.expectation.left.must_show()
     still_s = STANDS_S if stands else cell.still_s
@@ -125,8 +129,8 @@ def stillness(cell: Cell, progress: Callable[[], Any], exhausted: Callable[[], b
 class QuietSink:
     """A drain that is over when all conditions hold and the sink does not change any more.
 
-    ``size`` returns a value that changes while results arrive. ``still``: where a cell must stand still for ever, what says that
-    it does; nobody waits for the deadline then.
+    ``size`` returns a value that changes while results arrive. ``still``, for a cell that must stand still, says that it does, so
+    that the drain need not wait for its deadline.
     """
 
     def __init__(self, checks: Checks, size: Callable[[], Any], still: Idle | None = None) -> None:

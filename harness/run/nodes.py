@@ -1,4 +1,4 @@
-"""The nodes of one cell: its stage processes and, where the cell has them to itself, its servers; their lives written down."""
+"""The nodes of one cell: its stages and, if it has them to itself, its servers. Their lives are written to the history."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ GRACE_S = 30.0
 
 
 class Told(Protocol):
-    """What a stage program is told: a frozen dataclass of plain data, of which each incarnation gets its own."""
+    """The settings of a stage program: a frozen dataclass of plain data, one for each incarnation."""
 
     @property
     def key(self) -> str:
-        """Of its cell."""
+        """The key of its cell."""
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Told(Protocol):
 
     @property
     def incarnation(self) -> int:
-        """Counts from 1; 0: it was never started."""
+        """The number of this incarnation, from 1; 0: never started."""
 
     @property
     def client(self) -> str:
@@ -62,21 +62,21 @@ class StageNode:
     role: Role
     module: str
     stage: Any
-    """A :class:`Told` of its system's own."""
+    """The :class:`Told` of its system."""
     runtime: Runtime
     history: HistoryWriter
     so_far: SoFar
-    """What the history of its cell says."""
+    """The history of its cell so far."""
     logs: Path
     failpoints: Path
     node: Node | None = None
     ready_within_s: float = READY_S
     client: ClientSetup | None = None
-    """What its client needs around it; null: nothing."""
+    """What its client needs besides; null: nothing."""
     supervised: bool = False
-    """What has ended by itself is started again, as a supervisor does."""
+    """Whether a program that has ended by itself is started again, as a supervisor would."""
     _told: bool = False
-    """Whether it was written down how this incarnation has ended."""
+    """Whether the end of this incarnation was written down."""
     _asked: bool = False
     """Whether this incarnation was told to end."""
 
@@ -108,7 +108,11 @@ class StageNode:
         self._say("started", pid=self.node.pid, supervised=self.supervised)
 
     def await_ready(self) -> None:
-        """Wait until the program says that it does its work. Raises WaitTimeoutError; returns where it has ended."""
+        """Wait until the program says that it does its work, or has ended.
+
+        Raises:
+            WaitTimeoutError: neither happened in time.
+        """
         wait_until(lambda: self.ended() or self.is_ready(), within_s=self.ready_within_s, because=f"{self.name} to be ready")
         if self.is_ready():
             self._say("ready", pid=self._alive().pid)
@@ -137,30 +141,30 @@ class StageNode:
         return self.node is not None
 
     def stopped_itself(self) -> bool:
-        """Whether this incarnation has died, stands still or is held, at a failpoint, or has failed at its work there."""
+        """Whether this incarnation has died, stands still, is held or has failed at a failpoint."""
         if self.node is None:
             return False
         return self.ended() is not None or self.node.stands_still() or self._is_held()
 
     def _is_held(self) -> bool:
-        """Whether it says that a failpoint holds it, or lets it fail."""
+        """Whether its ledger says that a failpoint holds it, or made its work fail."""
         hits = (hit for hit in self.so_far.of(kinds.FAILPOINT) if hit["action"] in {"hold", "fail"})
         return any(hit["pid"] == self._alive().pid for hit in hits)
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is reaped. A program that kills itself is waited for."""
+        """Send SIGKILL, and wait until the process is reaped. If the program kills itself, only wait."""
         if self.ended() is None:
             self._alive().kill()
             self.ended()
 
     def tell_to_end(self) -> None:
-        """SIGTERM; does not wait."""
+        """Send SIGTERM; do not wait."""
         self._asked = self._alive().tell_to_end()
         if self._asked:
             self._say("told", pid=self._alive().pid)
 
     def await_end(self, within_s: float = GRACE_S) -> Exit | None:
-        """Wait for its end; one that was told to, and has not ended by then, is killed."""
+        """Wait for its end. If it was sent SIGTERM and has not ended in time, kill it."""
         if self._alive().wait(within_s) is None and self._asked:
             self.kill()
         return self.ended()

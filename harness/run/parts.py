@@ -1,4 +1,4 @@
-"""The parts of a cell, which a system composes: what stands, what flows, what is asked."""
+"""The parts of which a system composes a cell: resources, stages, feed, drain, authorities."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Part(Protocol):
-    """Something that a cell stands on: folders, a place on the wire, topics, a sink, processes."""
+    """A resource of a cell: folders, a place on the wire, topics, a sink, processes."""
 
     def open(self) -> None:
-        """Make it, or take it."""
+        """Make or acquire it."""
 
     def close(self) -> None:
-        """Free it. Called once, also where ``open`` has failed or never came."""
+        """Free it. Called once, even if ``open`` failed or was never called."""
 
 
 class Stages(Protocol):
@@ -29,30 +29,30 @@ class Stages(Protocol):
         """Start them, and wait until they do their work."""
 
     def stand_by(self) -> None:
-        """Get ready what takes long; called when records flow, where they start later than that."""
+        """Prepare what takes long. Called when records flow, for stages that start later."""
 
 
 class Feed(Protocol):
-    """What lets the records flow."""
+    """What feeds records into the pipeline."""
 
     def start(self) -> None:
         """Let them flow; does not wait for their end."""
 
     def await_filled(self) -> None:
-        """Wait until all records are there that are to be there before anybody reads."""
+        """Wait until all records are there that must be there before reading begins."""
 
 
 class When(Enum):
-    """When the reading side starts."""
+    """When the reading stages start."""
 
     BEFORE_LOAD = auto()
-    """It is ready before there is a record."""
+    """They are ready before the first record."""
     FILLED = auto()
-    """It finds all records there."""
+    """They start when all records are there."""
     AFTER_FAULT = auto()
-    """It comes when the fault is over."""
+    """They start when the fault is over."""
     NEVER = auto()
-    """The client itself must refuse: nobody is there to read."""
+    """They never start: the client must refuse the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Drained:
 
 
 class Drain(Protocol):
-    """How it is known that everything is at rest."""
+    """How a cell knows that everything is at rest."""
 
     def wait(self) -> Drained:
         """Wait (bounded) until it is."""
@@ -76,9 +76,9 @@ class Drain(Protocol):
 class Parts:
     """What one cell is made of.
 
-    ``ground`` is opened in its order and closed in the reverse one. ``authorities`` write what they know, in their order: how
-    far somebody has got comes first, then results, logs last; where something still moves, what is past a position is found
-    behind it then. ``freed`` is called when the fault is over, whether it fired or not.
+    ``ground`` is opened in order and closed in reverse. ``authorities`` write what they know, in order: positions first, then
+    results, logs last. So if something still moves, a record past a position is still found in the log. ``freed`` is called
+    when the fault is over, whether it fired or not.
     """
 
     ground: Sequence[Part]

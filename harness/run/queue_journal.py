@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StrangeJournalError(OSError):
-    """A journal that says what cannot be."""
+    """A journal that contradicts itself."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Transactions:
         return found
 
     def done(self, entry: Entry) -> bool:
-        """Whether what an entry says is so."""
+        """Whether an entry is in effect: its transaction, if any, is committed."""
         return entry["tx"] is None or entry["tx"] in self.committed
 
     def waits(self, entry: Entry) -> Waiting | None:

@@ -1,7 +1,7 @@
 """A cell with a queue between its stages, on any broker that can say what its queues have had, and count what waits.
 
-A broker that forgets what is acknowledged has no log to be read at the end. What it stored is in its own journal, which its
-system reads at rest; what waits it counts itself; and the two are held against each other by the judge.
+A broker that forgets acknowledged messages has no log to read at the end. What it stored is in its own journal, which its system
+reads at rest. What waits it counts itself. The judge compares the two.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Message:
     value: bytes
     attempt: str | None = None
     waiting: Waiting | None = None
-    """READY, or what it waits for in a transaction; None: for nothing. Whether somebody has it the journal does not say."""
+    """READY, or what it waits for in a transaction; None: for nothing. The journal does not say whether a consumer has it."""
     visible: bool = True
     removed: Removal | None = None
     """Why it was taken away."""
@@ -71,7 +71,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many messages a broker itself counts in a queue: to be given, with somebody, to be given later."""
+    """How many messages a broker itself counts in a queue: ready, with a consumer, scheduled."""
 
     ready: int = 0
     in_flight: int = 0
@@ -94,7 +94,7 @@ class Results(SinkPart, Protocol):
 
 
 class QueueBroker(Protocol):
-    """A running broker behind its wire. Whoever asks it may be raised OSError, while it is away."""
+    """A running broker behind its wire. Its methods may raise OSError while it is away."""
 
     @property
     def runtime(self) -> Runtime:
@@ -162,7 +162,7 @@ class Queue:
         return what_waits(self.broker, self.name)
 
     def place_of(self, name: str) -> str:
-        """Return the place of what a client was told is called so; where the journal knows none, that."""
+        """Return the place of the copy that a client knows by this name; the name itself, if the journal does not know it."""
         name = self.broker.called(name)
         if name not in self._places:
             known = self.broker.messages(self.name)
@@ -222,7 +222,7 @@ def tell_count(history: HistoryWriter, hop: Hop, queue: str, count: Count) -> No
 
 @dataclass
 class Readers:
-    """The processes that read, and what is on its way to them: a broker that has forgotten a message cannot say that it is."""
+    """The reading processes, and the messages on their way to them, about which a broker that forgets cannot tell."""
 
     scene: CellScene
     reading: Reading

@@ -1,4 +1,4 @@
-"""Where the results of a cell go, as the harness has it: a part of the cell's ground, a check, and an authority."""
+"""The sink of a cell, for the harness: a resource, a check of the drain, and an authority."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class SinkPart(Protocol):
-    """The sink of a cell, as the harness has it."""
+    """The sink of a cell, for the harness."""
 
     def open(self) -> None:
         """Make it, and connect."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Disconnect."""
 
     def size(self) -> Any:
         """Return a value that changes while results arrive."""
@@ -128,7 +128,7 @@ class Database:
         return self.sink.size()
 
     def trouble(self) -> str | None:
-        """Which transactions of others may yet change it, or ``None``."""
+        """Say which transactions may still change it, or ``None``."""
         left = self.sink.unsettled()
         return f"{left} transactions are open in the database" if left else None
 
