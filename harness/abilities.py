@@ -1,6 +1,6 @@
-"""What only some systems can do to a running cell: abilities, which a fault names in ``needs``.
+"""Abilities: what only some systems can do to a running cell. A fault names them in ``needs``.
 
-Where a system lacks one that a cell's fault needs, the cell is not applicable, and that is said when the plan is made.
+If a system lacks an ability that a cell's fault needs, the cell does not apply, which is said when the plan is made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NeedsAbilities(Protocol):
 
 
 def needs_of(fault: object) -> tuple[type, ...]:
-    """Return the abilities that a fault needs; none where it says nothing of them."""
+    """Return the abilities that a fault needs; none where it names none."""
     return fault.needs() if isinstance(fault, NeedsAbilities) else ()
 
 
@@ -36,17 +36,17 @@ class PowerLoss(Protocol):
     """Files of a dead server can be reverted to what was flushed."""
 
     def await_flush_known(self) -> None:
-        """Wait until the broker has written down how far everything that is stored now is flushed."""
+        """Wait until the broker has written down how far it has flushed everything that is stored now."""
 
     def forget_unflushed(self, *, internal_topics: bool) -> None:
         """Revert the topic's files to their flushed state, while the broker is down; ``internal_topics`` too."""
 
 
 class Replication(Protocol):
-    """Followers copy what their leader has, and can be kept from it."""
+    """Followers copy from their leader, and can be kept from it."""
 
     def stall(self) -> None:
-        """From the target on, let no follower have what its leader has, until the controls are disarmed."""
+        """Let no follower copy anything, from the target on until the controls are disarmed."""
 
     def await_shrunk(self) -> None:
         """Wait until a replica of the target's partition is no longer counted as in sync."""
@@ -59,7 +59,7 @@ class Leadership(Protocol):
         """Let another replica, in sync, lead the target's partition, and wait until it does."""
 
     def prefer_another(self) -> None:
-        """Make another replica the preferred leader of each partition; who leads goes on leading."""
+        """Make another replica the preferred leader of each partition. The present leaders go on leading."""
 
     def elect_preferred(self) -> None:
         """Let the preferred replica lead the target's partition, and wait until it does."""
@@ -69,14 +69,14 @@ class Server(Target, Protocol):
     """A server that can be ended in order."""
 
     def end(self) -> None:
-        """SIGTERM, and wait until it has handed over what it serves and is gone."""
+        """Send SIGTERM, and wait until it has handed over its work and has ended."""
 
 
 class RestartInTurn(Protocol):
     """Brokers can be restarted in order, one after the other, while the others serve."""
 
     def next_broker(self) -> Server:
-        """Return the broker whose turn it is: the target's leader first, who coordinates last."""
+        """Return the broker whose turn it is: the target's leader first, the coordinators last."""
 
 
 class Checkpoint(Protocol):
@@ -94,53 +94,53 @@ class Retention(Protocol):
 
 
 class RecordLocks(Protocol):
-    """A record is a reader's own for a while."""
+    """Records are locked for one reader for a while."""
 
     def await_expired(self) -> None:
-        """Wait until whoever was given a record when the fault fired has it no longer."""
+        """Wait until the lock of the reader that had a record when the fault fired has expired."""
 
     def await_gone_on(self, node: Target) -> None:
-        """Wait until a program that was kept busy until now asks for more: it has done with what it had."""
+        """Wait until a program that was kept busy asks for more records, and so has finished those that it had."""
 
 
 class SavedPositions(Protocol):
     """A group saves positions with the broker."""
 
     def forget(self) -> None:
-        """Delete all that the reader's group has saved, and the group with it, while none of its members lives."""
+        """Delete the reader's group with all positions that it has saved, while no member of it lives."""
 
     def await_reading(self, node: Target, *, anew: bool = False) -> None:
-        """Wait until a reader that was started again asks for records, and so knows from where on; or has ended.
+        """Wait until a restarted reader asks for records, and so knows its position, or has ended.
 
-        ``anew``: one that was not; it asks twice from now on, and so has been answered once.
+        ``anew``: the reader was not restarted. Wait for two requests from now on, for the first of them was answered then.
         """
 
 
 class Membership(Protocol):
-    """Readers are members of a group, which puts out those that are silent."""
+    """Readers are members of a group, which removes silent ones."""
 
     def await_expired(self, role: Role) -> None:
-        """Wait until the group has put out the paused, or cut off, member of a role."""
+        """Wait until the group has removed the paused, or cut off, member of a role."""
 
     def await_put_out(self, node: Target) -> None:
         """Wait until a process that was paused on the wire, and woken, has been told that the group has put it out."""
 
 
 class Rebalance(Protocol):
-    """A group shares its work anew when one more joins it, or one is gone."""
+    """A group rebalances when a member joins or leaves."""
 
     def join(self, role: Role) -> None:
         """Start one more process of a role, and wait until its group knows of it (it has no place there yet)."""
 
     def await_asked(self, role: Role, sleeper: Target) -> None:
-        """Wait until another process of a role than the one that sleeps has asked for saved positions, after the fault."""
+        """Wait until another process of the role than the paused one has asked for saved positions, after the fault."""
 
 
 class SessionClock(Protocol):
-    """Readers count by a clock of their own how long they have not been answered."""
+    """Readers count by their own clock how long they have not been answered."""
 
     def outlast(self) -> None:
-        """Wait for as long as a consumer's session lasts by its own clock, of which nobody else is told."""
+        """Wait for as long as a consumer's session lasts by the consumer's own clock, which cannot be observed."""
 
 
 class Transactions(Protocol):
@@ -151,30 +151,30 @@ class Transactions(Protocol):
 
 
 class Supervision(Protocol):
-    """What has ended by an error is started again."""
+    """Programs that end by an error are restarted."""
 
     def supervise(self, node: Target) -> None:
-        """Wait until a process has ended, or done all there is to do; where it ended by an error, start it again."""
+        """Wait until a process has ended or has done all of its work. If it ended by an error, restart it."""
 
 
 class Succession(Protocol):
     """Another process can take the place of one that is paused."""
 
     def stand_in(self, role: Role) -> None:
-        """Start another process of a role in the place of one that is paused, and wait until it is ready."""
+        """Start another process of the role in place of the paused one, and wait until it is ready."""
 
     def await_zombie(self, node: Target) -> None:
         """Wait until a process that was replaced and woken has gone on, or has ended."""
 
 
 class BadNetwork(Protocol):
-    """The way between a client and its broker can be made bad."""
+    """The network between a client and its broker can be made bad."""
 
     def worsen(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
-        """Put toxics on the way between the cell's clients of these roles and the broker, and count from there on."""
+        """Add toxics between the cell's clients of these roles and the broker, and count what passes from then on."""
 
     def mend(self, roles: Iterable[Role], toxics: Iterable[Toxic]) -> None:
-        """Take them off, and write down what passed meanwhile."""
+        """Remove the toxics, and write down what passed meanwhile."""
 
     def await_traffic(self, role: Role, enough: Callable[[Traffic], bool], because: str) -> None:
         """Wait until what has passed since the network was made bad is ``enough``."""
@@ -184,14 +184,14 @@ class Ledger(Protocol):
     """Programs write down what they are told."""
 
     def await_told_unknown(self) -> None:
-        """Wait until a program was told that the fate of the target is not known."""
+        """Wait until a program was told that the outcome of the target is unknown."""
 
 
 class Partitions(Protocol):
     """A topic can be given more partitions."""
 
     def add(self) -> None:
-        """Give the topic more, as an administrator does: as many as it takes to put the target into a new one."""
+        """Add partitions to the topic, as an administrator does: as many as put the target into a new one."""
 
     def await_known(self, node: Target) -> None:
         """Wait until the client of a process knows how many partitions the topic has now."""
@@ -201,7 +201,7 @@ class Partitions(Protocol):
 
 
 class Harm(StrEnum):
-    """What happens to a container, of all that only a container can suffer."""
+    """A fault that only a container can have."""
 
     MEMORY = "memory"
     """It hits a limit of its memory; the kernel ends it. It is started again, with more."""
@@ -219,47 +219,47 @@ class Containers(Protocol):
     """Nodes are containers."""
 
     def apply(self, harm: Harm, role: Role) -> str:
-        """Do to a container what only a container can suffer; return its node's name."""
+        """Apply the fault to a container; return its node's name."""
 
     def mend(self, harm: Harm, role: Role) -> None:
-        """Heal that, and wait until the node is ready."""
+        """Heal the fault, and wait until the node is ready."""
 
 
 class Stage(Target, Protocol):
     """A stage of a pipeline, with all its processes."""
 
     def tell_to_end(self) -> None:
-        """SIGTERM to all of its processes. Does not wait."""
+        """Send SIGTERM to all of its processes. Do not wait."""
 
     def await_end(self) -> object:
-        """Wait until it is gone; after the grace that orchestrators give it is killed."""
+        """Wait until it has ended. After the usual grace period of an orchestrator, kill it."""
 
 
 class Termination(Protocol):
-    """A stage can be told to end, as orchestrators tell it."""
+    """A stage can be asked to end by SIGTERM, as orchestrators do."""
 
     def stage(self, role: Role, node: str | None = None) -> Stage:
         """Return the stage of a role, whole."""
 
 
 class LocalState(Protocol):
-    """A process keeps a state on its local disk, and can make it anew of what it has written to a log."""
+    """A process keeps state on its local disk, and can restore it from a log."""
 
     def lose(self, node: Target) -> None:
-        """Remove the state of a process that is dead."""
+        """Delete the local state of a dead process."""
 
     def hold_restoring(self, node: Target) -> None:
-        """Keep from a dead process, when it is back, the first answer with what it makes its state of."""
+        """Hold the first answer with state that a dead process asks for after its restart."""
 
     def restart_into(self, node: Target) -> str:
-        """Start it, and wait until that answer is held; return what names it."""
+        """Start the process, and wait until that answer is held; return the hold's name."""
 
     def await_sent(self, node: Target) -> None:
         """Wait until a process has sent what its state had of the target when it was started."""
 
 
 class Input(Protocol):
-    """The end of the producer's input can be brought about."""
+    """The producer's input can be ended."""
 
     def end(self) -> None:
         """Give the producer all records that are left, and the end of its input; wait until it has them."""
@@ -269,7 +269,7 @@ class DurableWrites(Protocol):
     """A stage can be held at its durable writes."""
 
     def arm(self, trigger: AtWrite) -> None:
-        """Arm what the durable writes count from; they are counted, and one is held, when that has fired."""
+        """Arm the trigger from which durable writes are counted. When it has fired, they are counted, and one is held."""
 
 
 ABILITIES: dict[type, str] = {
@@ -296,4 +296,4 @@ ABILITIES: dict[type, str] = {
     Input: "ends the input of a producer of somebody else's",
     DurableWrites: "holds a stage of somebody else's at its durable writes",
 }
-"""Every ability, and what a system does that has it, as it is said of one that has not."""
+"""Every ability, with the words for what a system without it lacks."""

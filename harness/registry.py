@@ -1,4 +1,4 @@
-"""The explicit registries: what can be selected by a name, and what was probably meant by a wrong one."""
+"""The explicit registries: what can be selected by name, and suggestions for a wrong name."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def declared() -> tuple[System, ...]:
 
 
 def default_systems() -> tuple[str, ...]:
-    """Return the systems that are run where none is named; each runs the pipelines that are its own."""
+    """Return the systems that run if none is named. Each runs its own pipelines."""
     return tuple(system.name for system in declared() if system.by_default)
 
 
 def real() -> tuple[str, ...]:
-    """Return every system but those that are plays."""
+    """Return every real system: all but the simulated ones."""
     return tuple(system.name for system in declared() if not system.simulated)
 
 
 def engines() -> tuple[str, ...]:
-    """Return the systems that are run only where they are named, and fetched only then: all but the default ones and plays."""
+    """Return the systems that are fetched and run only if they are named: all but the default and simulated ones."""
     return tuple(system.name for system in declared() if not system.by_default and not system.simulated)
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """Return the systems that must be there for one to run: what its records come through, and itself.
+    """Return the systems that one needs to run: its transport and itself.
 
     >>> needed_by("spark"), needed_by("kafka==4.2.0")
     (('kafka', 'spark'), ('kafka',))
@@ -64,7 +64,7 @@ def needed_by(name: str) -> tuple[str, ...]:
 
 
 def runs(system: str, scenario: Scenario) -> bool:
-    """Whether a system can run a scenario's pipeline, on what it needs under it."""
+    """Whether a system can run a scenario's pipeline, on its transport."""
     return described(system).runs(scenario)
 
 
@@ -146,7 +146,7 @@ def system(name: str, runtime: str = "process") -> Launcher:
 
 
 def systems(runtime: str, name: str | None = None) -> tuple[str, ...]:
-    """Return the systems that are meant in a runtime: the named one, or the default ones that run there.
+    """Return the systems selected in a runtime: the named one, or the default ones that run there.
 
     Raises:
         UnknownNameError: the named system does not run in this runtime.
@@ -192,7 +192,7 @@ def known(name: str, names: Iterable[str], what: str) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Say what was probably meant, or what there is."""
+    """Suggest what was probably meant, or list what there is."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

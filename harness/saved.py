@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 CELLS = "cells"
 SWEEP_FILE = "sweep.json"
-"""In the folder of a sweep, which has several runs: what it is of."""
+"""The file in a sweep's folder that says what was swept."""
 ASIDE = "aside"
-"""What was seen of cells that were run once more; nothing is made of it."""
+"""The folder with the first results of cells that were run once more. Nothing reads it."""
 INTERRUPTED = "the run was interrupted"
-"""Of a cell that was under way."""
+"""The reason of a cell that was cut off."""
 SCHEMA = 1
 """Version of run.json and report.json; a reader refuses a newer one."""
 
@@ -83,9 +83,9 @@ class RunInfo:
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of set-up phases outside the cells (deploy, ...)."""
     interrupted: bool = False
-    """Whether Ctrl-C (or SIGTERM) cut it short; what was killed outright has neither this nor an end."""
+    """Whether Ctrl-C (or SIGTERM) cut it short. A run that was killed has neither this nor an end."""
     untried: tuple[str, ...] = ()
-    """Stages of a declared pipeline that no cell kills, one sentence each: what they keep, nobody knows."""
+    """A sentence for each stage of a declared pipeline that no cell kills, and which is therefore untested."""
     schema: int = SCHEMA
 
     def save(self, directory: Path) -> None:

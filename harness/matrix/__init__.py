@@ -1,1 +1,1 @@
-"""Many cells: which are meant, in which lanes they run, how far they have got, and what a check or a corpus makes of them."""
+"""Many cells: their selection, the lanes that they run in, progress, and the checks and corpora that use them."""

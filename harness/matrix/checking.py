@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 DRY_RUNS = "dry-runs"
 _PLUMBING = frozenset({"ApiVersions", "Metadata", "CONNECT", "STOMP"})
 UNITS = 3
-"""So many times what one request takes are offered, for there to be something before the fault and behind it."""
+"""How many requests' worth of records are offered, so that there is load before and after the fault."""
 MOST, MOST_S = 2000, 20.0
-"""How many records, and how many seconds of them, a check makes of its own accord."""
+"""The most records, and the most seconds of them, that a check offers without being told to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the wire saw of one stage in the dry run: client ids, how many connections, which requests and how many.
 
-    ``answers``: what came to it, and how often. ``processes``: which of its processes own those connections that were still open
-    when the kernel was asked. ``written``: what the kernel's tracer saw of it.
+    ``answers``: which answers it got, and how often. ``processes``: the processes that own the connections still open when the
+    kernel was asked. ``written``: the durable writes that the tracer saw.
     """
 
     clients: tuple[str, ...]
@@ -56,7 +56,7 @@ class Seen:
     unit: int = 0
     """The most records that one request of it sent, or saved a position behind."""
     seconds: float = 0.0
-    """How long it was from the first line of the wire about a record to the last."""
+    """Seconds from the wire's first line about a record to its last."""
 
     @property
     def steps(self) -> frozenset[str]:
@@ -217,10 +217,10 @@ def _counted(names: Iterator[str]) -> dict[str, int]:
 
 
 def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...]:
-    """Return a sentence for each stage that no scenario kills: what it does when it is crashed, nobody has seen.
+    """Return a sentence for each stage that no scenario kills: its behaviour in a crash is untested.
 
-    Likewise where a reader keeps its position itself, and no scenario kills it at a durable write: between its result and its
-    position nothing is tried then, and that is where such programs are wrong.
+    Also for a reader that keeps its own position, if no scenario kills it at a durable write. The place between its result and
+    its position is then untested, and that is where such programs go wrong.
     """
     found = []
     for stage in pipeline.stages:
@@ -238,7 +238,7 @@ def untried(pipeline: Pipeline, scenarios: Sequence[Scenario]) -> tuple[str, ...
 
 
 def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield the plan as lines: what the stages were seen to do, what will be done to them, and what will not and why."""
+    """Yield the plan as lines: what the stages did in the dry run, which faults will strike, which do not apply and why."""
     records, short = enough(pipeline, seen)
     load = f"{counted(records, 'record')} from {pipeline.input.kind} to {pipeline.output.kind}"
     yield f"{pipeline.name} claims {pipeline.claims}: {load}"

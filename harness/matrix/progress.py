@@ -52,7 +52,7 @@ class _Lines:
         self.say("1 cell" if self._total == 1 else f"{self._total} cells")
 
     def began(self, cell: Cell) -> None:
-        """Say nothing: its end is soon."""
+        """Print nothing; the cell's end is printed."""
 
     def ended(self, result: CellResult) -> None:
         """Print the verdict, the cell and why."""

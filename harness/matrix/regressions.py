@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What came of one trial: in how many of its runs what the corpus says, and the reason of the first that differs."""
+    """The outcome of one trial: how many of its runs agree with the corpus, and the reason of the first that does not."""
 
     bug: str
     convicts: bool
@@ -60,7 +60,7 @@ def cells_of(bugs: Iterable[PublishedBug], seeds: Sequence[int]) -> tuple[Cell, 
 
 
 def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iterator[Ruling]:
-    """Yield what came of each trial."""
+    """Yield the outcome of each trial."""
     for bug in bugs:
         for trial in bug.trials:
             mine = [one for one in results if _is_of(one, trial)]
@@ -70,7 +70,7 @@ def rulings(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Iter
 
 
 def disagreements(bugs: Iterable[PublishedBug], results: Sequence[CellResult]) -> Breaks:
-    """Return as new breaks the results that are not what the corpus says: to be convicted is no break here."""
+    """Return as new breaks the results that differ from the corpus; a conviction is no break here."""
     trials = [trial for bug in bugs for trial in bug.trials]
     return Breaks(tuple(one for one in results if any(_is_of(one, each) and not _agrees(one, each) for each in trials)), (), ())
 
@@ -80,7 +80,7 @@ def _is_of(result: CellResult, trial: Trial) -> bool:
 
 
 def _agrees(result: CellResult, trial: Trial) -> bool:
-    """Whether the verdict is the one of the corpus, for its reason; a cell that is broken must be so exactly as predicted."""
+    """Whether verdict and reason are those of the corpus. A broken cell must be broken exactly as predicted."""
     verdict = result.verdict
     if not re.search(trial.reason, verdict.reason):
         return False

@@ -1,4 +1,4 @@
-"""The room of a run on disk: its folder, and whether the disk is full; what follows from that is told behind it."""
+"""The run's folder, and whether its disk is full, which is said before the failures that follow from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEAST = 1 << 20
-"""Bytes without which nothing goes on: less than a broker, a database and a history write in a cell."""
+"""The free bytes below which a disk counts as full: less than what one cell writes."""
 
 
 def full_disk(folder: Path) -> str | None:
@@ -32,7 +32,7 @@ def full_disk(folder: Path) -> str | None:
 
 
 def behind(full: str | None, text: str) -> str:
-    """Say something behind the reason that it probably has.
+    """Put a failure behind its probable cause.
 
     >>> behind(None, "the broker ended"), behind("the disk is full", "the broker ended")
     ('the broker ended', 'the disk is full; the broker ended')

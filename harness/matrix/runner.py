@@ -45,17 +45,17 @@ _Turn: TypeAlias = "tuple[Deployment, str, queue.SimpleQueue[_Group]]"
 """One kind of deployment in a lane: what it is, its name, and the cells that wait for it."""
 
 UNPROVED = frozenset({Kind.VOID, Kind.STUCK})
-"""Verdicts after which nobody knows in what state a system is that cells may kill."""
+"""Verdicts after which the state of a deployment that cells may kill is unknown."""
 WATCH_S = 0.2
-"""How often a deployment is asked whether it still stands."""
+"""How often a deployment is checked. In seconds."""
 ASIDE_NICE = 10
-"""How much the preparation of a system stands back behind the cells of the one before it."""
+"""The niceness of preparing a system while the cells of the one before it run."""
 OWN_LANES = 2
 """How many brokers are up for cells that kill theirs; two cores have no use for more. A launcher may say less."""
 
 
 class RunBrokenError(EnvironmentFailure):
-    """The ground under the cells broke when some had been judged; ``directory`` is the saved run, which is partial."""
+    """The deployments broke down after some cells had been judged. ``directory`` is the saved run, which is partial."""
 
     def __init__(self, because: str, directory: Path) -> None:
         super().__init__(because)
@@ -63,7 +63,7 @@ class RunBrokenError(EnvironmentFailure):
 
 
 class Progress(Protocol):
-    """What a run tells while it works. Called from several threads, one call at a time."""
+    """What a run reports while it works. Called from several threads, one call at a time."""
 
     def say(self, text: str) -> None:
         """Set-up and deployment, one line each."""
@@ -83,7 +83,7 @@ class RunPlan:
     """What is to be run, and where it goes.
 
     ``systems``: those the cells belong to, by name; where there is one, it runs them all.
-    ``jobs``: how many cells share a broker at once. Those whose broker dies have others: to themselves, or with the
+    ``jobs``: how many cells share a broker at once. Cells whose broker dies have brokers of their own, or share one with the
     other semantics of their scenario, for which it dies at the same moment.
     """
 
@@ -96,11 +96,11 @@ class RunPlan:
     seeds: tuple[int, ...]
     records: int
     untried: tuple[str, ...] = ()
-    """Stages that none of these cells kills, a sentence each."""
+    """A sentence for each stage that none of these cells kills."""
     again: Callable[[], Collection[str]] = tuple
-    """Asked when all cells have run: the ids of those that are to run once more, with what is known by then."""
+    """Called when all cells have run; returns the ids of those that must run once more, by what is known then."""
     enough: Callable[[], bool] = bool
-    """Asked before a cell is begun: whether none is to be begun any more. The run then ends as it stands, not complete."""
+    """Called before a cell begins; returns whether no further cell is to begin. The run then ends, incomplete."""
 
 
 def run(plan: RunPlan, progress: Progress) -> SavedRun:
@@ -176,7 +176,7 @@ class _Run:
         return load_run(self.directory, judged=self._results)
 
     def _run_system(self, system: Launcher, following: Launcher | None) -> None:
-        """Run the cells of a system, and meanwhile prepare the one that comes next: most of that is waiting for a network."""
+        """Run the cells of a system, and prepare the next system meanwhile, which mostly waits for a network."""
         if self._is_over():
             return
         if following is None:
@@ -219,7 +219,7 @@ class _Run:
             raise cannot_write(self.directory, error) from error
 
     def _run_again(self) -> None:
-        """Run cells once more, where what was seen of them is not enough by what is known now; it is put aside."""
+        """Run cells once more that did not wait long enough, by what is known now. Their first results are put aside."""
         wanted = self.plan.again() if not self._is_over() else ()
         cells = tuple(cell for cell in self.plan.cells if cell.id in wanted)
         if not cells:
@@ -259,7 +259,7 @@ class _Run:
             raise
 
     def _waiting(self, system: Launcher, need: Deployment, planned: Sequence[Cell]) -> queue.SimpleQueue[_Group]:
-        """Return the cells of a system that need such a deployment, those together that share a death."""
+        """Return the cells of a system that need this deployment; those that share a death are grouped."""
         groups: dict[object, list[Cell]] = {}
         for cell in planned:
             if cell.scenario.deployment is need and self._belongs(cell, system):
@@ -273,7 +273,7 @@ class _Run:
         return waiting
 
     def _fail(self, error: BaseException) -> None:
-        """End the run for a reason: the first there is. A disk that is full then says so before all else."""
+        """End the run for the first reason given. A full disk is said before all else."""
         full = full_disk(self.directory)
         if full and isinstance(error, EnvironmentFailure | HistoryError):
             told = EnvironmentFailure(behind(full, str(error)))
@@ -293,7 +293,7 @@ class _Run:
         return [lane for lane in self._lanes if lane.ident is not None]
 
     def _lane(self, system: Launcher, turns: Sequence[_Turn], workers: int) -> None:
-        """Deploy, and let workers run cells on it. What a cell kills may not come back: then the next cells get another."""
+        """Deploy, and let workers run cells on it. If a killed broker does not come back, the next cells get a new deployment."""
         try:
             for need, name, waiting in turns:
                 for number in itertools.count(1):
@@ -323,7 +323,7 @@ class _Run:
             deployed.close()
 
     def _watch(self, deployed: Deployed, threads: Sequence[_Thread]) -> None:
-        """Wait for the workers; where the ground under their cells breaks, end them at once."""
+        """Wait for the workers. If the deployment breaks down, end them at once."""
         try:
             deployed.check()
             for thread in threads:
@@ -335,7 +335,7 @@ class _Run:
             raise
 
     def _work(self, deployed: Deployed, waiting: queue.SimpleQueue[_Group], lasting: bool) -> None:  # noqa: FBT001 - of a thread
-        """Run cells until there are none. Unless the deployment is lasting, one that proved nothing is the last on it."""
+        """Run cells until there are none. Unless the deployment is lasting, it is left after a cell that proved nothing."""
         while not self._is_over():
             try:
                 group = waiting.get_nowait()
@@ -412,9 +412,9 @@ class _Run:
 
 @contextmanager
 def _failing_alone(history: HistoryWriter, directory: Path) -> Iterator[None]:
-    """Let a failure void its cell, with this reason, while the others go on. What breaks the ground of all gets through.
+    """Let a failure void its own cell while the others go on. A failure of the whole deployment is raised.
 
-    On a disk that is full that is the first thing to tell.
+    If the disk is full, the reason says so first.
     """
     try:
         yield

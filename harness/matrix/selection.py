@@ -1,4 +1,4 @@
-"""From words on a command line to cells: which scenarios, semantics and seeds are meant."""
+"""From the words of a command line to cells: scenarios, semantics, clients, seeds."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def choose(
     runtime: str = "process",
     suite: str = Suite.NIGHT,
 ) -> tuple[Cell, ...]:
-    """Return the cells that are meant, those that do not apply among them; at least one. Raises like :func:`select`."""
+    """Return the selected cells, at least one, those that do not apply included. Raises like :func:`select`."""
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)
@@ -124,7 +124,7 @@ def _nothing(scenarios: Sequence[Scenario], systems: Sequence[str], clients: Seq
 
 
 def matches(cell_id: str, pattern: str) -> bool:
-    """Whether a pattern means a cell: its whole id, a glob over it or over its end from any ``/`` on, or whole words of it.
+    """Whether a pattern selects a cell: by its whole id, a glob of it or of its end from any ``/`` on, or whole words of it.
 
     >>> cell = "kafka/kafka-python/plain/ack-lost/at-least-once/process/s1"
     >>> [matches(cell, pattern) for pattern in ("ack-lost", "ack-lost/at-least-once", "*/ack-*/*", "plain/*", "ack", "lain/*")]
