@@ -46,15 +46,15 @@ def _fault(cell: Cell) -> object:
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        (("sweep",), "name the declaration of a pipeline"), (("sweep", "x.toml", "--only", "plain"), "name the declaration"),
+        (("sweep",), "name a declaration"), (("sweep", "x.toml", "--only", "plain"), "name a declaration"),
         (("sweep", "x.toml"), "cannot read x.toml"), (("sweep", "--only", "plane"), "did you mean plain"),
         (("sweep", "--only", "plain", "--shard", "3/2"), "--shard 3/2"), (("sweep", "--resume", "nowhere"), "is no sweep"),
         (("sweep", "--system", "memory", "--only", "plain", "--act", "kil-broker"), "did you mean kill-broker"),
         ((*PLAIN, "--shard", "1/²"), "--shard 1/²"), ((*PLAIN, "--minutes", "nan"), "--minutes"),
         ((*PLAIN, "--minutes", "-1"), "--minutes"), ((*PLAIN, "--keep", "/dev/null"), "no folder"),
-        (("sweep", "--resume", "nowhere", "--only", "plain"), "name no pipeline besides"),
+        (("sweep", "--resume", "nowhere", "--only", "plain"), "name no other"),
         (("sweep", "--only", "plain", "--client", "jav"), "no client is called jav"),
-        (("run", "--scenario", "x.toml"), "cannot read x.toml"), (("run", "--scenario", "x", "--only", "plain"), "one of them"),
+        (("run", "--scenario", "x.toml"), "cannot read x.toml"), (("run", "--scenario", "x", "--only", "plain"), "not both"),
         (("export", "x.toml"), "not in the folder found"),
     ],
 )  # fmt: skip
@@ -106,7 +106,7 @@ def test_a_sweep_that_is_done_goes_on_without_time(wrong: list[Plant], tmp_path:
         (("--shard", "1/2"), "begun with --shard 1/1"), (("--depth", "2"), "begun with --depth 1"),
         (("--client", "java"), "begun without --client"), (("--system", "kafka"), "begun with --system memory"),
         (("--records", "24"), "begun with --records 12"), (("--like", "late-commit"), "begun without --like"),
-        (("--reports", "elsewhere"), "goes on in its own folder"),
+        (("--reports", "elsewhere"), "the sweep's own folder"),
     ],
 )  # fmt: skip
 def test_a_sweep_goes_on_as_it_was_begun(
