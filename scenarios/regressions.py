@@ -64,6 +64,8 @@ UNSEEN = r"^no progress until the deadline: topic: \S+: last stable offset"
 CONNECTOR = "flink-connector-kafka"
 REFUSED = "flink-job/flink-send-refused/at-least-once"
 
+GAPS = "storm-topology/none+gaps/at-least-once"
+
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
         "KAFKA-17754", "a late EndTxn ends the next transaction: loss, resurrection, duplicates",
@@ -128,5 +130,14 @@ CORPUS: tuple[PublishedBug, ...] = (
         "https://issues.apache.org/jira/browse/FLINK-35749",
         convicts=(Trial(REFUSED, f"{CONNECTOR}==3.2.0", Kind.BROKEN, system="flink==1.19.3"),),
         acquits=(Trial(REFUSED, f"{CONNECTOR}==3.3.0", Kind.KEPT, system="flink==1.19.3"),),
+    ),
+    PublishedBug(
+        "STORM-3301", "a gap in the offsets, as a transaction's marker is one, stops all commits of a spout",
+        "https://issues.apache.org/jira/browse/STORM-3301",
+        convicts=(Trial(GAPS, "storm-kafka-client==1.2.2", Kind.STUCK, STILL, "storm"),),
+        acquits=(
+            Trial(GAPS, "storm-kafka-client==1.2.3", Kind.KEPT, system="storm"),
+            Trial(GAPS, "storm-kafka-client", Kind.KEPT, system="storm"),
+        ),
     ),
 )  # fmt: skip
