@@ -39,6 +39,7 @@ KILLED: Final = f"{ENDED}137"
 """As a shell tells of SIGKILL."""
 OUTLIVES: Final = f'"$@"; echo "{ENDED}$?"; exec sleep infinity'
 """The parent of a supervisor whose workers are to outlive it: who ends a node of ours ends all that is below it."""
+LEADS: Final = "gained leadership."
 STARTED: Final = "Starting supervisor with id"
 EXITED: Final = re.compile(r"Worker Process (?P<worker>\S+) exited with code: (?P<code>\d+)")
 """What a supervisor's log says of a worker's end: the word of its parent."""
@@ -137,9 +138,17 @@ class Cluster:
         return self._nodes["nimbus"].kill()
 
     def restart_nimbus(self) -> None:
-        """Start it again, and wait until it knows of its supervisor."""
+        """Start it again; wait until it leads, when the session of the one before is over, and knows its supervisor."""
+        log = self._nodes["nimbus"].log_path
+        before = log.read_text(errors="replace").count(LEADS)
         self._start("nimbus", NIMBUS)
         self._ours.discard("nimbus")
+        wait_until(
+            lambda: log.read_text(errors="replace").count(LEADS) > before,
+            within_s=UP_S,
+            because="the next Nimbus to lead",
+            poll_s=0.1,
+        )
         self.await_up()
 
     def supervisor_pid(self) -> int:
