@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
@@ -136,14 +137,25 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
         else:
             at.write_text(before, encoding="utf-8")
         raise
-    written = [at, folder / SCHEMA_FILE]
-    written[1].write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    written, schema_at, told = [at], folder / SCHEMA_FILE, json.dumps(schema(), indent=1) + "\n"
+    if not schema_at.exists() or _is_ours(schema_at):
+        schema_at.write_text(told, encoding="utf-8")
+        written.append(schema_at)
+    else:
+        warn(f"{schema_at} is not lostack's, and stays: lostack init --schema prints the schema of {FILE}")
     if ci and not workflow_at.exists():
         workflow_at.parent.mkdir(parents=True, exist_ok=True)
         workflow_at.write_text(workflow(FILE), encoding="utf-8")
         written.append(workflow_at)
     typer.echo(f"wrote {', '.join(map(str, written))}")
     typer.echo(f"next: lostack check --explain {shlex.quote(str(at))}")
+
+
+def _is_ours(schema_at: Path) -> bool:
+    """Whether a file is a schema that was written here, by this version or another."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return bool(json.loads(schema_at.read_text(encoding="utf-8")).get("title") == schema()["title"])
+    return False
 
 
 def _tell(stages: Sequence[DraftStage], shown: dict[str, Shown]) -> None:

@@ -19,7 +19,7 @@ from harness.faults import NoFault
 from harness.judge.verdict import Kind
 from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
-from harness.matrix.soak import Soak, SoakError, as_lines
+from harness.matrix.soak import SOAK_FILE, Soak, SoakError, as_lines
 from harness.matrix.soak import soak as run_soak
 from harness.model.scenario import Deployment
 from harness.report.escaping import visible
@@ -51,12 +51,7 @@ def soak(
     as_json: AsJson = False,
 ) -> None:
     """Let one fault after the other happen at random exact points, account as it goes, and judge each fault and the whole."""
-    if not (records >= LEAST and records == int(records)):
-        raise SoakError(f"--records {records:g}: a whole number from {LEAST}")
-    if not 0 < faults_per_minute <= 600:  # noqa: PLR2004 - ten a second are beyond any broker
-        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: above 0, to 600")
-    if resume is not None and not resume.is_dir():
-        raise SoakError(f"--resume {resume}: there is no such folder")
+    _check_options(records, faults_per_minute, resume)
     began = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = resume or reports / f"soak-{began}"
     with make_progress(sys.stderr if as_json else sys.stdout) as progress:
@@ -83,6 +78,17 @@ def soak(
         complain(f"interrupted; it goes on by --resume {shlex.quote(str(folder))}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit({Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}.get(found.kind, ExitCode.VOID))
+
+
+def _check_options(records: float, faults_per_minute: float, resume: Path | None) -> None:
+    if not (records >= LEAST and records.is_integer()):
+        raise SoakError(f"--records {records:g}: a whole number from {LEAST}")
+    if not 0 < faults_per_minute <= 600:  # noqa: PLR2004 - ten a second are beyond any broker
+        raise SoakError(f"--faults-per-minute {faults_per_minute:g}: above 0, to 600")
+    if resume is not None and not resume.is_dir():
+        raise SoakError(f"--resume {resume}: there is no such folder")
+    if resume is not None and not (resume / SOAK_FILE).is_file():
+        raise SoakError(f"--resume {resume}: that is no soak: it has no {SOAK_FILE}")
 
 
 def _own(

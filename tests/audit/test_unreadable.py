@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -96,7 +97,7 @@ def by_tasks(side: Rows, items: list[Item]) -> list[Told]:
     assert reading is not None
     keys, numbers, source, found = reading(read(batch(0, items), []))
     names = [None] * len(items) if keys is None else keys.to_pylist()
-    rows = zip(numbers.to_pylist(), names, as_bytes(source), found.to_pylist(), strict=True)
+    rows = zip(numbers.to_pylist(), names, as_bytes(source), pc.cast(found, pa.string()).to_pylist(), strict=True)
     return [told(side, *row) for row in rows]
 
 

@@ -454,3 +454,17 @@ def test_no_value_in_a_saved_file_makes_a_command_crash(saved: Path, tmp_path: P
         inner[place[-1]] = value
         path.write_text(json.dumps(data), encoding="utf-8")
         assert cli.main(["report", "--format", "html", str(copy)]) in (0, 2), place
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("--records inf", "--records inf: a whole number from 12"),
+        ("--resume .", "--resume .: that is no soak: it has no soak.json"),
+    ],
+)
+def test_a_soak_of_wrong_options(capsys: pytest.CaptureFixture[str], more: str, says: str) -> None:
+    """An endless number, and a folder that is no soak's, are told in a line, and nothing is written."""
+    assert cli.main(["soak", "plain", "--system", "memory", *shlex.split(more)]) == 2
+    assert says in capsys.readouterr().err
+    assert not list(Path().iterdir())

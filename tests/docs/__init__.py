@@ -1,1 +1,1 @@
-"""The pages in README and docs: their generated parts, their links, their lengths."""
+"""Proves that the pages in README and docs are up to date, that their links lead somewhere, and that they are short."""

@@ -29,7 +29,7 @@ def reads(change: Callable[[list[Any]], list[Any]]) -> None:
 
 @mutation(
     {
-        DB: r"offset=7\)\), \(2, b'b'",
+        DB: r"At index 2 diff: \(2, b'b'",
         cell("none/at-least-once"): "void: unclean, .* saw 1",
         cell("commit-lost/exactly-once"): "exactly-once forbids duplicates: 1 duplicated",
     }
@@ -39,7 +39,7 @@ def a_row_twice() -> None:
     reads(lambda rows: rows[:2] + rows[1:])
 
 
-@mutation({DB: r"offset=5\)\), \(3, b'a'", cell("none/at-least-once"): "at-least-once forbids loss: 1 lost"})
+@mutation({DB: r"At index 1 diff: \(3, b'a'", cell("none/at-least-once"): "at-least-once forbids loss: 1 lost"})
 def a_row_not_at_all() -> None:
     """One row of the sink is not read."""
     reads(lambda rows: rows[:1] + rows[2:])

@@ -1,1 +1,1 @@
-"""Values that are no text."""
+"""Proves that ids are found inside values that are no text, and that what is none is said."""

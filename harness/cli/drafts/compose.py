@@ -47,7 +47,9 @@ def read_compose(file: Path) -> tuple[Composed, ...]:
         return tuple(_service(str(name), told or {}, file.resolve().parent.name) for name, told in services.items())
     except OSError as error:
         raise DeclarationError(f"cannot read {file}: {error.strerror}") from error
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DeclarationError(f"{file} is no docker-compose file: it has no table of services, or a service is none") from error
+    except (yaml.YAMLError, ValueError) as error:
         raise DeclarationError(f"{file} is no docker-compose file with services: {' '.join(str(error).split())[:120]}") from error
 
 

@@ -58,6 +58,14 @@ class Placed:
         finally:
             self.lease.close()
 
+    def close_untold(self) -> None:
+        """End it when its last cell is over: there is no history any more in which that could stand."""
+        try:
+            if self.node is not None and self.node.node is not None:
+                self.node.node.kill()
+        finally:
+            self.lease.close()
+
 
 @dataclass
 class StandingBy:
@@ -78,7 +86,7 @@ class StandingBy:
         """End them all. What fails keeps nothing else from its end."""
         with ExitStack() as ends:
             for each in self.placed.values():
-                ends.callback(each.close)
+                ends.callback(each.close_untold)
         self.placed.clear()
 
 
