@@ -129,8 +129,8 @@ def _declared(
     dry = check.dry_run(progress)
     if dry.verdict.kind is not Kind.KEPT:
         system.close()
-        raise SoakError(
-            f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack check {file} says more"
-        )
+        told = f"the dry run without a fault is {dry.verdict.kind}: {dry.verdict.reason}; lostack check {file} says more"
+        complain(told)
+        raise typer.Exit(ExitCode.BROKEN if dry.verdict.kind is Kind.BROKEN else ExitCode.VOID)
     cells, _ = check.plan(seen_in(dry), only)
     return tuple(cell for cell in cells if not isinstance(cell.scenario.fault, NoFault)), (system,)

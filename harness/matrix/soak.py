@@ -1,8 +1,9 @@
 """A soak: one fault after the other, each at a random exact point of a wave of records of its own, until all records are through.
 
-Each wave is a cell, on one broker that stays: it is accounted for and judged when it ends, so that every loss and duplicate has
-the fault in whose wave it fell, and no more than a wave is ever in memory. What was found is appended to ``soak.jsonl``, a line
-per wave; a soak that was ended goes on behind the last of them. Histories of waves that ended as they should are removed.
+Each wave is a cell with topics and groups of its own, on one broker that stays. It is accounted for and judged when it ends, so
+that every loss and duplicate has the fault in whose wave it fell, and no more than a wave is ever in memory. What was found is
+appended to ``soak.jsonl``, a line per wave; a soak that was ended goes on behind the last of them. Histories of waves that ended
+as they should are removed.
 """
 
 from __future__ import annotations

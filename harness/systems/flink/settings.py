@@ -51,7 +51,10 @@ class JobSettings:
     prefix: str = "job"
     """Of the transactional ids, behind the cell's key."""
     later_prefix: str | None = None
-    """That of a job that is submitted again; none: the same."""
+    """That of a job that is submitted again; none: the same.
+
+    Such a job has long transactions of its own: the cell's short time-out is for what the first job left open.
+    """
     inputs: int = 1
     """How many sources it has, each of every how-many-th partition: a checkpoint waits for a barrier from each."""
     unaligned: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from harness.systems.flink.settings import Guarantee
+from harness.systems.flink.settings import TRANSACTION_MS, Guarantee
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,8 @@ class Place:
 def words_of(place: Place, settings: FlinkSettings, *, name: str, client: str, again: bool = False) -> list[str]:
     """Return the words. ``name``: what it writes as, with the number of its attempt; ``again``: it was submitted before."""
     job = settings.job
+    moved = again and job.later_prefix is not None
+    transaction_ms = TRANSACTION_MS if moved else settings.transaction_timeout_ms
     words = {
         "cell": place.cell, "name": name, "history": str(place.history.absolute()),
         "bootstrap": place.bootstrap, "in": place.source, "out": place.sink, "group": place.group,
@@ -44,7 +46,7 @@ def words_of(place: Place, settings: FlinkSettings, *, name: str, client: str, a
         "client": client, "guarantee": str(job.guarantee),
         "source.isolation.level": settings.consumer.isolation, "source.fetch.max.wait.ms": "50",
         "source.partition.discovery.interval.ms": "-1",
-        "sink.client.id": client, "sink.transaction.timeout.ms": str(settings.transaction_timeout_ms),
+        "sink.client.id": client, "sink.transaction.timeout.ms": str(transaction_ms),
         "sink.linger.ms": str(job.linger_ms),
         "flink.execution.checkpointing.interval": "1 h",
         "flink.execution.checkpointing.dir": f"file://{place.checkpoints.absolute()}",
@@ -59,5 +61,5 @@ def words_of(place: Place, settings: FlinkSettings, *, name: str, client: str, a
         "flink.parallelism.default": "1", "flink.pipeline.max-parallelism": "8",
     }  # fmt: skip
     if job.guarantee is Guarantee.EXACTLY_ONCE:
-        words |= {"prefix": f"{place.key}-{(again and job.later_prefix) or job.prefix}", "naming": str(job.naming)}
+        words |= {"prefix": f"{place.key}-{job.later_prefix if moved else job.prefix}", "naming": str(job.naming)}
     return [f"{name}={told}" for name, told in words.items()]

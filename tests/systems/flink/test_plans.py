@@ -96,6 +96,16 @@ def test_words_of_a_job_that_is_submitted_again_have_its_later_prefix(tmp_path: 
     assert prefixes("other") == ["prefix=key-job", "prefix=key-other"]
 
 
+def test_only_the_transactions_of_the_first_job_are_short(tmp_path: Path) -> None:
+    """A job that has ids of its own must not lose what it writes itself while readers wait for the first one's end."""
+    place = Place("cell", tmp_path, "b:1", "in", "out", "group", tmp_path, tmp_path / "source", "key")
+    settings = replace(with_job(FLINK_EXACTLY_ONCE, later_prefix="other"), transaction_timeout_ms=20_000)
+    words = [words_of(place, settings, name="job-1", client="c", again=again) for again in (False, True)]
+
+    assert ["sink.transaction.timeout.ms=20000" in said for said in words] == [True, False]
+    assert ["sink.transaction.timeout.ms=600000" in said for said in words] == [False, True]
+
+
 def test_the_guarantee_is_that_of_the_semantic() -> None:
     """Unless a cell has settings of its own."""
     want = {Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE}
