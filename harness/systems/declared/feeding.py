@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
@@ -245,21 +246,11 @@ class OwnFeeder:
         """Nothing was begun."""
 
 
-class HttpFeeder:
-    """One POST a record, in order. Answered with 2xx, a record is the producer's; else it is offered again, or not.
+class PacedFeeder(ABC):
+    """Offers one record after the other from a thread of its own, at a rate (records a second), wave by wave."""
 
-    While nobody listens a record waits: it has not been offered. An answer of 4xx is trouble: the producer will not have it.
-    """
-
-    def __init__(
-        self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter, waves: Waves
-    ) -> None:
-        at = urlsplit(url)
-        self._host, self._port = at.hostname or "127.0.0.1", at.port
-        self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
-        self._lines = lines
+    def __init__(self, *, rate: float, history: HistoryWriter, waves: Waves) -> None:
         self._pause_s = 1 / rate
-        self._resend = resend
         self._history = history
         self._waves = waves
         self.offered = 0
@@ -286,10 +277,35 @@ class HttpFeeder:
         if self._thread.ident is not None:
             self._thread.join()
 
+    @abstractmethod
+    def _run(self) -> None:
+        """Offer all records; say when it is done, or what went wrong."""
+
+    def _may_offer(self, position: int) -> bool:
+        """Wait a pause; whether the record's wave has begun. To be asked again until :attr:`_stop` is set."""
+        return not self._stop.wait(self._pause_s) and self._waves.lets(position)
+
+
+class HttpFeeder(PacedFeeder):
+    """One POST a record, in order. Answered with 2xx, a record is the producer's; else it is offered again, or not.
+
+    While nobody listens a record waits: it has not been offered. An answer of 4xx is trouble: the producer will not have it.
+    """
+
+    def __init__(
+        self, url: str, lines: Mapping[str, str], *, rate: float, resend: Resend, history: HistoryWriter, waves: Waves
+    ) -> None:
+        super().__init__(rate=rate, history=history, waves=waves)
+        at = urlsplit(url)
+        self._host, self._port = at.hostname or "127.0.0.1", at.port
+        self._path = (at.path or "/") + (f"?{at.query}" if at.query else "")
+        self._lines = lines
+        self._resend = resend
+
     def _run(self) -> None:
         for position, (record, line) in enumerate(self._lines.items(), start=1):
-            while not self._stop.wait(self._pause_s):
-                if not self._waves.lets(position):
+            while not self._stop.is_set():
+                if not self._may_offer(position):
                     continue
                 status = self._post(record, line)
                 if status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's own fault, in HTTP's words
@@ -319,49 +335,24 @@ class HttpFeeder:
             connection.close()
 
 
-class TopicFeeder:
+class TopicFeeder(PacedFeeder):
     """Records into a topic, past the wire, each stored exactly once: an idempotent producer that waits for every ack."""
 
     def __init__(
         self, brokers: KafkaBrokers, topic: str, lines: Mapping[str, tuple[str, str]], *, rate: float, history: HistoryWriter,
         waves: Waves,
     ) -> None:  # fmt: skip
+        super().__init__(rate=rate, history=history, waves=waves)
         self._brokers = brokers
         self._topic = topic
         self._lines = lines
-        self._pause_s = 1 / rate
-        self._history = history
-        self._waves = waves
-        self.offered = 0
-        self._stop = threading.Event()
-        self._done = threading.Event()
-        self._trouble: str | None = None
-        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def exhausted(self) -> bool:
-        """Whether everything is in the topic."""
-        return self._done.is_set()
-
-    def trouble(self) -> str | None:
-        """What went wrong, if anything did."""
-        return self._trouble
-
-    def close(self) -> None:
-        """End."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
 
     def _run(self) -> None:
         let_in = self._brokers.own_access.for_kafka_python() if self._brokers.own_access else {}
         producer = KafkaProducer(bootstrap_servers=self._brokers.direct, acks="all", metrics_enabled=False, **let_in)
         try:
             for position, (record, (key, line)) in enumerate(self._lines.items(), start=1):
-                while not self._stop.wait(self._pause_s) and not self._waves.lets(position):
+                while not self._stop.is_set() and not self._may_offer(position):
                     continue
                 if self._stop.is_set():
                     return
