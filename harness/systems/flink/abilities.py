@@ -65,7 +65,7 @@ class Written(Protocol):
         """Write down how much readers do not see, when the job has committed the target."""
 
     def await_readers(self) -> None:
-        """Wait until they see all of it, and write down that they do."""
+        """Wait until they see all that was there then, and write down that they do."""
 
 
 ABILITIES: Final = frozenset({RunningJob, StandingInput, Written})

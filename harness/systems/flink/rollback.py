@@ -84,11 +84,13 @@ def _checkpoint(history: History) -> int:
 def _transactions(history: History, until: int) -> str:
     """Say of the sink's transactions that had something in them what had become of them until then; nothing where it has none.
 
-    One that nobody has asked to end has been aborted by its time-out where readers see all there is.
+    One that nobody has asked to end has been aborted by its time-out where readers see all there is, or all that was there when
+    they were asked first.
     """
     sinks = {event["topic"] for event in history.of(kinds.LOG) if event["hop"] == Hop.SINK}
     told: Counter[str] = Counter()
     begun: set[str] = set()
+    asked: set[str] = set()
     for event in history.of(kinds.SENT, kinds.END_TXN, kinds.INIT_PRODUCER, kinds.FAULT, kinds.DRAIN):
         if event["t"] > until or event.get("reached") is False:
             continue
@@ -98,9 +100,12 @@ def _transactions(history: History, until: int) -> str:
         elif name in begun:
             told["committed" if event.get("commit") else "aborted"] += 1
             begun.discard(name)
-        elif event.get("unseen") == 0 or (event["event"] == kinds.DRAIN and event["phase"] == "completed"):
-            told["aborted"] += len(begun)
-            begun.clear()
+        elif event.get("unseen"):
+            asked = set(begun)
+        elif "unseen" in event or (event["event"] == kinds.DRAIN and event["phase"] == "completed"):
+            over = begun & asked if "unseen" in event and asked else begun
+            told["aborted"] += len(over)
+            begun = begun - over
     told["open"] = len(begun)
     words = ", ".join(f"{told[what]} {what}" for what in ("committed", "open", "aborted") if told[what])
     return f"; transactions: {words}" if words else ""

@@ -9,8 +9,9 @@ from harness.model.waiting import wait_until
 from harness.systems.flink.abilities import Written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from harness.systems.kafka.observer import LogEnds
     from harness.systems.kafka.scene import Scene
 
 WRITTEN_S: Final = 30.0
@@ -24,6 +25,7 @@ class SinkLog(Written):
     def __init__(self, scene: Scene, writer: Callable[[], str]) -> None:
         self._scene = scene
         self._writer = writer
+        self._told: dict[int, int] = {}
 
     def await_written(self, position: int) -> None:
         """Wait for the answers that the wire has seen."""
@@ -49,12 +51,14 @@ class SinkLog(Written):
     def tell_readers(self) -> None:
         """Write it down when the coordinator has ended the transaction in which this attempt has written the target."""
         self._await_end(self._of_target(f"{self._writer()}.")[-1], "CompleteCommit")
+        self._told = {partition: ends.end for partition, ends in self._ends().items()}
         self._tell_unseen()
 
     def await_readers(self) -> None:
-        """Wait, and write it down."""
-        self.await_committed()
-        self._tell_unseen()
+        """Wait until they see all that was there when they were asked first, and write it down; later records are not meant."""
+        wait_until(lambda: not self._unseen_of(self._told), within_s=ENDED_S, poll_s=POLL_S,
+                   because="readers to see what the job has committed")  # fmt: skip
+        self._tell(self._unseen_of(self._told))
 
     def _of_target(self, begins: str = "job-") -> list[str]:
         """Return the transactional ids under which the target was written; ``begins``: by which attempts."""
@@ -69,8 +73,19 @@ class SinkLog(Written):
                    because=f"the coordinator to say {state} of {name}")  # fmt: skip
 
     def _tell_unseen(self) -> None:
-        self._scene.history.write(kinds.FAULT, phase="readers", fault=self._scene.cell.scenario.fault.id, unseen=self._unseen())
+        self._tell(self._unseen())
+
+    def _tell(self, unseen: int) -> None:
+        self._scene.history.write(kinds.FAULT, phase="readers", fault=self._scene.cell.scenario.fault.id, unseen=unseen)
 
     def _unseen(self) -> int:
         """How many offsets lie behind an open transaction."""
-        return sum(ends.end - ends.stable for ends in self._scene.observer.ends(self._scene.sink).values())
+        return sum(ends.end - ends.stable for ends in self._ends().values())
+
+    def _unseen_of(self, told: Mapping[int, int]) -> int:
+        """How many of the offsets before ``told``, the end of each partition, lie behind an open transaction."""
+        now = self._ends()
+        return sum(max(0, end - now[partition].stable) for partition, end in told.items())
+
+    def _ends(self) -> Mapping[int, LogEnds]:
+        return self._scene.observer.ends(self._scene.sink)

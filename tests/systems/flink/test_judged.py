@@ -66,6 +66,16 @@ def test_what_nobody_ended_was_aborted_by_its_time_out(at_rest: dict[str, Any]) 
     assert moments(told)[2]["said"].endswith("transactions: 1 committed, 1 aborted")
 
 
+def test_what_was_begun_behind_the_question_is_open() -> None:
+    """Readers are waited for while the job writes its next transaction."""
+    told = rolled_back()
+    told.events = [event for event in told.events if event["event"] != "init_producer"]
+    told.tell("fault", "runner", phase="readers", unseen=3)
+    told.tell("sent", "wire", transactional_id="c-other-0-1", topic=SINK, record="a-3")
+    told.tell("fault", "runner", phase="readers", unseen=0)
+    assert moments(told)[2]["said"].endswith("transactions: 1 committed, 1 open, 1 aborted")
+
+
 def test_a_key_that_did_not_go_back_is_torn() -> None:
     """The restored attempt was given what the checkpoint had not."""
     told = rolled_back()

@@ -128,7 +128,10 @@ class FromNothing:
         controls.say("armed")
 
     def inject(self, controls: Controls) -> None:
-        """Kill; submit the job anew, let it commit what it is given, and look what readers see of that."""
+        """Kill; submit the job anew, let it commit what it is given, and look what readers see of that.
+
+        The source goes on before readers are waited for: that takes longer than the producer waits for an answer.
+        """
         job = controls.ability(RunningJob)
         fired = await_fault(controls, PRODUCED)
         last: Fired = controls.await_fired(LAST)
@@ -139,7 +142,7 @@ class FromNothing:
         job.checkpoint()
         written = controls.ability(Written)
         written.tell_readers()
+        controls.resolve(last.hold, How.RELEASE)
         if self.waiting:
             written.await_readers()
-        controls.resolve(last.hold, How.RELEASE)
         controls.say("healed")
