@@ -215,8 +215,9 @@ class Lane:
 
     async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:
         """Give the client the wire's own answer. Raises :class:`CutError` where who refuses ends the connection."""
+        before = self._pipe.sent
         await self._pipe.send(refusal)
-        told = {"error": rule.error, "forward": rule.forward, "reached": not self._pipe.silent}
+        told = {"error": rule.error, "forward": rule.forward, "reached": self._pipe.sent > before}
         cell.phase(rule, "answered", asked, **told, **more)
         if asked.known.hangs_up:
             raise CutError(f"rule {rule.id}")

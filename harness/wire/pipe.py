@@ -43,6 +43,11 @@ class Pipe:
         """Whether nobody gets what is sent."""
         return self.dark or self._hub.is_dark(self._conn, self._direction)
 
+    @property
+    def sent(self) -> int:
+        """How many bytes the other end's kernel was given so far."""
+        return self._flow.sent
+
     async def send(self, data: bytes | memoryview, ahead: int = 0) -> None:
         """Pass on bytes, behind which ``ahead`` of their frame come."""
         await self._conn.gate()

@@ -2,14 +2,12 @@
 
 A mutation is loaded by one variable, ``LOSTACK_MUTATION=<seam>.<name>``, into a session of pytest that has the plugin
 ``tests.mutations.plugin``; nothing of it is in the product. Each says which tests must turn red and what they say then, and
-``test_mutations.py`` holds it to that: of the fast tests each has one, and most have a cell on a real Kafka besides. Four
+``test_mutations.py`` holds it to that: of the fast tests each has one, and most have a cell on a real Kafka besides. Three
 have none, and this is why:
 
 - ``observer.stable_is_the_end``: to be noticed in a run, a transaction must be open at the end of its drain, and no stage of
   ours leaves one; what the judge then says is tried on histories (``_open`` in ``tests/judge/test_crosschecks.py``).
 - ``wire.what_is_held_goes_on``: a rule that holds freezes the client, too, and the freeze holds the frame.
-- ``wire.nobody_is_told``: a client that was told nothing asks again when its time is over, as one that was refused does; the
-  wire's word is all there is. (``produce-refused+not-enough-replicas`` was kept under it.)
 - those of the accounting: saved histories say all that a run would.
 
 To see one by hand::

@@ -126,6 +126,7 @@ def what_is_forwarded_is_not() -> None:
 @mutation(
     {
         SAID.format("a_refused_request_never_arrives_and_its_connection_goes_on"): "timed out",
+        cell("produce-refused+not-enough-replicas/at-least-once"): "did not reach the client",
     }
 )
 def nobody_is_told() -> None:
