@@ -33,7 +33,12 @@ SLOTS: Final = 8
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
+ZOOKEEPER: Final = "zookeeper"
+NIMBUS_NODE: Final = "nimbus"
 SUPERVISOR_NODE: Final = "supervisor"
+WORKER: Final = "worker"
+WRITER: Final = "writer"
+"""A worker's parent, which writes down what it says: Storm's LogWriter."""
 ENDED: Final = "supervisor ended with "
 KILLED: Final = f"{ENDED}137"
 """As a shell tells of SIGKILL."""
@@ -63,6 +68,8 @@ class Cluster:
     """For its settings, logs and what it keeps."""
     alone: bool = False
     """Whether one cell has it to itself, and its supervisor may die of a fault: its workers outlive it then."""
+    shutdown_s: int = 1
+    """How long a worker may take over its end."""
     _lease: PortLease = field(default_factory=lambda: PortLease(4 + SLOTS))
     _nodes: dict[str, Node] = field(default_factory=dict)
     _ours: set[str] = field(default_factory=set)
@@ -82,9 +89,9 @@ class Cluster:
             f"clientPort={self.keeper_port}\nclientPortAddress={self.runtime.bind}\ndataDir={here / 'zookeeper'}\ntickTime=500\n"
             "maxClientCnxns=0\nadmin.enableServer=false\n"
         )
-        self._start("zookeeper", DESK, str(self._desk), str(here / "zoo.cfg"),
+        self._start(ZOOKEEPER, DESK, str(self._desk), str(here / "zoo.cfg"),
                     flags=("-Dzookeeper.forceSync=no", f"-Dstorm.jar={self.install.topology}"))  # fmt: skip
-        self._start("nimbus", NIMBUS)
+        self._start(NIMBUS_NODE, NIMBUS)
         self._start(self._supervisor, SUPERVISOR)
 
     def await_up(self) -> None:
@@ -134,15 +141,15 @@ class Cluster:
 
     def kill_nimbus(self) -> Exit:
         """SIGKILL it."""
-        self._ours.add("nimbus")
-        return self._nodes["nimbus"].kill()
+        self._ours.add(NIMBUS_NODE)
+        return self._nodes[NIMBUS_NODE].kill()
 
     def restart_nimbus(self) -> None:
         """Start it again; wait until it leads, when the session of the one before is over, and knows its supervisor."""
-        log = self._nodes["nimbus"].log_path
+        log = self._nodes[NIMBUS_NODE].log_path
         before = log.read_text(errors="replace").count(LEADS)
-        self._start("nimbus", NIMBUS)
-        self._ours.discard("nimbus")
+        self._start(NIMBUS_NODE, NIMBUS)
+        self._ours.discard(NIMBUS_NODE)
         wait_until(
             lambda: log.read_text(errors="replace").count(LEADS) > before,
             within_s=UP_S,
@@ -209,7 +216,7 @@ class Cluster:
         here = self.directory.absolute()
         class_path = os.pathsep.join((self.install.classpath, str(here / "conf")))
         argv = (
-            str(self.install.java), "-Xmx192m", *JVM, *flags,
+            str(self.install.java), "-Xmx192m", *JVM, *self._archived(name), *flags,
             f"-Dstorm.home={here}", f"-Dstorm.log.dir={here / 'logs'}", f"-Djava.io.tmpdir={here / 'tmp'}",
             f"-Dlog4j.configurationFile={here / 'log4j2' / 'cluster.xml'}", "-Djava.net.preferIPv4Stack=true",
             "-cp", class_path, main, *words,
@@ -220,6 +227,10 @@ class Cluster:
         self._nodes[name] = self.runtime.start(
             NodeSpec(f"storm-{name}", name, argv, env, cwd=here, log=self.directory / f"{name}.log")
         )
+
+    def _archived(self, name: str) -> Sequence[str]:
+        """Return what a JVM is told of its class-data archive: each supervisor, whichever it is, of the supervisor's."""
+        return self.install.flags.get(SUPERVISOR_NODE if name.startswith(SUPERVISOR_NODE) else name, ())
 
     def _java_below(self, name: str) -> int:
         """Return the process id of the JVM of one that has a parent beside its workers."""
@@ -239,9 +250,10 @@ class Cluster:
             "storm.nimbus.retry.intervalceiling.millis": 1000,
             "nimbus.task.launch.secs": 60, "nimbus.topology.blobstore.deletion.delay.ms": 600000,
             "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
-            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": 1,
+            "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": self.shutdown_s,
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,
-            "worker.childopts": f"-Xmx128m {jvm}", "topology.worker.logwriter.childopts": f"-Xmx32m {jvm}",
+            "worker.childopts": " ".join(("-Xmx128m", jvm, *self._archived(WORKER))),
+            "topology.worker.logwriter.childopts": " ".join(("-Xmx32m", jvm, *self._archived(WRITER))),
             # each jar by its name: the order of a folder is anyone's
             "storm.topology.classpath.beginning.enabled": True, "topology.classpath.beginning": self.install.classpath,
             "task.heartbeat.frequency.secs": 1, "task.refresh.poll.secs": 1,

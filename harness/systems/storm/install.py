@@ -6,7 +6,7 @@ The store of metrics that Nimbus keeps in RocksDB is half of a Storm's bytes, an
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ from harness.provision.java import find_java
 from harness.provision.server import CONTROL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from harness.provision.kafka import KafkaInstall
 
@@ -39,6 +39,8 @@ class StormInstall:
     jars: tuple[Path, ...]
     topology: Path
     versions: dict[str, str]
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each JVM is told of its class-data archive, by the name of its process."""
 
     @property
     def classpath(self) -> str:

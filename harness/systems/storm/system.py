@@ -8,6 +8,7 @@ from harness.model.scenario import Role
 from harness.provision.kafka import ensure_kafka
 from harness.run.cell import CellRun
 from harness.systems.kafka.system import Prepared, started
+from harness.systems.storm.archive import with_archives
 from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.install import ensure_client, ensure_storm
 from harness.systems.storm.keeper import Keeper
@@ -41,7 +42,8 @@ class StormSystem:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Fetch what Kafka and Storm need, compile the topology."""
         self._kafka.prepare(say)
-        self._storm = ensure_storm(ensure_kafka(say), say)
+        kafka = ensure_kafka(say)
+        self._storm = with_archives(ensure_storm(kafka, say), kafka, say)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
         """Fetch or build what only some cells need, the clients that they are pinned to among it."""
