@@ -11,6 +11,7 @@ from harness.judge.signs import DELIVERED_AGAIN, RESUMED_PAST
 from harness.model.prediction import AtLeast, Permitted, Some
 from harness.model.scenario import Deployment, NotApplicable, Predicted, Role, Scenario, Suite
 from harness.protocols.kafka.steps import Api
+from harness.protocols.postgres.steps import Database
 from harness.protocols.zookeeper.steps import Op
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, REQUEST, RESPONSE, holds
 from harness.stages.settings import AT_LEAST_ONCE, EXACTLY_ONCE, TopicSettings
@@ -25,6 +26,7 @@ from harness.systems.storm.settings import (
     TOPOLOGY,
     TRIDENT,
     TRIDENT_EXACTLY_ONCE,
+    TRIDENT_TO_DATABASE,
     Batches,
     with_topology,
     with_trident,
@@ -34,6 +36,7 @@ from harness.wire.rules import How
 
 if TYPE_CHECKING:
     from harness.model.scenario import Fault
+    from harness.wire.rules import Direction
 
 WORKER = Role.PROCESSOR
 PACE_MS = 100
@@ -155,6 +158,8 @@ TRIDENT_BASELINE = replace(
 TRANSACTIONAL = with_trident(TRIDENT_EXACTLY_ONCE, spout=Batches.TRANSACTIONAL, state=Batches.TRANSACTIONAL)
 SEVERAL = replace(TRANSACTIONAL, topic=TopicSettings(), producer=AT_LEAST_ONCE.producer)
 """Of a source without transactions: behind a marker of one the spout would find no record to emit, but one that it must not."""
+SHORT_MS = 20
+"""Less than a client needs that has just begun, and enough for one that has its connections."""
 MISMATCHED = replace(
     with_trident(TRIDENT_EXACTLY_ONCE, state=Batches.TRANSACTIONAL), consumer=replace(TRIDENT_EXACTLY_ONCE.consumer, unit=24)
 )
@@ -226,6 +231,32 @@ EMPTY = replace(
     "transaction has. Its id is another one, so the state takes it again. Sold as exactly-once it must be convicted.",
     expect={EOS: Predicted(duplicated=Some(), control=True, settings=SEVERAL)},
 )  # fmt: skip
+LATE = replace(
+    BEFORE_STATE[0], id="trident-replay-polled-late", failure_point="trident-replay-polled-late",
+    because="A spout polls once for a batch that it must emit again, for as long as pollTimeoutMs says. What does not come in "
+    "that time is left out of the batch, the batch is over without it, and the next one begins behind it. Sold as exactly-once "
+    "it must be convicted.",
+    expect={EOS: Predicted(lost=AtLeast(), control=True, settings=with_trident(TRANSACTIONAL, poll_ms=SHORT_MS))},
+)  # fmt: skip
+
+# the state in a database: its commit takes value and id of the transaction at once
+DATABASE_BASELINE = replace(TRIDENT_BASELINE, pipeline=TRIDENT_TO_DATABASE)
+
+
+def in_database(scenario: Scenario, direction: Direction, because: str) -> Scenario:
+    """Return a scenario with the commit of the target's batch in the place of its write to the topic."""
+    return replace(
+        scenario, pipeline=TRIDENT_TO_DATABASE, fault=Kill(OnWire(WORKER, Database.COMMIT, direction), (WORKER,)),
+        because=f"{because} {scenario.because}",
+    )  # fmt: skip
+
+
+BEFORE_DATABASE = tuple(in_database(
+    each, REQUEST, "Value and id of the transaction are one commit of the database, which never arrives: neither is there.",
+) for each in BEFORE_STATE)  # fmt: skip
+AFTER_DATABASE = tuple(in_database(
+    each, RESPONSE, "Value and id of the transaction are one commit of the database, which is durable: both are there.",
+) for each in AFTER_STATE)  # fmt: skip
 MAIN = tuple(replace(each, suite=Suite.CORE) for each in (BASELINE, AFTER_EMIT))
 PLAIN = (*MAIN, GAPS, BEFORE_ACK, COMMIT_LOST, COMMIT_ANSWER_LOST, TIMEOUT, ANCHORED, UNANCHORED, ACK_LOST, ACKER_CRASH,
          NO_NIMBUS, NO_SUPERVISOR)  # fmt: skip
@@ -240,4 +271,8 @@ STORM = (
     *AFTER_TXID,
     MISMATCH,
     EMPTY,
+    LATE,
+    DATABASE_BASELINE,
+    *BEFORE_DATABASE,
+    *AFTER_DATABASE,
 )

@@ -134,7 +134,7 @@ class Database:
 
     def observe(self) -> None:
         """Write every result and every absorbed copy; of a server, how many transactions were open, before and after."""
-        self._observe_settled()
+        self.observe_settled()
         for order, value, key, copy in self.sink.results():
             place = None if copy.name is None else self._placed(copy.name)
             recorded(self._scene, Row(value, key, order, (copy.partition, copy.epoch, copy.offset), place=place))
@@ -142,8 +142,9 @@ class Database:
             in_log = log_fields(copy.partition, copy.epoch, copy.offset)
             where = in_log if copy.name is None else {"place": self._placed(copy.name)}
             self._scene.history.write(kinds.ABSORBED, record=record, **where)
-        self._observe_settled()
+        self.observe_settled()
 
-    def _observe_settled(self) -> None:
+    def observe_settled(self) -> None:
+        """Write how many transactions of a server's database are open."""
         if self.server is not None:
             self._scene.history.write(kinds.SETTLED, open=self.sink.unsettled())

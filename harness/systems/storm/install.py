@@ -1,4 +1,4 @@
-"""What a Storm is started from: its jars, Kafka's client, and our topology. Fetched once, checked by sums.
+"""What a Storm is started from: its jars, Kafka's client, a database's driver, and our topology. Fetched once, checked by sums.
 
 The store of metrics that Nimbus keeps in RocksDB is half of a Storm's bytes, and nobody asks it here: it is left out.
 """
@@ -16,6 +16,7 @@ from harness.provision.compiled import compiled
 from harness.provision.jars import LISTS, ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.provision.server import CONTROL
+from harness.provision.spark import DRIVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,7 +59,9 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
     own = read_jar_set(f"storm-{VERSION}")
     folder = ensure_jars(own, cache=cache, java=java, say=say)
     [client] = (path for path in map(Path, kafka.classpath.split(":")) if path.name.startswith("kafka-clients-"))
-    jars = (*(folder / name for name in sorted(own.sums)), client)
+    driver = read_jar_set(DRIVERS["postgresql"])
+    beside = ensure_jars(driver, cache=cache, java=java, say=say)
+    jars = (*(folder / name for name in sorted(own.sums)), client, *(beside / name for name in sorted(driver.sums)))
     topology = compiled("storm-topology", [*sorted(SOURCES.glob("*.java")), CONTROL], jars, say)
     versions = {"storm": VERSION, "storm-kafka-client": VERSION, "storm-kafka-clients": client.stem.rpartition("-")[2]}
     return StormInstall(java.path, jars, topology, versions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness.judge.proof import Knowledge
-from harness.systems.storm.settings import TOPOLOGY, TRIDENT
+from harness.systems.storm.settings import TOPOLOGY, TRIDENTS
 from harness.systems.storm.signs import storm_signs
 
-KNOWLEDGE: Final = Knowledge(signs=(storm_signs,), recipes={each.name: each.recipes for each in (TOPOLOGY, TRIDENT)})
+KNOWLEDGE: Final = Knowledge(signs=(storm_signs,), recipes={each.name: each.recipes for each in (TOPOLOGY, *TRIDENTS)})

@@ -23,7 +23,7 @@ from harness.systems.kafka.sinks import FoldedSink
 from harness.systems.kafka.stages import StageMaker
 from harness.systems.storm.daemons import daemons
 from harness.systems.storm.desk import DeskError
-from harness.systems.storm.settings import ACKER, TRIDENT, storms
+from harness.systems.storm.settings import ACKER, TRIDENT, TRIDENT_TO_DATABASE, storms
 from harness.systems.storm.topology import RunningTopology
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.controls import AtWrite, Target
     from harness.model.cell import Cell
     from harness.model.history import HistoryWriter
+    from harness.run.sinks import Database, SinkPart
     from harness.systems.kafka.services import Services
     from harness.systems.kafka.transport import KafkaTransport
     from harness.systems.storm.cluster import Cluster
@@ -65,9 +66,11 @@ def parts_of(
     """Return what one cell is made of. ``jars``: the class path of its topology, where that is not Storm's."""
     scene = Scene(cell, directory, history, transport)
     ground = Ground.of(scene, services, FoldedSink(scene) if cell.scenario.pipeline == TRIDENT else None)
+    database = ground.database if cell.scenario.pipeline == TRIDENT_TO_DATABASE else None
+    sink = ground.sink if database is None else _table(scene, database)
     made = StageMaker(scene, ground.database.there).make(Role.PRODUCER, "producer")
     producing = Producing(history, replace(made, stage=replace(made.stage, settings=storms(cell.settings).stages)))
-    topology = RunningTopology(scene, cluster, keeper, jars)
+    topology = RunningTopology(scene, cluster, keeper, jars, database)
     broker = OneBroker(scene, SharedCrash(()))
     servers: dict[Role, Callable[[], Target]] = {**broker.servers(), Role.PROCESSOR: lambda: topology.worker}
     if (acker := topology.acker) is not None:
@@ -79,16 +82,22 @@ def parts_of(
     watching = Watching(scene.progress, lambda: position_trouble() is None, producing.has_ended, SILENT)
     checks = [
         Check("source", producing.trouble), Check("topology", topology.trouble), Check("topic", scene.log_trouble, costly=True),
-        Check("bolt", topology.unwritten), Check("position", position_trouble, costly=True),
+        Check("bolt", topology.unwritten), Check("position", position_trouble, costly=True), *ground.sink_checks(),
     ]  # fmt: skip
     return Parts(
-        ground=(*ground.parts(), topology, producing),
+        ground=(*ground.parts(), sink, topology, producing),
         feed=producing,
         stages=topology,
         controls=WireControls(cell, scene.load, transport.wire, directory, history, scene.so_far, nodes, watching),
-        drain=lambda: QuietSink(Checks(checks, SILENT), ground.sink.size),
+        drain=lambda: QuietSink(Checks(checks, SILENT), sink.size),
         authorities=(
             partial(observe_source, scene),
-            partial(observe_reading, scene, topology.saved_positions, ground.sink.observe),
+            partial(observe_reading, scene, topology.saved_positions, sink.observe),
         ),
     )
+
+
+def _table(scene: Scene, database: Database) -> SinkPart:
+    from harness.systems.storm.table import StateTable  # noqa: PLC0415 - brings the driver; other cells need none
+
+    return StateTable(scene, database)

@@ -96,7 +96,7 @@ class StormSettings(Settings):
             raise SettingsError("a topology runs on one broker")
         if pipeline.system != NAME:
             raise SettingsError(f"a topology of Storm is no part of {pipeline}")
-        if (self.trident is not None) is not (pipeline.name == TRIDENT_NAME):
+        if (self.trident is not None) is not pipeline.name.startswith(TRIDENT_NAME):
             raise SettingsError(f"{pipeline} is {'no' if self.trident else 'a'} topology of Trident")
 
     @property
@@ -136,6 +136,9 @@ TRIDENT: Final = Pipeline(
 
 At-most-once is not offered: no cell of it applies, whatever its settings.
 """
+TRIDENT_TO_DATABASE: Final = Pipeline(f"{TRIDENT_NAME}-to-database", NAME, TRIDENT.recipes, on_server=True)
+"""The same, and the state is a table of a PostgreSQL server, with the id of the transaction beside each value."""
+TRIDENTS: Final = (TRIDENT, TRIDENT_TO_DATABASE)
 
 
 def with_trident(settings: StormSettings, **changes: object) -> StormSettings:

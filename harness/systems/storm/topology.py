@@ -16,6 +16,7 @@ from harness.systems.storm.settings import ACKER, storms
 from harness.systems.storm.words import Place, words_of
 
 if TYPE_CHECKING:
+    from harness.run.sinks import Database
     from harness.systems.kafka.scene import Scene
     from harness.systems.storm.cluster import Cluster
     from harness.systems.storm.keeper import Keeper
@@ -90,8 +91,10 @@ class Worker:
 class RunningTopology:
     """One topology. Implements :class:`harness.run.parts.Stages`; a part of its cell's ground."""
 
-    def __init__(self, scene: Scene, cluster: Cluster, keeper: Keeper, jars: str = "") -> None:
+    def __init__(self, scene: Scene, cluster: Cluster, keeper: Keeper, jars: str = "", database: Database | None = None) -> None:
+        """``database``: that of the state, where it has one."""
         self._scene = scene
+        self._database = database
         self._cluster = cluster
         self._keeper = keeper
         self._jars = jars
@@ -112,7 +115,7 @@ class RunningTopology:
         place = Place(
             scene.transport.bootstrap(Role.PROCESSOR), scene.source, scene.sink, scene.group, scene.history_folder,
             scene.failpoints, scene.cell.id, scene.transport.direct, self._keeper.address() if trident else ("", 0),
-            self._jars,
+            self._jars, self._database.there if self._database else "",
         )  # fmt: skip
         self._cluster.submit(scene.cell.key, words_of(place, self._settings, self.client))
         self._submitted = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,8 @@ class Place:
     keeper: tuple[str, int] = ("", 0)
     jars: str = ""
     """The class path of a topology with another client of Kafka than Storm's own."""
+    database: str = ""
+    """The address of the database that has Trident's state, where that is not in the sink."""
 
 
 def words_of(place: Place, settings: StormSettings, client: str) -> list[str]:
@@ -84,7 +87,20 @@ def _trident(trident: TridentSettings, place: Place, client: str) -> Mapping[str
         "conf.topology.message.timeout.secs": trident.timeout_s, "conf.topology.trident.batch.emit.interval.millis": EMIT_MS,
         "conf.transactional.zookeeper.servers": f"[{host}]", "conf.transactional.zookeeper.port": port,
         "conf.transactional.zookeeper.root": root_of(client),
+        **({"database": jdbc(place.database, client)} if place.database else {}),
     }  # fmt: skip
+
+
+def jdbc(address: str, client: str) -> str:
+    """Return the address of a database as a driver for Java wants it. It says at once who connects, for the wire asks.
+
+    >>> jdbc("postgresql://me@127.0.0.1:5432/cell?sslmode=disable&gssencmode=disable", "cell.worker")
+    'jdbc:postgresql://127.0.0.1:5432/cell?user=me&sslmode=disable&gssEncMode=disable&assumeMinServerVersion=9.0&ApplicationName=cell.worker'
+    """
+    parts = urlsplit(address)
+    words = {"user": parts.username, "sslmode": "disable", "gssEncMode": "disable", "assumeMinServerVersion": "9.0",
+             "ApplicationName": client}  # fmt: skip
+    return f"jdbc:{parts.scheme}://{parts.hostname}:{parts.port}{parts.path}?{urlencode(words)}"
 
 
 def root_of(client: str) -> str:

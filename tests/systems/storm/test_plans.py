@@ -19,6 +19,8 @@ from harness.systems.storm.settings import (
     TOPOLOGY,
     TRIDENT,
     TRIDENT_EXACTLY_ONCE,
+    TRIDENT_TO_DATABASE,
+    TRIDENTS,
     Batches,
     Guarantee,
     storms,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 MINE = tuple(scenario for scenario in registry.scenarios() if registry.runs("storm", scenario))
 PLAIN = tuple(scenario for scenario in MINE if scenario.pipeline == TOPOLOGY)
 MOST_CORE = 6
+TRIDENT_POLL_MS = 5000
 
 
 def told(folder: Path, settings: StormSettings) -> dict[str, str]:
@@ -101,10 +104,11 @@ def test_bolts_claim_nothing_of_exactly_once() -> None:
 def test_trident_promises_exactly_once_by_two_pairs() -> None:
     """Of a spout and a state, and of one partition.
 
-    Any other is a control, and so is an opaque spout whose last batch is forgotten. Without ids at-least-once is claimed.
+    Any other is a control, and so is an opaque spout whose last batch is forgotten, or one that polls for too short a time.
+    Without ids at-least-once is claimed.
     """
     pairs = set()
-    for scenario in (scenario for scenario in MINE if scenario.pipeline == TRIDENT):
+    for scenario in (scenario for scenario in MINE if scenario.pipeline in TRIDENTS):
         for semantic, theory in scenario.expect.items():
             if not isinstance(theory, Predicted):
                 assert semantic is not Semantic.EXACTLY_ONCE
@@ -114,7 +118,10 @@ def test_trident_promises_exactly_once_by_two_pairs() -> None:
             assert trident is not None
             if semantic is Semantic.EXACTLY_ONCE:
                 forgotten = trident.spout is Batches.OPAQUE and scenario.fault.id == KillBetween.id
-                assert theory.control is (trident.spout is not trident.state or settings.topic.partitions > 1 or forgotten)
+                hasty = trident.poll_ms < TRIDENT_POLL_MS
+                assert theory.control is (
+                    trident.spout is not trident.state or settings.topic.partitions > 1 or forgotten or hasty
+                )
                 pairs |= set() if theory.control else {trident.spout}
             else:
                 assert trident.state is Batches.NONE
@@ -129,6 +136,26 @@ def test_a_topology_of_trident_keeps_its_transactions_behind_the_wire(tmp_path: 
     assert (words["conf.transactional.zookeeper.servers"], words["conf.transactional.zookeeper.port"]) == ("[keeper]", "7")
     assert words["direct"] == "direct:2"
     assert "guarantee" not in words
+
+
+def test_a_state_in_a_database_is_behind_the_wire(tmp_path: Path) -> None:
+    """Its client has the name that it has to the broker and to ZooKeeper, and says it before anything else is said."""
+    address = "postgresql://lostack@wire:7/cell?sslmode=disable&gssencmode=disable"
+    place = Place("processor:1", "k.in", "k.out", "k.group", tmp_path, tmp_path, "the/cell", "direct:2", ("keeper", 7),
+                  database=address)  # fmt: skip
+    words = dict(word.split("=", 1) for word in words_of(place, TRIDENT_EXACTLY_ONCE, "k.worker"))
+    url, _, said = words["database"].partition("?")
+    assert url == "jdbc:postgresql://wire:7/cell"
+    assert {"user=lostack", "sslmode=disable", "ApplicationName=k.worker", "assumeMinServerVersion=9.0"} <= set(said.split("&"))
+    assert "database" not in told(tmp_path, TRIDENT_EXACTLY_ONCE)
+
+
+def test_where_no_server_is_installed_its_cells_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And say why; the others do."""
+    monkeypatch.setattr("harness.provision.postgres.why_no_postgres", lambda: "no PostgreSQL server is installed")
+    cells = list(expand(MINE, semantics=[Semantic.EXACTLY_ONCE], seeds=[1], system="storm", client="storm-kafka-client"))
+    said = {cell.scenario.pipeline.name: registry.declaration("storm").lacks(cell) for cell in cells}
+    assert said == {TOPOLOGY.name: None, TRIDENT.name: None, TRIDENT_TO_DATABASE.name: "no PostgreSQL server is installed"}
 
 
 def test_a_lost_acknowledgement_needs_two_workers(tmp_path: Path) -> None:

@@ -2,32 +2,22 @@ package lostack;
 
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.ExecutionException;
 import java.util.zip.CRC32;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.producer.KafkaProducer;
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.storm.generated.StormTopology;
 import org.apache.storm.kafka.spout.FirstPollOffsetStrategy;
 import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutConfig;
 import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutOpaque;
 import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutTransactional;
 import org.apache.storm.task.IMetricsContext;
-import org.apache.storm.topology.FailedException;
 import org.apache.storm.trident.Stream;
 import org.apache.storm.trident.TridentTopology;
 import org.apache.storm.trident.operation.BaseFunction;
@@ -47,10 +37,10 @@ import org.apache.storm.tuple.Fields;
 import org.apache.storm.tuple.Values;
 
 /**
- * The topology of a cell of Trident: Kafka's spout, a function that works, and a state by key in a topic.
+ * The topology of a cell of Trident: Kafka's spout, a function that works, and a state by key, in a topic or in a database.
  *
- * A value of the state carries the ids of the records that were folded into it; the last version of a key is its value. The id of
- * the transaction and, of an opaque state, the value before stand in headers of each version.
+ * A value of the state carries the ids of the records that were folded into it. The id of the transaction and, of an opaque state,
+ * the value before stand beside it.
  */
 final class Trident {
     private static final String STREAM = "in";
@@ -75,7 +65,7 @@ final class Trident {
             : topology.newStream(STREAM, new KafkaTridentSpoutTransactional<>(config));
         read.each(new Fields("key", "value", "partition", "epoch", "offset"), new Work(), new Fields("name", "entry"))
             .groupBy(new Fields("name"))
-            .persistentAggregate(new InTopic(told), new Fields("entry"), new Folding(), new Fields("folded"));
+            .persistentAggregate(new InStore(told), new Fields("entry"), new Folding(), new Fields("folded"));
         return topology.build();
     }
 
@@ -175,18 +165,19 @@ final class Trident {
     }
 
     /** Makes the state: transactional, opaque, or one that asks for no transaction. */
-    static final class InTopic implements StateFactory {
+    static final class InStore implements StateFactory {
         private static final long serialVersionUID = 1L;
         private final Map<String, String> told;
 
-        InTopic(Map<String, String> told) {
+        InStore(Map<String, String> told) {
             this.told = new HashMap<>(told);
         }
 
         @Override
         public State makeState(Map<String, Object> conf, IMetricsContext metrics, int index, int count) {
+            Store store = told.containsKey("database") ? new DatabaseStore(told) : new TopicStore(told);
             return switch (told.get("state")) {
-                case "transactional" -> TransactionalMap.build(new Versions<TransactionalValue>(told) {
+                case "transactional" -> TransactionalMap.build(new Versions<TransactionalValue>(store) {
                     @Override
                     TransactionalValue of(Version version) {
                         return new TransactionalValue<>(version.transaction, version.value);
@@ -197,7 +188,7 @@ final class Trident {
                         return new Version(value.getTxid(), (Folded) value.getVal(), null);
                     }
                 });
-                case "opaque" -> OpaqueMap.build(new Versions<OpaqueValue>(told) {
+                case "opaque" -> OpaqueMap.build(new Versions<OpaqueValue>(store) {
                     @Override
                     OpaqueValue of(Version version) {
                         return new OpaqueValue<>(version.transaction, version.value, version.before);
@@ -208,7 +199,7 @@ final class Trident {
                         return new Version(value.getCurrTxid(), (Folded) value.getCurr(), (Folded) value.getPrev());
                     }
                 });
-                default -> NonTransactionalMap.build(new Versions<Folded>(told) {
+                default -> NonTransactionalMap.build(new Versions<Folded>(store) {
                     @Override
                     Folded of(Version version) {
                         return version.value;
@@ -227,23 +218,21 @@ final class Trident {
     record Version(Long transaction, Folded value, Folded before) {
     }
 
-    /** The values by key in a topic, which is read when a worker starts: past the wire, for it is no record's way. */
-    abstract static class Versions<T> implements IBackingMap<T> {
-        private static final String TRANSACTION = "trident-transaction";
-        private static final String BEFORE = "trident-before";
-        private final Map<String, Version> known = new HashMap<>();
-        private final KafkaProducer<byte[], byte[]> producer;
-        private final String topic;
+    /** Where versions are kept: the last one of each key counts. */
+    interface Store {
+        /** The last version of a key, or null. */
+        Version get(String key);
 
-        Versions(Map<String, String> told) {
-            topic = told.get("out");
-            read(told.get("direct"));
-            Properties writing = new Properties();
-            writing.putAll(Topology.below(told, "bolt."));
-            writing.put("bootstrap.servers", told.get("bootstrap"));
-            writing.put("key.serializer", ByteArraySerializer.class.getName());
-            writing.put("value.serializer", ByteArraySerializer.class.getName());
-            producer = new KafkaProducer<>(writing);
+        /** Keep new ones, by their keys. */
+        void put(Map<String, Version> versions);
+    }
+
+    /** Versions as a kind of state wants them. */
+    abstract static class Versions<T> implements IBackingMap<T> {
+        private final Store store;
+
+        Versions(Store store) {
+            this.store = store;
         }
 
         abstract T of(Version version);
@@ -254,7 +243,7 @@ final class Trident {
         public List<T> multiGet(List<List<Object>> keys) {
             List<T> found = new ArrayList<>();
             for (List<Object> key : keys) {
-                Version version = known.get((String) key.get(0));
+                Version version = store.get((String) key.get(0));
                 found.add(version == null ? null : of(version));
             }
             return found;
@@ -262,51 +251,11 @@ final class Trident {
 
         @Override
         public void multiPut(List<List<Object>> keys, List<T> values) {
+            Map<String, Version> versions = new LinkedHashMap<>();
             for (int i = 0; i < keys.size(); i++) {
-                String key = (String) keys.get(i).get(0);
-                Version version = version(values.get(i));
-                ProducerRecord<byte[], byte[]> record =
-                    new ProducerRecord<>(topic, key.getBytes(StandardCharsets.US_ASCII), version.value().value());
-                record.headers().add("lostack-attempt", version.value().attempt.getBytes(StandardCharsets.US_ASCII))
-                    .add("lostack-origin", version.value().origin.getBytes(StandardCharsets.US_ASCII))
-                    .add(TRANSACTION, version.transaction().toString().getBytes(StandardCharsets.US_ASCII));
-                if (version.before() != null) {
-                    record.headers().add(BEFORE, version.before().value());
-                }
-                try {
-                    producer.send(record).get();
-                } catch (ExecutionException error) {
-                    throw new FailedException("the state of " + key + " is not written", error);
-                } catch (InterruptedException ended) {
-                    Thread.currentThread().interrupt();
-                    throw new FailedException(ended);
-                }
-                known.put(key, version);
+                versions.put((String) keys.get(i).get(0), version(values.get(i)));
             }
-        }
-
-        private void read(String bootstrap) {
-            Properties reading = new Properties();
-            reading.put("bootstrap.servers", bootstrap);
-            reading.put("enable.metrics.push", "false");
-            reading.put("key.deserializer", ByteArrayDeserializer.class.getName());
-            reading.put("value.deserializer", ByteArrayDeserializer.class.getName());
-            try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(reading)) {
-                List<TopicPartition> all = new ArrayList<>();
-                consumer.partitionsFor(topic).forEach(each -> all.add(new TopicPartition(topic, each.partition())));
-                consumer.assign(all);
-                consumer.seekToBeginning(all);
-                Map<TopicPartition, Long> ends = consumer.endOffsets(all);
-                while (all.stream().anyMatch(each -> consumer.position(each) < ends.get(each))) {
-                    for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
-                        Header transaction = record.headers().lastHeader(TRANSACTION);
-                        Header before = record.headers().lastHeader(BEFORE);
-                        known.put(new String(record.key(), StandardCharsets.US_ASCII), new Version(
-                            Long.valueOf(new String(transaction.value(), StandardCharsets.US_ASCII)), Folded.of(record.value()),
-                            before == null ? null : Folded.of(before.value())));
-                    }
-                }
-            }
+            store.put(versions);
         }
     }
 }
