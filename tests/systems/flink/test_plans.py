@@ -106,6 +106,16 @@ def test_only_the_transactions_of_the_first_job_are_short(tmp_path: Path) -> Non
     assert ["sink.transaction.timeout.ms=600000" in said for said in words] == [False, True]
 
 
+@pytest.mark.parametrize(("version", "applies"), [("5.0.0", True), ("5.0.0+4.3.0", False), ("4.0.1", True)])
+def test_a_connector_with_a_client_that_is_too_new_commits_nothing(version: str, applies: bool) -> None:
+    """Its job fails at each checkpoint under exactly-once: that is said beforehand; at-least-once needs no transaction."""
+    nothing = [one for one in MINE if one.id == "none"]
+    cells = expand(nothing, semantics=Semantic, seeds=[1], system="flink", client=f"flink-connector-kafka=={version}")
+    found = {cell.semantic: registry.inapplicable(cell) for cell in cells}
+    assert found[Semantic.AT_LEAST_ONCE] is None
+    assert (found[Semantic.EXACTLY_ONCE] is None) is applies
+
+
 def test_the_guarantee_is_that_of_the_semantic() -> None:
     """Unless a cell has settings of its own."""
     want = {Semantic.AT_LEAST_ONCE: Guarantee.AT_LEAST_ONCE, Semantic.EXACTLY_ONCE: Guarantee.EXACTLY_ONCE}
