@@ -8,29 +8,44 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.model.failures import CellFailure
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 ANYWHERE = "anywhere"
 """In the value, else in the key, else in a header."""
 HEADER = "header:"
+REGISTRY = "registry"
+"""The kind of schemas that a registry has."""
 
 
 class IdentityError(ValueError):
     """A place or a pattern that can find nothing; one line."""
 
 
+class UnreadValueError(CellFailure):
+    """A value cannot be read now, and nobody can tell whose record it is; one line that says why."""
+
+
 READERS: dict[str, Callable[[ValueSchema], Callable[[bytes], str | None]]] = {}
 """What reads values that are no text, by the kind of schema: :mod:`harness.values` puts it here."""
+WHY_UNREAD: dict[str, Callable[[ValueSchema, bytes], str | None]] = {}
+"""What says why a value cannot be read, likewise, of the kinds that can."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """The schema of values that are no text. ``kind``: avro or protobuf; ``message``: which one of several, by its full name."""
+    """The schema of values that are no text.
+
+    ``kind``: avro, protobuf, or registry, whose ``text`` is its URL; ``message``: which one of several, by its full name;
+    ``cell``: in whose run a registry is asked, for the next one's may have other schemas by the same ids.
+    """
 
     kind: str
     text: str
     message: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ class Identity:
     json: str = ""
     """A dotted path into a JSON value. It is looked up first, and ``pattern`` is applied to what it finds."""
     schema: ValueSchema | None = None
-    """The schema of values that are no text. They are looked into as JSON."""
+    """The schema of values that are no text, or who has it. They are looked into as JSON."""
 
     def __post_init__(self) -> None:
         if self.where not in (ANYWHERE, "value", "key") and not self.where.startswith(HEADER):
@@ -57,7 +72,11 @@ class Identity:
             raise IdentityError(f"{self.pattern!r} has {compiled.groups} groups: the id is the first one; make the others (?:…)")
 
     def find(self, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, bytes | None]] = ()) -> str | None:
-        """Return the id of a record in a log, or ``None`` where it carries none."""
+        """Return the id of a record in a log, or ``None`` where it carries none.
+
+        Raises:
+            UnreadValueError: a registry has the schema of its value, and does not answer.
+        """
         texts = self._places(key, value, headers)
         return next((found for text in texts if (found := self.in_text(text)) is not None), None)
 
@@ -82,6 +101,11 @@ class Identity:
         if self.schema is None or value is None:
             return _text(value)
         return _reader(self.schema)(bytes(value))
+
+    def why_unread(self, value: bytes | None) -> str | None:
+        """Say why a value cannot be read by the schema that it names itself, or return ``None``."""
+        told = WHY_UNREAD.get(self.schema.kind) if self.schema else None
+        return told(self.schema, bytes(value)) if told and self.schema and value is not None else None
 
     def check_schema(self) -> None:
         """Raise what its reader says where values cannot be read by its schema."""

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.model.cell import LEAST_RECORDS, MOST_RECORDS
-from harness.model.identity import Identity  # noqa: TC001 - a field of a dataclass that is read from TOML
+from harness.model.identity import REGISTRY, Identity
 from harness.model.scenario import ROLES_OF_OURS, Role
 from harness.model.semantics import Anomaly, Semantic, forbids
 from harness.pipelines.aggregates import Aggregate  # noqa: TC001 - likewise
 from harness.pipelines.braces import LINES, PLACES, SECRETS, SECURED, check_places, check_services, fill, places
 from harness.pipelines.dialects import DIALECTS
 from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
-from harness.pipelines.programs import PROCESS, STAGE, Program, Service
+from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
 
@@ -355,6 +355,9 @@ class Pipeline:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise DeclarationError(f"service: two are called {twice}: give each a name of its own")
         asked = [word for invariant in self.invariants for word in invariant.command]
+        if self.id and self.id.schema and self.id.schema.kind == REGISTRY:
+            check_places("id: registry", self.id.schema.text, ())
+            asked.append(self.id.schema.text)
         for text in (*(word for program in self.programs for word in program.words), *self.output.command, *asked):
             check_services(text, names)
 
@@ -388,7 +391,8 @@ class Pipeline:
             raise DeclarationError("two stages are a producer, and each record is offered to one: start both by one command")
         known = [*(str(stage.known) for stage in self.stages), *(service.name for service in self.services)]
         if twice := next((name for name in known if known.count(name) > 1), None):
-            raise DeclarationError(f'two stages are a {twice}: give each a name of its own (name = "...")')
+            said = f"two stages are a {twice}" if twice in ROLES else f"two stages or services are called {twice}"
+            raise DeclarationError(f'{said}: give each a name of its own (name = "...")')
 
     def _check_security(self, named: set[str]) -> None:
         """Whether the programs are told what they need to come to the brokers, and nothing that there is not."""
@@ -478,17 +482,13 @@ class Pipeline:
             raise DeclarationError(
                 f"python: {self.interpreter} is not there, or is not executable: make the project's environment"
             )
-        for what, stage in (
-            *((each.known, each) for each in self.stages),
-            *((f"service {each.name}", each) for each in self.services),
-        ):
-            if stage.image:
-                continue
-            program = fill(stage.command[0], {"python": self.interpreter, "here": str(self.directory)})
-            beside = self.directory / program
-            if "{" in program or shutil.which(program, path=self.path) or (beside.is_file() and shutil.which(str(beside))):
-                continue
-            hint = (
-                f"{beside} is not executable" if beside.is_file() else "it is neither on the PATH nor in " + str(self.directory)
-            )
-            raise DeclarationError(f"the {what}'s command {program!r} cannot be started: {hint}")
+        started = (
+            *((f"the {each.known}'s command", () if each.image else each.command, True) for each in self.stages),
+            *((f"the service {each.name}'s command", () if each.image else each.command, True) for each in self.services),
+            ("the output's command", self.output.command, False),
+            *((f"the command of invariant {n}", each.command, False) for n, each in enumerate(self.invariants, start=1)),
+        )
+        values = {"python": self.interpreter, "here": str(self.directory)}
+        for what, command, beside in started:
+            if command:
+                check_command(what, fill(command[0], values), self.directory, self.path, beside=beside)

@@ -112,6 +112,18 @@ def _typed(what: str, *kinds: type) -> Callable[[str, Any], Any]:
     return take
 
 
+def _text(where: str, value: Any) -> str:
+    if not _typed("text", str)(where, value):
+        raise DeclarationError(f"{where} is empty: write something, or leave it out")
+    return str(value)
+
+
+def _number_or_text(where: str, value: Any) -> str:
+    if isinstance(_typed("number or text", int, float, str)(where, value), float) and not math.isfinite(value):
+        raise DeclarationError(f"{where}: {value!r} is no number that a value can equal: write a finite one, or text")
+    return str(value)
+
+
 def _above_zero(where: str, value: Any) -> Any:
     number = _typed("number", int, float)(where, value)
     if not 0 < number < math.inf:
@@ -137,14 +149,14 @@ def _mapping(where: str, value: Any) -> dict[str, str]:
     return {name: _typed("text", str)(f"{where}: {name}", word) for name, word in table.items()}
 
 
-TEXT = Field(_typed("text", str), {"type": "string"})
+TEXT = Field(_text, {"type": "string", "minLength": 1})
 WHOLE = Field(_typed("whole number", int), {"type": "integer"})
 NUMBER = Field(_above_zero, {"type": "number", "exclusiveMinimum": 0})
 FLAG = Field(_typed("true or false", bool), {"type": "boolean"})
 TEXTS = Field(_texts, {"type": "array", "items": {"type": "string"}})
 WORDS = Field(_command, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 MAPPING = Field(_mapping, {"type": "object", "additionalProperties": {"type": "string"}})
-PLAIN = Field(lambda where, value: str(_typed("number or text", int, float, str)(where, value)), {"type": ["number", "string"]})
+PLAIN = Field(_number_or_text, {"type": ["number", "string"]})
 
 
 def among(names: Iterable[Any], make: Callable[[str], Any] = str) -> Field:

@@ -40,6 +40,6 @@ class Invariant:
         (True, False)
         """
         try:
-            return Decimal(found) == Decimal(self.equals)
+            return found.strip() == self.equals.strip() or Decimal(found) == Decimal(self.equals)
         except InvalidOperation:
-            return found.strip() == self.equals.strip()
+            return False

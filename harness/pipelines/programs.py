@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from harness.pipelines.refusing import DeclarationError, choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 STAGE, PROCESS = "stage", "process"
 """What a crash ends."""
@@ -64,6 +66,27 @@ class Program:
             raise DeclarationError(f"ready: {self.ready!r} of the {what} is no regular expression: {error}") from error
         if self.image.startswith("-") or self.image != self.image.strip():
             raise DeclarationError(f"image: {self.image!r} of the {what} is no name of an image")
+
+
+def check_command(what: str, program: str, directory: Path, path: str | None, *, beside: bool) -> None:
+    """Raise :class:`DeclarationError` where a program is not there.
+
+    ``path``: where programs of stages are looked for, ``None`` for the ``PATH``; ``beside``: also in ``directory``, by their bare
+    names. Of one that is named by a place that nobody knows yet, nothing is said.
+    """
+    if "{" in program or shutil.which(program, path=path if beside else None):
+        return
+    there = directory / program
+    if (beside or "/" in program) and there.is_file() and shutil.which(str(there)):
+        return
+    hint = "it is neither on the PATH nor in " + str(directory)
+    if there.is_file():
+        hint = (
+            f"{there} is not executable"
+            if beside or not shutil.which(str(there))
+            else f"write ./{program}, or {{here}}/{program}"
+        )
+    raise DeclarationError(f"{what} {program!r} cannot be started: {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

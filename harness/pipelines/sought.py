@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import base64
-import tempfile
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.model.identity import ANYWHERE, Identity, ValueSchema
+from harness.model.identity import ANYWHERE, REGISTRY, Identity, ValueSchema
 from harness.pipelines.refusing import DeclarationError
-from harness.values.missing import SchemaError, library
+from harness.values.compiling import described
+from harness.values.missing import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
 ALL = r"[\s\S]+"
+URL = re.compile(r"https?://[^/@?#\s]+(/[^@?#\s]*)?")
+"""Where a registry is: a host, perhaps a path, and nobody's password."""
+SERVICE = re.compile(r"[a-z][a-z0-9_]*")
+"""The name of a service, in the place of a URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +27,10 @@ class Sought:
     """Where the id of a record is found in topics and results.
 
     ``json`` is a dotted path into a JSON value, looked up first; ``pattern`` is a regular expression whose first group, or all of
-    it, is the id. A value that is Avro, or Protobuf, is read by the schema in a file beside the declaration, and looked into as
-    JSON: ``avro`` (.avsc), or ``protobuf`` (.proto, or a descriptor set) and, of several messages, which ``message``. What a
-    schema registry's clients put in front of a value is no part of it.
+    it, is the id. A value that is Avro, or Protobuf, is read by its schema and looked into as JSON. The schema is in a file
+    beside the declaration: ``avro`` (.avsc), or ``protobuf`` (.proto, or a descriptor set) and, of several messages, which
+    ``message``; what a schema registry's clients put in front of a value is no part of it. Or a schema ``registry`` has it, by
+    the id that its clients put in front.
     """
 
     pattern: str = ALL
@@ -34,11 +39,13 @@ class Sought:
     avro: str = ""
     protobuf: str = ""
     message: str = ""
+    registry: str = ""
 
     def identity(self, folder: Path) -> Identity:
         """Return it with the schema of its file. Raises DeclarationError where that cannot be used, IdentityError of the rest."""
-        if self.avro and self.protobuf:
-            raise DeclarationError("id: avro and protobuf: a value is one of the two")
+        given = [name for name in ("avro", "protobuf", "registry") if getattr(self, name)]
+        if len(given) > 1:
+            raise DeclarationError(f"id: {' and '.join(given)}: a value is read by one of the two")
         if self.message and not self.protobuf:
             raise DeclarationError("id: message means nothing without protobuf")
         schema = None
@@ -46,12 +53,25 @@ class Sought:
             schema = ValueSchema("avro", _read(folder / self.avro).decode("utf-8", "replace"))
         if self.protobuf:
             schema = ValueSchema("protobuf", base64.b64encode(_described(folder / self.protobuf)).decode(), self.message)
+        if self.registry:
+            schema = ValueSchema(REGISTRY, _registry(self.registry))
         found = Identity(self.pattern, self.where, self.json, schema)
         try:
             found.check_schema()
         except SchemaError as error:
             raise DeclarationError(f"id: {error}") from error
         return found
+
+
+def _registry(named: str) -> str:
+    """Return where a registry is: its URL, or that of the service of this name."""
+    if SERVICE.fullmatch(named):
+        return f"http://127.0.0.1:{{{named}.port}}"
+    if not URL.fullmatch(named):
+        raise DeclarationError(
+            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081, without user and password) nor a service's name"
+        )
+    return named.rstrip("/")
 
 
 def _read(file: Path) -> bytes:
@@ -67,12 +87,7 @@ def _described(file: Path) -> bytes:
     if file.suffix != ".proto":
         return text
     try:
-        compile_: Callable[[list[str]], int] = library("grpc_tools.protoc", "protobuf").main
+        return described(file)
     except SchemaError as error:
-        raise DeclarationError(f"id: {error}, or let protoc --descriptor_set_out make a descriptor set") from error
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "set"
-        words = ["protoc", f"-I{file.parent}", "--include_imports", f"--descriptor_set_out={out}", str(file)]
-        if compile_(words) or not out.exists():
-            raise DeclarationError(f"id: {file} does not compile: protoc says why above")
-        return out.read_bytes()
+        hint = ", or let protoc --descriptor_set_out make a descriptor set" if "pip install" in str(error) else ""
+        raise DeclarationError(f"id: {error}{hint}") from error

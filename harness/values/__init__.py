@@ -6,8 +6,10 @@ are loaded when a schema asks for them.
 
 from __future__ import annotations
 
-from harness.model.identity import READERS
+from harness.model.identity import READERS, REGISTRY, WHY_UNREAD
 from harness.values.avro import avro_reader
 from harness.values.protobuf import protobuf_reader
+from harness.values.registry import registry_reader, why_unread
 
-READERS |= {"avro": avro_reader, "protobuf": protobuf_reader}
+READERS |= {"avro": avro_reader, "protobuf": protobuf_reader, REGISTRY: registry_reader}
+WHY_UNREAD |= {REGISTRY: why_unread}

@@ -10,31 +10,68 @@ from harness.values.framing import unframed
 from harness.values.missing import SchemaError, library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.model.identity import ValueSchema
+
+MOST_SHOWN = 120
+"""Characters of what a library says that are shown."""
 
 
 def avro_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
     """Return what reads a value as JSON, or returns ``None`` where it is none. Raises SchemaError."""
-    fastavro = library("fastavro", "avro")
-    try:
-        parsed = fastavro.parse_schema(json.loads(schema.text))
-    except Exception as error:
-        raise SchemaError(f"avro: no schema: {type(error).__name__}: {str(error)[:120]}") from error
+    read_whole = whole_reader(schema.text)
 
     def read(value: bytes) -> str | None:
-        for data in unframed(value):
-            stream = io.BytesIO(data)
-            try:
-                found = fastavro.schemaless_reader(stream, parsed, None)
-            except Exception:  # noqa: BLE001, S112 - whatever the library says: it is none of this schema
-                continue
-            if stream.tell() == len(data):
-                return json.dumps(found, default=_text)
-        return None
+        return next((found for data in unframed(value) if (found := read_whole(data)) is not None), None)
 
     return read
+
+
+def whole_reader(text: str, references: Sequence[str] = ()) -> Callable[[bytes], str | None]:
+    """Return what reads a value without a head, all of it, as JSON, or returns ``None``.
+
+    ``references``: schemas whose types the schema names, each behind those that it names itself.
+
+    Raises:
+        SchemaError: one of them is no Avro schema.
+    """
+    fastavro = library("fastavro", "avro")
+    named: dict[str, Any] = {}
+    parsed = [_parsed(fastavro, each, named) for each in (*references, text)][-1]
+
+    def read(data: bytes) -> str | None:
+        stream = io.BytesIO(data)
+        try:
+            found = fastavro.schemaless_reader(stream, parsed, None)
+        except Exception:  # noqa: BLE001 - whatever the library says: it is none of this schema
+            return None
+        return json.dumps(found, default=_text) if stream.tell() == len(data) else None
+
+    return read
+
+
+def _parsed(fastavro: Any, text: str, named: dict[str, Any]) -> Any:
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise SchemaError(f"avro: the schema is no JSON: {error}") from error
+    if schema == []:
+        raise SchemaError("avro: the schema is a union of no types: name its types")
+    if isinstance(schema, dict) and schema.get("type") == "record" and not isinstance(schema.get("fields"), list):
+        raise SchemaError("avro: this is no Avro schema: a record has a list of fields")
+    try:
+        return fastavro.parse_schema(schema, named)
+    except KeyError as error:
+        raise SchemaError(f"avro: this is no Avro schema: {error} is missing in it") from error
+    except fastavro.schema.UnknownType as error:
+        told = f"the schema names the type {str(error.name)[:MOST_SHOWN]}, which is neither Avro's nor declared in it"
+        raise SchemaError(f"avro: {told}") from error
+    except fastavro.schema.SchemaParseException as error:
+        raise SchemaError(f"avro: this is no Avro schema: {str(error)[:MOST_SHOWN]}") from error
+    except Exception as error:
+        told = f'{" ".join(text.split())[:40]}; write {{"type": "record", "name": …, "fields": […]}}'
+        raise SchemaError(f"avro: this is no Avro schema: {told}") from error
 
 
 def _text(value: Any) -> str:

@@ -3,15 +3,65 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.values.framing import unframed, without_indexes
 from harness.values.missing import SchemaError, library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from harness.model.identity import ValueSchema
+
+
+class Messages:
+    """The messages of a descriptor set."""
+
+    def __init__(self, described: bytes) -> None:
+        """Raises SchemaError where it is no descriptor set."""
+        sets = library("google.protobuf.descriptor_pb2", "protobuf")
+        pools = library("google.protobuf.descriptor_pool", "protobuf")
+        self._factory = library("google.protobuf.message_factory", "protobuf")
+        self._formats = library("google.protobuf.json_format", "protobuf")
+        self._set, self._pool = sets.FileDescriptorSet(), pools.DescriptorPool()
+        try:
+            self._set.ParseFromString(described)
+            for file in self._set.file:
+                self._pool.Add(file)
+        except Exception as error:
+            raise SchemaError(f"protobuf: no descriptor set: {type(error).__name__}: {str(error)[:120]}") from error
+
+    @property
+    def names(self) -> list[str]:
+        """The full names of the messages that stand inside no other."""
+        return [_full(file.package, each.name) for file in self._set.file for each in file.message_type]
+
+    def name_at(self, file: str, at: Sequence[int]) -> str:
+        """Return the full name of the message at these indexes of a file. Raises SchemaError where there is none."""
+        found: Any = next(each for each in self._set.file if each.name == file)
+        name, inside = found.package, found.message_type
+        for index in at:
+            if not 0 <= index < len(inside):
+                raise SchemaError(f"protobuf: the schema has no message {list(at)}")
+            name, inside = _full(name, inside[index].name), inside[index].nested_type
+        return str(name)
+
+    def reader(self, name: str) -> Callable[[bytes], str | None]:
+        """Return what reads a message without a head as JSON, or returns ``None``. Raises SchemaError."""
+        try:
+            kind = self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
+        except KeyError as error:
+            raise SchemaError(f"protobuf: no message is called {name}; there are: {', '.join(self.names)}") from error
+
+        def read(data: bytes) -> str | None:
+            message = kind()
+            try:
+                message.ParseFromString(data)
+                return str(self._formats.MessageToJson(message, preserving_proto_field_name=True, indent=None))
+            except Exception:  # noqa: BLE001 - whatever the library says: it is none of these messages
+                return None
+
+        return read
 
 
 def protobuf_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
@@ -19,35 +69,19 @@ def protobuf_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
 
     ``schema.text``: a FileDescriptorSet in base 64; ``schema.message``: the full name of the message, or of the only one.
     """
-    sets, pools = library("google.protobuf.descriptor_pb2", "protobuf"), library("google.protobuf.descriptor_pool", "protobuf")
-    factory = library("google.protobuf.message_factory", "protobuf")
-    formats = library("google.protobuf.json_format", "protobuf")
-    described, pool = sets.FileDescriptorSet(), pools.DescriptorPool()
-    try:
-        described.ParseFromString(base64.b64decode(schema.text))
-        for file in described.file:
-            pool.Add(file)
-    except Exception as error:
-        raise SchemaError(f"protobuf: no descriptor set: {type(error).__name__}: {str(error)[:120]}") from error
-    there = [f"{file.package}.{each.name}".lstrip(".") for file in described.file for each in file.message_type]
-    if not schema.message and len(there) != 1:
-        raise SchemaError(f"protobuf: say which message a value is (message = ...); there are: {', '.join(there)}")
-    try:
-        kind = factory.GetMessageClass(pool.FindMessageTypeByName(schema.message or there[0]))
-    except KeyError as error:
-        raise SchemaError(f"protobuf: no message is called {schema.message}; there are: {', '.join(there)}") from error
+    messages = Messages(base64.b64decode(schema.text))
+    if not schema.message and len(messages.names) != 1:
+        raise SchemaError(f"protobuf: say which message a value is (message = ...); there are: {', '.join(messages.names)}")
+    read_whole = messages.reader(schema.message or messages.names[0])
 
     def read(value: bytes) -> str | None:
-        for data in _possible(value):
-            message = kind()
-            try:
-                message.ParseFromString(data)
-                return str(formats.MessageToJson(message, preserving_proto_field_name=True, indent=None))
-            except Exception:  # noqa: BLE001, S112 - whatever the library says: it is none of these messages
-                continue
-        return None
+        return next((found for data in _possible(value) if (found := read_whole(data)) is not None), None)
 
     return read
+
+
+def _full(package: str, name: str) -> str:
+    return f"{package}.{name}".lstrip(".")
 
 
 def _possible(value: bytes) -> Iterator[bytes]:

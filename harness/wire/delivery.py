@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.wire.protocol import Between, Expect, Frame, Need, Opaque, Secure, UnableError
+from harness.wire.protocol import Between, Expect, Frame, Need, Opaque, Secure, UnableError, insight_of
 from harness.wire.rules import Direction
 from harness.wire.sockets import connect
 from harness.wire.streams import CHUNK_BYTES
@@ -148,7 +148,7 @@ async def _answer(talk: _Talk, frame: Frame) -> tuple[Frame, bytes] | None:
 
 
 def _record(session: Session, carried: Carried, cell: WireCell, frame: Frame, data: bytes) -> int | str | None:
-    insight = session.read(frame, data, carried.ledger)
+    insight = insight_of(session, frame, data, carried.ledger)
     if insight.because is not None:
         cell.blind(carried, insight.because)
     for kind, fields in session.settled(frame, carried.ledger, reached=False):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.wire import asking
 from harness.wire.connection import Pending, Swallow
 from harness.wire.pipe import Pipe
-from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError
+from harness.wire.protocol import Between, Frame, Need, Opaque, Secure, UnableError, insight_of
 from harness.wire.rules import Action, After, Direction, How
 from harness.wire.streams import TlsError
 
@@ -129,7 +129,7 @@ class Lane:
             with memoryview(self._inlet.buffer) as view:
                 carried.payload = bytes(view[: frame.size])
         if frame.head or any(armed.rule.content for armed in candidates):
-            carried.insight = self._conn.session.read(frame, carried.payload, carried.ledger)
+            carried.insight = insight_of(self._conn.session, frame, carried.payload, carried.ledger)
             if carried.insight.because and carried.insight.voids:
                 cell.blind(carried, carried.insight.because)
         return True

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, runtime_checkable
 from typing import Protocol as Interface
 
+from harness.model.identity import UnreadValueError
 from harness.wire.rules import Subject
 
 if TYPE_CHECKING:
@@ -117,6 +118,14 @@ class Insight:
     def of_its_answer(self) -> Insight:
         """Return what an answer that nobody looks into is about: the same."""
         return Insight(self.subject, because=self.because)
+
+
+def insight_of(session: Session, frame: Frame, data: bytes | None, ledger: Any) -> Insight:
+    """Return what a frame is about; where a schema that it needs is not to be had, why, which voids the cell."""
+    try:
+        return session.read(frame, data, ledger)
+    except UnreadValueError as error:
+        return Insight(because=str(error), voids=True)
 
 
 # --- moving a frame to another connection is a conversation, not bytes -------------------------------------------------

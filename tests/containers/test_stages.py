@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.kafka, pytest.mark.timeout(300)]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = OWN["lostack"]
 """It has a Python with kafka-python in it."""
+STORE = Path(__file__).parents[1] / "pipelines" / "programs" / "with-store"
+"""A pipeline whose results are in a service's database."""
 
 
 class Silent:
@@ -88,6 +91,37 @@ def test_a_mistake_in_a_container_is_convicted(system: DeclaredSystem, tmp_path:
     found = check(system, tmp_path, contained("mistakes/commit-before-work", tmp_path / "mine"), "commit-ack-lost")
     assert found.verdict.kind is Kind.BROKEN, found.verdict.reason
     assert found.judgement.account.lost == {found.plan.target}
+
+
+@pytest.mark.parametrize("anew", ["cell", "once"])
+def test_a_service_in_a_container_is_killed_and_comes_back(system: DeclaredSystem, tmp_path: Path, anew: str) -> None:
+    """By the engine, with a record on its way to it; who waits for its answer loses nothing. Once: both cells have the same."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "examples" / "orders")
+    folder = shutil.copytree(STORE, tmp_path / "tests" / "pipelines" / "programs" / "with-store")
+    file = folder / "pipeline.toml"
+    text = file.read_text(encoding="utf-8")
+    changed = text.replace(
+        'command = "{python} store.py', f'image = "{IMAGE}"\nanew = "{anew}"\ncommand = "{{python}} {{here}}/store.py'
+    )
+    assert changed != text
+    file.write_text(changed, encoding="utf-8")
+    reports = tmp_path / "reports"
+    found = check(system, reports, file, "service-crash")
+    assert found.verdict.kind is Kind.KEPT, found.verdict.reason
+    assert found.verdict.fired == 1
+    assert found.judgement.account.counts["recorded"] == found.judgement.account.counts["offered"]
+    told = [e for e in read_history(found.directory / HISTORY, found.plan.id).of("node") if e["node"] == "store"]
+    [end] = [e for e in told if e["phase"] == "exited" and e.get("killed", True)][:1]
+    assert end["signal"] == 9
+    assert [e["phase"] for e in told].count("started") == 2, "it was up, and came back"
+    left = subprocess.run(
+        ["docker", "ps", "--quiet", "--no-trunc", "--filter", f"ancestor={IMAGE}"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert len(left) == (1 if anew == "once" else 0)
+    system.close()
+    assert not subprocess.run(
+        ["docker", "ps", "--quiet", "--filter", f"ancestor={IMAGE}"], check=True, capture_output=True, text=True
+    ).stdout.split()
 
 
 def test_an_image_that_is_nowhere(system: DeclaredSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

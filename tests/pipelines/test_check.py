@@ -143,6 +143,49 @@ def test_ids_inside_avro_values_are_found_on_the_wire_and_in_logs(system: Declar
 
 
 @pytest.mark.rest
+def test_ids_are_found_by_the_schemas_of_a_registry(system: DeclaredSystem, tmp_path: Path) -> None:
+    """The registry is a service of the cell: the wire and the observer ask it, by the id that the producer was given."""
+    points = ("processor-crash-before-ack", "service-crash")
+    found = check(system, tmp_path / "kept", PROGRAMS / "registered" / "pipeline.toml", *points)
+    assert {name: result.verdict.kind for name, result in found.items()} == dict.fromkeys(points, Kind.KEPT), [
+        result.verdict.reason for result in found.values()
+    ]
+    crashed = found["processor-crash-before-ack"]
+    assert crashed.judgement.account.duplicated == {crashed.plan.target}
+    folder = shutil.copytree(PROGRAMS / "registered", tmp_path / "programs" / "registered")
+    shutil.copytree(PROGRAMS / "avro", tmp_path / "programs" / "avro")
+    program = folder / "producer.py"
+    program.write_text(
+        program.read_text(encoding="utf-8").replace('["id"].to_bytes', '["id"].__add__(41).to_bytes'), encoding="utf-8"
+    )
+    dry = check(system, tmp_path / "void", folder / "pipeline.toml")["none"]
+    assert dry.verdict.kind is Kind.VOID
+    assert "a value cannot be read: there is no schema 42 of http://127.0.0.1:" in dry.verdict.reason
+
+
+@pytest.mark.rest
+def test_what_is_recorded_out_of_order_is_counted(system: DeclaredSystem, tmp_path: Path) -> None:
+    """A program that does one record behind the next of its key breaks an order that it claims, by this one record."""
+    shutil.copytree(EXAMPLES / "orders", tmp_path / "examples" / "orders")
+    folder = shutil.copytree(PROGRAMS / "in-order", tmp_path / "tests" / "pipelines" / "programs" / "in-order")
+    file = folder / "pipeline.toml"
+    right = check(system, tmp_path / "right", file, "commit-lost")["commit-lost"]
+    assert right.verdict.kind is Kind.KEPT, right.verdict.reason
+    assert right.judgement.account.duplicated == {right.plan.target}
+    assert right.judgement.account.counts["reordered"] == 0
+
+    file.write_text(file.read_text(encoding="utf-8").replace(" in-order", " swaps"), encoding="utf-8")
+    wrong = check(system, tmp_path / "wrong", file)["none"]
+    assert wrong.verdict.kind is Kind.BROKEN, wrong.verdict.reason
+    account = wrong.judgement.account
+    assert (account.counts["reordered"], account.counts["lost"], account.counts["duplicated"]) == (1, 0, 0)
+    said = (wrong.directory / "logs" / "consumer.log").read_text(encoding="utf-8").splitlines()
+    [aside] = [line.split()[1] for line in said if line.startswith("aside ")]
+    assert account.reordered[0] in aside
+    assert "1 reordered" in wrong.verdict.reason
+
+
+@pytest.mark.rest
 def test_an_invariant_is_asked_of_the_output_at_rest(system: DeclaredSystem, tmp_path: Path) -> None:
     """One that does not hold without a fault breaks every claim."""
     shutil.copytree(EXAMPLES / "orders", tmp_path / "orders")

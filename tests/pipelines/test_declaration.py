@@ -18,6 +18,7 @@ from harness.model.semantics import Anomaly, forbids
 from harness.pipelines import DeclarationError, failure_points, read_pipeline
 from harness.pipelines.braces import fill
 from harness.pipelines.cells import cells_of, left_over
+from harness.pipelines.invariants import Invariant
 from harness.pipelines.writes import Written
 from harness.protocols.kafka.steps import Api
 from harness.systems.declared.feeding import acknowledged
@@ -157,6 +158,44 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     pipeline = read_pipeline(declared(tmp_path, GOOD.replace('"cat"', '"no-such-program --x"', 1)))
     with pytest.raises(DeclarationError, match="the producer's command 'no-such-program' cannot be started"):
         pipeline.check_commands()
+
+
+@pytest.mark.parametrize("table", ["[[invariant]]\nequals = 0\n", '[invariant]\nequals = "x"\n'])
+@pytest.mark.parametrize(("command", "said"), [
+    ("no-such-program {work}", "the command of invariant 1 'no-such-program' cannot be started: it is neither on the PATH nor"),
+    ("sums.sh", "'sums.sh' cannot be started: write ./sums.sh, or {here}/sums.sh"),
+    ("./deaf.sh", "deaf.sh is not executable"),
+    ("./sums.sh", None), ("{here}/sums.sh", None), ("{python} sums.py", None), ("{jars:x}/run", None), ("cat x", None),
+])  # fmt: skip
+def test_what_asks_for_an_invariant_is_there(tmp_path: Path, table: str, command: str, said: str | None) -> None:
+    """A command of an invariant, and that of an output, are run as they are written, in the declaration's folder."""
+    (tmp_path / "sums.sh").touch(0o755)
+    (tmp_path / "deaf.sh").touch(0o644)
+    pipeline = read_pipeline(declared(tmp_path, f"{GOOD}{table}command = '{command}'\n"))
+    if said is None:
+        pipeline.check_commands()
+        return
+    with pytest.raises(DeclarationError, match=re.escape(said)):
+        pipeline.check_commands()
+
+
+def test_the_command_of_an_output_is_there(tmp_path: Path) -> None:
+    """As that of an invariant."""
+    output = 'kind = "command"\ncommand = "no-such-program --x"'
+    pipeline = read_pipeline(declared(tmp_path, GOOD.replace('kind = "lines"\nfile = "{work}/*.jsonl"', output)))
+    with pytest.raises(DeclarationError, match="the output's command 'no-such-program' cannot be started"):
+        pipeline.check_commands()
+
+
+@pytest.mark.parametrize("change", [
+    ("claims", 'python = ""\nclaims'), ("[output]", '[input]\nheader = ""\n[output]'), ('"mine"', '""'),
+    ("[output]", '[id]\npattern = ""\n[output]'), ("[output]", '[id]\njson = ""\n[output]'),
+    ("[output]", 'ready = ""\n[output]'), ("[output]", '[aggregate]\nof = "sum"\npattern = ""\n[output]'),
+])  # fmt: skip
+def test_an_empty_text_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
+    """It would mean the default, or find nothing; the field is named."""
+    with pytest.raises(DeclarationError, match=r": (\w+ ?\d?: )?\w+ is empty: write something, or leave it out$"):
+        read_pipeline(declared(tmp_path, GOOD.replace(*change)))
 
 
 def test_what_a_container_runs_is_in_its_image(tmp_path: Path) -> None:
@@ -353,6 +392,8 @@ def test_an_order_can_be_claimed(tmp_path: Path) -> None:
     (("[output]", "[invariant]\nequals = 0\n[output]"), "invariant: write query .* or command"),
     (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = 0\n[output]"), "query is asked of an output of kind sqlite"),
     (("[output]", "[invariant]\nquery = 'SELECT 1'\n[output]"), "invariant: equals is missing"),
+    (("[output]", "[invariant]\nquery = 'SELECT 1'\nequals = nan\n[output]"), "equals: nan is no number that a value can equal"),
+    (("[output]", "[[invariant]]\nquery = 'SELECT 1'\nequals = -inf\n[output]"), "equals: -inf is no number that a value can"),
     (("[output]", "[invariant]\ncommand = 'psql {wrok}'\nequals = 0\n[output]"), r"nothing is put in for \{wrok\}"),
 ])  # fmt: skip
 def test_claims_that_nobody_could_hold_it_to(tmp_path: Path, change: tuple[str, str], said: str) -> None:
@@ -366,6 +407,8 @@ def test_invariants_are_one_or_several(tmp_path: Path) -> None:
     text = ORDERED + "".join(f"[[invariant]]\ncommand = 'echo {n}'\nequals = {n}\n" for n in (1, 2.5))
     [one, other] = read_pipeline(declared(tmp_path, text)).invariants
     assert (one.holds("1.0"), one.holds("2"), other.holds("2.50"), other.holds("two")) == (True, False, True, False)
+    said = Invariant(equals="nan", query="SELECT 'nan'")
+    assert (said.holds("nan"), said.holds("0")) == (True, False)
 
 
 SERVED = (
@@ -456,7 +499,8 @@ def test_several_stages_of_a_role_are_known_by_their_names(tmp_path: Path) -> No
     (('name = "audit"', 'name = "Audit"'), "stage: name 'Audit': lower-case letters"),
     (('name = "audit"', 'name = "broker"'), r"stage: name 'broker': .* no name of lostack's own"),
     (('role = "consumer"\nname = "audit"', 'role = "producer"\nname = "other"'), "two stages are a producer, and each record"),
-    (("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'), "two stages are a audit"),
+    (("[output]", '[[service]]\nname = "audit"\ncommand = "cat"\n[output]'), "two stages or services are called audit: give"),
+    (("[output]", '[[stage]]\nrole = "consumer"\nname = "audit"\ncommand = "cat"\n[output]'), "are called audit: give"),
     (('name = "mine"', 'name = "mine"\nsystem = "activemq"'), "name: the consumer's means nothing on activemq"),
 ])  # fmt: skip
 def test_names_that_stages_cannot_have(tmp_path: Path, change: tuple[str, str], said: str) -> None:

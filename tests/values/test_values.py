@@ -127,8 +127,8 @@ def test_a_declaration_names_the_schema(folder: Path) -> None:
 
 @pytest.mark.parametrize(("said", "problem"), [
     ('avro = "none.avsc"', "cannot read .*none.avsc: No such file"),
-    ('avro = "order.proto"', "avro: no schema: JSONDecodeError"),
-    ('avro = "order.avsc"\nprotobuf = "order.proto"', "a value is one of the two"),
+    ('avro = "order.proto"', r"avro: the schema is no JSON: .*line 2 column 1"),
+    ('avro = "order.avsc"\nprotobuf = "order.proto"', "a value is read by one of the two"),
     ('message = "shop.Order"', "message means nothing without protobuf"),
     ('protobuf = "order.proto"', r"say which message a value is .*there are: shop.Line, shop.Order"),
     ('protobuf = "order.proto"\nmessage = "shop.Bill"', "no message is called shop.Bill; there are: shop.Line"),
@@ -142,6 +142,37 @@ def test_schemas_that_cannot_be_used(folder: Path, said: str, problem: str) -> N
     file.write_text(f"{DECLARATION}{said}\n", encoding="utf-8")
     with pytest.raises(DeclarationError, match=problem):
         read_pipeline(file)
+
+
+@pytest.mark.parametrize(("text", "problem"), [
+    ("{}", "this is no Avro schema: 'type' is missing in it"),
+    ("[]", "a union of no types"),
+    ("7", "this is no Avro schema: 7; write"),
+    ("null", "this is no Avro schema: null; write"),
+    ('"order"', "the schema names the type order, which is neither Avro's nor declared in it"),
+    ('{"type": 7}', "the schema names the type"),
+    ('{"type": "record", "name": "Order"}', "a record has a list of fields"),
+    ('{"type": "record", "name": "Order", "fields": [{"name": "id"}]}', "Record field 'id' is missing 'type'"),
+    ('{"type": "record", "name": 7, "fields": []}', "this is no Avro schema: .*; write"),
+    ('{"type": "enum", "name": "e"}', "this is no Avro schema: 'symbols' is missing in it"),
+])  # fmt: skip
+def test_json_that_is_no_avro_schema(folder: Path, text: str, problem: str) -> None:
+    """It is said in Avro's words, in one line."""
+    (folder / "wrong.avsc").write_text(text, encoding="utf-8")
+    file = folder / "pipeline.toml"
+    file.write_text(f'{DECLARATION}avro = "wrong.avsc"\n', encoding="utf-8")
+    with pytest.raises(DeclarationError, match=problem) as told:
+        read_pipeline(file)
+    assert "Error" not in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_proto_may_import_googles_own(folder: Path) -> None:
+    """The compiler brings them."""
+    text = 'syntax = "proto3"; import "google/protobuf/any.proto"; message O { string id = 1; google.protobuf.Any more = 2; }'
+    (folder / "more.proto").write_text(text, encoding="utf-8")
+    found = Sought(json="id", protobuf="more.proto", message="O").identity(folder)
+    assert found.find(None, b"\x0a\x04k1-7") == "k1-7"
 
 
 def test_a_library_that_is_not_there_is_named() -> None:

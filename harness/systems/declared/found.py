@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from harness.model.identity import REGISTRY, UnreadValueError
 from harness.model.logs import NOTICE
 from harness.pipelines.braces import fill
 from harness.pipelines.declaration import InputKind, OutputKind
@@ -93,7 +94,10 @@ class Found:
             return self.totals.ids(self.rows())
         if self.results is None:
             copies = self._scene.kafka.observer.copies(self._scene.pipeline.output.topic)
-            return [self.id_of(copy) for copy in copies if copy.visible]
+            try:
+                return [self.id_of(copy) for copy in copies if copy.visible]
+            except UnreadValueError as error:
+                raise OutputError(str(error)) from error
         found = self.results_in(self.rows())
         left = {result.order for result in unfilled(found)}
         return [None if result.order in left else result.record for result in found]
@@ -122,17 +126,26 @@ class Found:
         return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
 
     def in_copy(self, copy: LogCopy) -> Result:
-        """Return what a copy in a log is a result of."""
-        ids = self._scene.cell.identity.find_every(copy.key, copy.value, copy.headers)
+        """Return what a copy in a log is a result of. Raises StageError where its value names a schema that nobody has."""
+        ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
 
     def in_message(self, value: bytes) -> Result:
         """Return what a message of a queue is a result of."""
-        return Result(self._scene.cell.identity.find_every(None, value, ()), 0, value.decode("utf-8", "replace"))
+        return Result(self._ids_of(None, value, ()), 0, value.decode("utf-8", "replace"))
+
+    def _ids_of(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> Sequence[str]:  # fmt: skip
+        identity = self._scene.identity
+        found = identity.find_every(key, value, headers)
+        if not found and (why := identity.why_unread(value)):
+            raise StageError(f"a value cannot be read: {why}")
+        return found
 
     def id_of(self, copy: LogCopy) -> str | None:
         """Return the id that a copy in a log carries."""
-        return self._scene.cell.identity.find(copy.key, copy.value, copy.headers)
+        return self._scene.identity.find(copy.key, copy.value, copy.headers)
 
     def _ids_in(self, text: str) -> Sequence[str]:
         """Every id in a row, or in the value of a record."""
@@ -165,8 +178,15 @@ class Found:
         raise StageError(
             f"no {what} carries the id of a record: the pattern {named.pattern!r}"
             f"{f' at {named.json}' if named.json else ''} in {named.where} finds {found[0].record!r} in "
-            f"{found[0].shown!r}, and what was offered is {first.id!r}; say in [id] where it is"
+            f"{found[0].shown!r}, and what was offered is {first.id!r}; say in [id] where it is{self._unframed(found[0])}"
         )
+
+    def _unframed(self, result: Result) -> str:
+        """Say that a value was read as text although a registry has the schemas."""
+        schema = self._scene.cell.identity.schema
+        if schema is None or schema.kind != REGISTRY or result.text.startswith("\0"):
+            return ""
+        return "; it does not begin with a zero byte and a schema's id, as a registry's clients write them, and was read as text"
 
     def check_output_is_fresh(self) -> None:
         """Raise StageError where the output has results before anything was started: they would count as duplicates."""

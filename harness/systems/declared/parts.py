@@ -119,7 +119,7 @@ class Place:
         scene, cell = self._scene, self._scene.cell
         routes = scene.brokers.routes(*map(str, scene.roles))
         scene.brokers.wire.open_cell(
-            cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=routes, identity=cell.identity
+            cell.id, cell.key, scene.history_folder / "wire.jsonl", routes=routes, identity=scene.identity
         )
         self._opened = True
 

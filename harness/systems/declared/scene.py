@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from harness.controls import OnWire
 from harness.faults import NoFault
 from harness.model import events as kinds
+from harness.model.identity import REGISTRY
+from harness.pipelines.braces import fill
 from harness.run.scene import CellScene
 from harness.runtimes.ports import PortLease
 from harness.systems.declared.outputs import Columns
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.history import HistoryWriter
+    from harness.model.identity import Identity
     from harness.model.scenario import Role
     from harness.pipelines.cells import DeclaredCell
     from harness.run.queues import QueueBroker
@@ -109,6 +112,14 @@ class Scene(CellScene):
         if self.pipeline.dialect.logs:
             raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
         return cast("QueueBrokers", self.brokers).broker
+
+    @property
+    def identity(self) -> Identity:
+        """Where a record's id is found; where a registry has the schemas, with where that is in this cell."""
+        found = self.cell.identity
+        if found.schema is None or found.schema.kind != REGISTRY:
+            return found
+        return replace(found, schema=replace(found.schema, text=fill(found.schema.text, self.of_services), cell=self.cell.key))
 
     def make_folders(self) -> None:
         """Make the folders that programs write into."""

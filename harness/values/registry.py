@@ -1,0 +1,204 @@
+"""Values by the schemas of a registry: each is fetched by the id in front of a value, once, and kept.
+
+``GET /schemas/ids/{id}`` gives a schema, ``GET /subjects/{subject}/versions/{version}`` one that it references. Whoever asks
+waits for :data:`WHOLE_S` at most.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
+
+from harness.model.identity import UnreadValueError
+from harness.values.avro import whole_reader
+from harness.values.compiling import described_texts
+from harness.values.framing import HEAD, indexes, schema_id
+from harness.values.missing import SchemaError
+from harness.values.protobuf import Messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.model.identity import ValueSchema
+
+ANSWER_S: Final = 2.0
+"""How long the registry may be silent."""
+WHOLE_S: Final = 5.0
+"""How long a schema, with all that it references, may take."""
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of one schema."""
+MOST_REFERENCES: Final = 100
+MAIN: Final = "lostack-main.proto"
+"""What a Protobuf schema that has no name is called among the sources that it imports."""
+NOT_FOUND: Final = 404
+ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class NoSchemaError(Exception):
+    """A value cannot be read by the registry's schemas, for good; one line that says why."""
+
+
+@dataclass
+class Registry:
+    """The schemas of one registry, as far as they were asked for. Safe to use from several threads."""
+
+    url: str
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _readers: dict[int, Callable[[bytes], str | None] | NoSchemaError] = field(default_factory=dict)
+
+    def read(self, value: bytes) -> str | None:
+        """Return a value as JSON, one without a head as text; ``None`` where no schema of the registry fits.
+
+        Raises:
+            UnreadValueError: the registry does not answer.
+        """
+        number = schema_id(value)
+        if number is None:
+            return value.decode("utf-8", "replace")
+        found = self._reader(number)
+        return None if isinstance(found, NoSchemaError) else found(value[HEAD:])
+
+    def why_unread(self, value: bytes) -> str | None:
+        """Say why a value cannot be read, or return ``None``. Raises UnreadValueError as :meth:`read`."""
+        number = schema_id(value)
+        if number is None:
+            return None
+        found = self._reader(number)
+        if isinstance(found, NoSchemaError):
+            return str(found)
+        return None if found(value[HEAD:]) is not None else f"it names schema {number} of {self.url}, and is not made by that"
+
+    def _reader(self, number: int) -> Callable[[bytes], str | None] | NoSchemaError:
+        with self._lock:
+            if number not in self._readers:
+                try:
+                    self._readers[number] = _Fetching(self.url, time.monotonic() + WHOLE_S).reader(number)
+                except NoSchemaError as error:
+                    self._readers[number] = error
+            return self._readers[number]
+
+
+@dataclass
+class _Fetching:
+    """The fetching of one schema, with all that it references, until a moment of the monotonic clock."""
+
+    url: str
+    until: float
+    _fetched: set[tuple[str, int]] = field(default_factory=set)
+
+    def reader(self, number: int) -> Callable[[bytes], str | None]:
+        """Return what reads values of a schema, without their heads. Raises NoSchemaError and UnreadValueError."""
+        what = f"schema {number} of {self.url}"
+        answer = self._schema(f"/schemas/ids/{number}", what)
+        kind = answer.get("schemaType") or "AVRO"
+        try:
+            match kind:
+                case "AVRO":
+                    return whole_reader(answer["schema"], [text for _, text in self._references(answer)])
+                case "PROTOBUF":
+                    return self._protobuf(answer)
+                case "JSON":
+                    return lambda data: data.decode("utf-8", "replace")
+        except SchemaError as error:
+            raise NoSchemaError(f"{what} cannot be used: {error}") from error
+        raise NoSchemaError(f"{what} is of type {kind!r}: lostack reads AVRO, PROTOBUF and JSON")
+
+    def _protobuf(self, answer: dict[str, Any]) -> Callable[[bytes], str | None]:
+        messages = Messages(described_texts(MAIN, {**dict(self._references(answer)), MAIN: answer["schema"]}))
+
+        @cache
+        def reader(at: tuple[int, ...]) -> Callable[[bytes], str | None]:
+            try:
+                return messages.reader(messages.name_at(MAIN, at))
+            except SchemaError:
+                return lambda _: None
+
+        def read(data: bytes) -> str | None:
+            at, message = indexes(data)
+            return reader(at)(message)
+
+        return read
+
+    def _references(self, answer: dict[str, Any]) -> list[tuple[str, str]]:
+        """Return name and text of all that a schema references, each behind those that it references itself."""
+        found: list[tuple[str, str]] = []
+        try:
+            wanted = [(str(each["name"]), str(each["subject"]), int(each["version"])) for each in answer.get("references") or ()]
+        except (KeyError, TypeError, ValueError) as error:
+            raise SchemaError("its references have no name, subject and version") from error
+        for name, subject, version in wanted:
+            if (subject, version) in self._fetched:
+                continue
+            self._fetched.add((subject, version))
+            if len(self._fetched) > MOST_REFERENCES:
+                raise SchemaError(f"it references more than {MOST_REFERENCES} schemas")
+            path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
+            inner = self._schema(path, f"version {version} of {subject} in {self.url}")
+            found += [*self._references(inner), (name, inner["schema"])]
+        return found
+
+    def _schema(self, path: str, what: str) -> dict[str, Any]:
+        answer = self._get(path, what)
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            told = f"what answers at {self.url} is no schema registry: {path} gives no schema"
+            raise UnreadValueError(f"{told}; see registry in [id]")
+        return answer
+
+    def _get(self, path: str, what: str) -> Any:
+        asked = urllib.request.Request(f"{self.url}{path}", headers={"Accept": ACCEPT})  # noqa: S310 - the declaration says http(s)
+        try:
+            with _opener(self.url).open(asked, timeout=ANSWER_S) as answer:
+                return json.loads(self._body(answer))
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == NOT_FOUND:
+                raise NoSchemaError(f"there is no {what}: was it registered elsewhere? registry in [id] says where") from error
+            raise UnreadValueError(f"the schema registry at {self.url} answers {error.code} {error.reason} to {path}") from error
+        except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
+            why = getattr(error, "reason", None) or error
+            told = f"the schema registry at {self.url} does not answer ({str(why) or type(why).__name__})"
+            raise UnreadValueError(f"{told}: is it up? registry in [id] says where it is") from error
+        except ValueError as error:
+            told = f"what answers at {self.url} is no schema registry: {path} gives no JSON"
+            raise UnreadValueError(f"{told}; see registry in [id]") from error
+
+    def _body(self, answer: Any) -> bytes:
+        found = b""
+        while piece := answer.read1(65536):
+            found += piece
+            if time.monotonic() > self.until:
+                raise TimeoutError(f"no whole answer in {WHOLE_S:g} s")
+            if len(found) > MOST_BYTES:
+                raise OSError(f"its answer has more than {MOST_BYTES} bytes")
+        if time.monotonic() > self.until:
+            raise TimeoutError(f"no whole schema in {WHOLE_S:g} s")
+        return found
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    """Return what opens it: past any proxy where it is on this machine."""
+    here = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if here else []))
+
+
+def registry_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
+    """Return what reads a value by a registry's schemas. ``schema.text``: where that is."""
+    return _registry(schema.text, schema.cell).read
+
+
+def why_unread(schema: ValueSchema, value: bytes) -> str | None:
+    """Say why a value cannot be read by a registry's schemas, or return ``None``."""
+    return _registry(schema.text, schema.cell).why_unread(value)
+
+
+@lru_cache(maxsize=64)
+def _registry(url: str, _cell: str) -> Registry:
+    return Registry(url)

@@ -1,0 +1,306 @@
+"""Ids inside values whose schema a registry has: a real server, asked over real sockets, that has it, has not, or is down."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import json
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from harness.model.identity import REGISTRY, Identity, UnreadValueError, ValueSchema
+from harness.pipelines import DeclarationError, read_pipeline
+from harness.values import registry
+from harness.values.compiling import described_texts
+from harness.values.protobuf import Messages
+from harness.wire.protocol import insight_of
+from tests.values.test_values import DECLARATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CUSTOMER = {"type": "record", "name": "shop.Customer", "fields": [{"name": "name", "type": "string"}]}
+ORDER = {
+    "type": "record", "name": "shop.Order",
+    "fields": [{"name": "id", "type": "string"}, {"name": "customer", "type": "shop.Customer"}],
+}  # fmt: skip
+PLAIN = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+LINE = 'syntax = "proto3"; package shop; message Line { string item = 1; }'
+PROTO = """
+syntax = "proto3";
+package shop;
+import "shop/line.proto";
+import "google/protobuf/timestamp.proto";
+message Bill { string number = 1; }
+message Order { string id = 1; repeated Line lines = 2; google.protobuf.Timestamp at = 3; message Note { string id = 1; } }
+"""
+PATHS: dict[str, Any] = {
+    "/schemas/ids/1": {"schema": json.dumps(PLAIN)},
+    "/schemas/ids/2": {
+        "schema": json.dumps(ORDER), "references": [{"name": "shop.Customer", "subject": "a/customer", "version": 3}],
+    },
+    "/subjects/a%2Fcustomer/versions/3": {"schema": json.dumps(CUSTOMER), "schemaType": "AVRO"},
+    "/schemas/ids/3": {
+        "schema": PROTO, "schemaType": "PROTOBUF", "references": [{"name": "shop/line.proto", "subject": "line", "version": 1}],
+    },
+    "/subjects/line/versions/1": {"schema": LINE, "schemaType": "PROTOBUF"},
+    "/schemas/ids/4": {"schema": "{}", "schemaType": "JSON"},
+    "/schemas/ids/5": {"schema": "{}"},
+    "/schemas/ids/6": {"schema": "x", "schemaType": "THRIFT"},
+    "/schemas/ids/7": {"schema": "message {", "schemaType": "PROTOBUF"},
+    "/schemas/ids/8": {
+        "schema": json.dumps(ORDER), "references": [{"name": "shop.Customer", "subject": "gone", "version": 1}],
+    },
+    "/schemas/ids/9": [],
+}  # fmt: skip
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A registry, which counts what it is asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[str] = []
+        self.silent = threading.Event()
+        self.over = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers as a registry does."""
+
+    def do_GET(self) -> None:
+        """Give a schema."""
+        server = self.server
+        assert isinstance(server, Server)
+        server.asked.append(self.path)
+        if server.silent.is_set():
+            server.over.wait(30)
+            return
+        answer = PATHS.get(self.path)
+        self.send_response(404 if answer is None else 500 if answer == [] else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer or {"error_code": 40403, "message": "Schema not found"}).encode())
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class calls it so
+        """Print nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Run one for a test."""
+    with Server() as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.01,))
+        thread.start()
+        yield found
+        found.over.set()
+        found.shutdown()
+        thread.join()
+
+
+def identity_of(url: str, path: str = "id", cell: str = "") -> Identity:
+    """Return where an id is, by a registry."""
+    return Identity(json=path, schema=ValueSchema(REGISTRY, url, cell=cell))
+
+
+def framed(number: int, data: bytes) -> bytes:
+    """Put in front what a registry's clients do."""
+    return b"\0" + number.to_bytes(4, "big") + data
+
+
+def avro(schema: Any, value: Any, *named: Any) -> bytes:
+    """Return an Avro value, made past everything of ours."""
+    out, types = io.BytesIO(), dict[str, Any]()
+    for each in named:
+        fastavro.parse_schema(each, types)
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema, types), value)
+    return out.getvalue()
+
+
+PLAIN_VALUE = avro(PLAIN, {"id": "k1-7"})
+
+
+def test_a_schema_is_fetched_once_and_the_id_is_found(server: Server) -> None:
+    """Once for each id and cell: the registry of the next cell may have other schemas by the same ids."""
+    identity = identity_of(server.url)
+    again = Identity.from_json(json.loads(json.dumps(identity.to_json())))
+    for each in (identity, again, identity):
+        assert each.find(None, framed(1, PLAIN_VALUE)) == "k1-7"
+        assert each.find_every(None, framed(1, PLAIN_VALUE)) == ("k1-7",)
+    assert server.asked == ["/schemas/ids/1"]
+    assert identity_of(server.url, cell="next").find(None, framed(1, PLAIN_VALUE)) == "k1-7"
+    assert server.asked == ["/schemas/ids/1"] * 2
+
+
+def test_several_who_ask_at_once_fetch_it_once(server: Server) -> None:
+    """The wire and the drain have threads of their own."""
+    found: list[str | None] = []
+    identity = identity_of(server.url)
+    threads = [threading.Thread(target=lambda: found.append(identity.find(None, framed(1, PLAIN_VALUE)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["k1-7"] * 8
+    assert server.asked == ["/schemas/ids/1"]
+
+
+def test_what_a_schema_references_is_fetched_too(server: Server) -> None:
+    """By the subject's name, whatever stands in it."""
+    value = avro(ORDER, {"id": "k2-1", "customer": {"name": "x"}}, CUSTOMER)
+    assert identity_of(server.url).find(None, framed(2, value)) == "k2-1"
+    assert identity_of(server.url, "customer.name").find(None, framed(2, value)) == "x"
+
+
+@pytest.mark.parametrize(("head", "message", "path"), [
+    (b"\x02\x02", "shop.Order", "id"), (b"\x00", "shop.Bill", "number"), (b"\x02\x00", "shop.Bill", "number"),
+    (b"\x04\x02\x00", "shop.Order.Note", "id"),
+])  # fmt: skip
+def test_which_message_a_protobuf_value_is_says_its_head(server: Server, head: bytes, message: str, path: str) -> None:
+    """A list of indexes: a lone zero is the first message, and one in another has an index of its own."""
+    messages = Messages(described_texts("m.proto", {"m.proto": PROTO, "shop/line.proto": LINE}))
+    made = messages._factory.GetMessageClass(messages._pool.FindMessageTypeByName(message))(**{path: "k3-9"})
+    value = framed(3, head + made.SerializeToString())
+    assert identity_of(server.url, path).find(None, value) == "k3-9"
+
+
+def test_a_json_value_with_a_head_is_read(server: Server) -> None:
+    """Its schema says nothing that is needed."""
+    assert identity_of(server.url).find(None, framed(4, b'{"id": "k4-1"}')) == "k4-1"
+
+
+def test_a_value_without_a_head_is_text(server: Server) -> None:
+    """As what lostack itself puts into a topic; the registry is not asked."""
+    identity = identity_of(server.url)
+    assert identity.find(None, b'{"id": "k1-1"}') == "k1-1"
+    assert identity.find(None, b"no JSON") is None
+    assert identity.find(None, b"\0\0") is None
+    assert identity.why_unread(b"no JSON") is None
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(("value", "said"), [
+    (framed(42, PLAIN_VALUE), "there is no schema 42 of {url}: was it registered elsewhere? registry in [id] says where"),
+    (framed(1, b"\xff"), "it names schema 1 of {url}, and is not made by that"),
+    (framed(1, PLAIN_VALUE + b"x"), "it names schema 1 of {url}, and is not made by that"),
+    (framed(5, b"x"), "schema 5 of {url} cannot be used: avro: this is no Avro schema: 'type' is missing in it"),
+    (framed(6, b"x"), "schema 6 of {url} is of type 'THRIFT': lostack reads AVRO, PROTOBUF and JSON"),
+    (framed(7, b"\0x"), "schema 7 of {url} cannot be used: protobuf: it does not compile"),
+    (framed(8, b"x"), "there is no version 1 of gone in {url}: was it registered elsewhere? registry in [id] says where"),
+    (framed(3, b"\x02\x40x"), "it names schema 3 of {url}, and is not made by that"),
+])  # fmt: skip
+def test_a_value_that_no_schema_fits_has_no_id(server: Server, value: bytes, said: str) -> None:
+    """It may be of somebody else's topic; why it could not be read is told where it should have been."""
+    identity = identity_of(server.url)
+    assert identity.find(None, value) is None
+    assert identity.why_unread(value) == said.format(url=server.url)
+    asked = len(server.asked)
+    assert identity.find(None, value) is None
+    assert len(server.asked) == asked, "what is not there is not asked for again"
+
+
+def test_a_registry_that_is_down_is_told_and_asked_again(server: Server) -> None:
+    """Nobody can say whose record it is; when it is up again, it is asked."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UnreadValueError, match=rf"registry at {url} does not answer \(.*refused\): is it up\?"):
+            identity_of(url).find(None, framed(1, PLAIN_VALUE))
+    with pytest.raises(UnreadValueError, match="answers 500 Internal Server Error to /schemas/ids/9"):
+        identity_of(server.url).find(None, framed(9, b"x"))
+    PATHS["/schemas/ids/9"] = {"schema": json.dumps(PLAIN)}
+    try:
+        assert identity_of(server.url).find(None, framed(9, PLAIN_VALUE)) == "k1-7"
+    finally:
+        PATHS["/schemas/ids/9"] = []
+
+
+def test_a_registry_that_is_silent_holds_nobody_for_long(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wire waits for it no longer than is said."""
+    monkeypatch.setattr(registry, "ANSWER_S", 0.2)
+    server.silent.set()
+    began = time.monotonic()
+    with pytest.raises(UnreadValueError, match="does not answer"):
+        identity_of(server.url).find(None, framed(1, PLAIN_VALUE))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("body", [b"hello", b"[]", b'{"schema": 7}'])
+def test_what_is_no_registry_is_told(body: bytes) -> None:
+    """Some other server answers there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + body)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(UnreadValueError, match=f"what answers at {url} is no schema registry"):
+            identity_of(url).find(None, framed(1, PLAIN_VALUE))
+        thread.join()
+
+
+def test_the_wire_says_that_it_could_not_read_a_frame() -> None:
+    """And that voids the cell: whose record it was nobody knows."""
+
+    class Session:
+        """Needs a schema."""
+
+        def read(self, *_: object) -> Any:
+            """Get none."""
+            raise UnreadValueError("the registry does not answer")
+
+    insight = insight_of(Session(), None, b"", None)  # type: ignore[arg-type]
+    assert (insight.because, insight.voids) == ("the registry does not answer", True)
+
+
+SERVICE = '[[service]]\nname = "schemas"\ncommand = "cat {schemas.port}"\n'
+
+
+@pytest.mark.parametrize(("said", "url"), [
+    ('registry = "http://127.0.0.1:8081/"', "http://127.0.0.1:8081"),
+    ('registry = "https://registry.example/api"', "https://registry.example/api"),
+    ('registry = "schemas"', "http://127.0.0.1:{schemas.port}"),
+    ('registry = "http://localhost:{schemas.port}"', "http://localhost:{schemas.port}"),
+])  # fmt: skip
+def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -> None:
+    """By where it is, or as one of its services; nobody is asked yet."""
+    file = tmp_path / "pipeline.toml"
+    file.write_text(f"{DECLARATION}{said}\n{SERVICE}", encoding="utf-8")
+    identity = read_pipeline(file).id
+    assert identity is not None
+    assert identity.schema == ValueSchema(REGISTRY, url)
+
+
+@pytest.mark.parametrize(("said", "problem"), [
+    ('registry = "http://127.0.0.1:8081"\navro = "x.avsc"', "avro and registry: a value is read by one of the two"),
+    ('registry = "http://me:secret@host"', "without user and password"),
+    ('registry = "ftp://host"', "is neither a URL .* nor a service's name"),
+    ('registry = "127.0.0.1:8081"', "is neither a URL"),
+    ('registry = "store"', r"\{store.port\}: there is no service store; did you mean schemas|there are: schemas"),
+    ('registry = "http://127.0.0.1:{port}"', r"id: registry: nothing is put in for \{port\}"),
+    ('registry = ""', "registry"),
+    ('registry = "schemas"\nmessage = "x"', "message means nothing without protobuf"),
+])  # fmt: skip
+def test_registries_that_cannot_be(tmp_path: Path, said: str, problem: str) -> None:
+    """Each is one line that says what to do."""
+    file = tmp_path / "pipeline.toml"
+    file.write_text(f"{DECLARATION}{said}\n{SERVICE}", encoding="utf-8")
+    with pytest.raises(DeclarationError, match=problem):
+        read_pipeline(file)
