@@ -189,9 +189,11 @@ def append_history(run: SavedRun, breaks: Breaks) -> str | None:
     }
     file = run.directory.parent / HISTORY_FILE
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:  # one write: two runs that end at once don't mix their lines
-            os.write(descriptor, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            size = os.fstat(descriptor).st_size
+            cut = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""  # what was cut spoils no line but its own
+            os.write(descriptor, cut + json.dumps(line, separators=(",", ":")).encode() + b"\n")
         finally:
             os.close(descriptor)
     except OSError as error:

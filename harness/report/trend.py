@@ -14,8 +14,8 @@ from urllib.parse import quote
 from harness.report.as_html import render_template
 from harness.report.breaks import HISTORY_FILE, append_history
 from harness.report.index import TREND
-from harness.report.summary import GREEN, SIGNS, WORST, Outcome, counted
-from harness.saved import write_whole
+from harness.report.summary import GREEN, SIGNS, WORST, Outcome
+from harness.saved import SWEEP_FILE, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from harness.report.breaks import Breaks
     from harness.saved import SavedRun
 
+MOST_NAMED: Final = 5
+"""Numbers of lines that are named."""
 MOST_RUNS: Final = 60
 """How many runs the page shows: the newest."""
 STEP, HIGH = 9, 26
@@ -113,10 +115,26 @@ def write_trend(reports: Path) -> Path:
     """Write the page beside the runs. Raises :class:`TrendError` where there is no history, ``OSError`` where it cannot."""
     past, damaged = read_past(reports)
     if not past:
-        raise TrendError(f"{reports / HISTORY_FILE} holds no run: run, check or sweep something first, or name another folder")
+        raise TrendError(_why_none(reports, damaged))
     file = reports / TREND
     write_whole(file, render(past, damaged))
     return file
+
+
+def _why_none(reports: Path, damaged: Sequence[int]) -> str:
+    """Say why a folder's history tells of no run, and what to do."""
+    file = reports / HISTORY_FILE
+    if damaged:
+        return f"{file} is damaged: {_lines(damaged)} cannot be read, and there is no other; mend it, or move it away"
+    if (reports / SWEEP_FILE).is_file():
+        return f"{reports} is a sweep, which has no history: lostack report shows it, and --keep tells what it found before"
+    written = "lostack run, check and regressions write it, a sweep or a soak does not"
+    return f"{file} holds no run: {written}; name the folder of --reports"
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    more = f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else ""
+    return f"line{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
 
 
 def remember(run: SavedRun, breaks: Breaks) -> str | None:
@@ -130,24 +148,30 @@ def remember(run: SavedRun, breaks: Breaks) -> str | None:
     return None
 
 
-def read_past(reports: Path) -> tuple[list[Past], int]:
-    """Return the runs that the history tells of, the oldest first, and how many of its lines cannot be read."""
-    try:
-        lines = (reports / HISTORY_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return [], 0
-    read = [_past(line, reports) for line in lines if line.strip()]
-    found = [one for one in read if one is not None]
-    return sorted(found, key=lambda one: (one.started, one.run)), len(read) - len(found)
+def read_past(reports: Path) -> tuple[list[Past], list[int]]:
+    """Return the runs that the history tells of, the oldest first, and the numbers of its lines that cannot be read.
 
-
-def left_out(damaged: int, file: str = HISTORY_FILE) -> str:
-    """Say how many lines of a history cannot be read.
-
-    >>> left_out(1), left_out(2)
-    ('1 line of history.jsonl cannot be read, and is left out', '2 lines of history.jsonl cannot be read, and are left out')
+    Raises:
+        TrendError: the history is there and cannot be opened.
     """
-    return f"{counted(damaged, 'line')} of {file} cannot be read, and {'is' if damaged == 1 else 'are'} left out"
+    try:
+        lines = (reports / HISTORY_FILE).read_text(encoding="utf-8", errors="replace").split("\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    except OSError as error:
+        raise TrendError(f"cannot read {reports / HISTORY_FILE}: {error.strerror}") from error
+    read = {number: _past(line, reports) for number, line in enumerate(lines, start=1) if line.strip()}
+    found = [one for one in read.values() if one is not None]
+    return sorted(found, key=lambda one: (one.started, one.run)), [number for number, one in read.items() if one is None]
+
+
+def left_out(damaged: Sequence[int], file: str = HISTORY_FILE) -> str:
+    """Say which lines of a history cannot be read.
+
+    >>> left_out([3]), left_out([1, 2])
+    ('line 3 of history.jsonl cannot be read, and is left out', 'lines 1, 2 of history.jsonl cannot be read, and are left out')
+    """
+    return f"{_lines(damaged)} of {file} cannot be read, and {'is' if len(damaged) == 1 else 'are'} left out"
 
 
 def _past(line: str, reports: Path) -> Past | None:
@@ -213,7 +237,7 @@ def _strip(cell: str, past: Sequence[Past]) -> Strip:
     return Strip(cell, last.cells[cell], last.counts(cell), squares, points if len(seconds) > 1 else "", longest)
 
 
-def render(past: Sequence[Past], damaged: int = 0) -> str:
+def render(past: Sequence[Past], damaged: Sequence[int] = ()) -> str:
     """Return the page of these runs, the oldest first."""
     shown = list(past[-MOST_RUNS:])
     longest = max((one.seconds or 0.0 for one in shown), default=0.0) or 1.0

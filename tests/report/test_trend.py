@@ -14,6 +14,7 @@ from harness.judge.verdict import Kind, Verdict
 from harness.report.breaks import HISTORY_FILE, breaks_of, seedless
 from harness.report.commit import VARIABLES, commit_of
 from harness.report.trend import TREND, breaks_over, read_past, remember, strips
+from harness.saved import SWEEP_FILE
 from tests.report.hostile import ACK_LOST, ALO, EOS, NASTY_ID, NONE, result, run_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_what_broke_says_since_which_commit(tmp_path: Path) -> None:
     lines = [line(day, {CELL: each, OTHER: "kept"}, commit=f"{day}" * 40) for day, each in enumerate(outcomes, start=1)]
     past, damaged = read_past(history(tmp_path, *lines))
     now, then = breaks_over(past)
-    assert damaged == 0
+    assert damaged == []
     assert now.sentence == "since r5 (5555555555); it was green in r4 (4444444444)"
     assert then.sentence == "since r2 (2222222222); it was green in r1 (1111111111); green again in r4 (4444444444)"
     assert (now.outcome, then.outcome) == ("broken", "broken")
@@ -76,7 +77,7 @@ def test_the_worst_seed_counts_and_a_control_that_is_convicted_is_green(tmp_path
 def test_a_line_that_cannot_be_read_is_left_out_and_counted(tmp_path: Path, odd: str) -> None:
     """A line that was cut, or of something else, hides none of the others."""
     past, damaged = read_past(history(tmp_path, line(1, {CELL: "kept"}), odd))
-    assert ([one.run for one in past], damaged) == (["r1"], 1)
+    assert ([one.run for one in past], damaged) == (["r1"], [2])
 
 
 def test_a_run_is_remembered_with_its_commit_its_seconds_and_its_counts(
@@ -101,10 +102,42 @@ def test_the_command_names_what_is_broken(tmp_path: Path, capsys: pytest.Capture
     assert main(["trend", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert f"broken  {CELL}  since r2 (bbbbbbbbbb); it was green in r1 (aaaaaaaaaa)" in told.out
-    assert told.err.endswith("history.jsonl cannot be read, and is left out\n")
-    assert "lostack: 1 line of" in told.err
+    assert told.err == f"lostack: line 3 of {tmp_path / HISTORY_FILE} cannot be read, and is left out\n"
     assert main(["trend", str(tmp_path / "none")]) == 2
     assert "holds no run" in capsys.readouterr().err
+
+
+def test_a_history_without_a_line_that_can_be_read_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And not without runs: the file and the lines are named. Nor is one that nobody can open."""
+    history(tmp_path, "cut", "", *["[]"] * 6)
+    assert main(["trend", str(tmp_path)]) == 2
+    file = tmp_path / HISTORY_FILE
+    told = "lines 1, 3, 4, 5, 6 and 2 more cannot be read, and there is no other; mend it, or move it away"
+    assert capsys.readouterr().err == f"lostack: {file} is damaged: {told}\n"
+    file.unlink()
+    file.mkdir()
+    assert main(["trend", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"lostack: cannot read {file}: Is a directory\n"
+
+
+def test_a_line_that_was_cut_spoils_no_other(tmp_path: Path) -> None:
+    """The next run begins a line of its own."""
+    (tmp_path / HISTORY_FILE).write_text('{"run": "r0", "sta', encoding="utf-8")
+    run = replace(run_of(result(ACK_LOST, EOS, KEPT)), directory=tmp_path / "r1")
+    assert remember(run, breaks_of(run, ())) is None
+    past, damaged = read_past(tmp_path)
+    assert ([one.run for one in past], damaged) == ([run.info.id], [1])
+
+
+def test_a_sweep_has_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said what shows it; a folder that has sweeps only holds no run."""
+    folder = tmp_path / "sweep-1"
+    folder.mkdir()
+    (folder / SWEEP_FILE).write_text("{}", encoding="utf-8")
+    assert main(["trend", str(folder)]) == 2
+    assert f"{folder} is a sweep, which has no history: lostack report shows it" in capsys.readouterr().err
+    assert main(["trend", str(tmp_path)]) == 2
+    assert "lostack run, check and regressions write it, a sweep or a soak does not" in capsys.readouterr().err
 
 
 def test_hostile_names_are_text(tmp_path: Path) -> None:
