@@ -11,9 +11,10 @@ from harness.matrix.runner import RunPlan, run
 from harness.matrix.selection import not_run
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
-from harness.model.scenario import NotApplicable
+from harness.model.scenario import NotApplicable, Role
 from harness.pipelines.cells import NO_FAULT, cells_of, failure_points, left_over
 from harness.pipelines.declaration import InputKind
+from harness.pipelines.dialects import Moment
 from harness.pipelines.refusing import DeclarationError, nearest
 from harness.pipelines.writes import AT_WRITE, UNWATCHED, Written
 from harness.report.summary import counted
@@ -191,8 +192,11 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
     its requests, and parts none.
     """
     need = UNITS * max((one.unit for one in seen.values()), default=0)
-    if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN} or need <= pipeline.records:
+    if pipeline.input.kind not in {InputKind.FILE, InputKind.OWN}:
         return pipeline.records, None
+    few = _whole_partitions(pipeline, seen)
+    if need <= pipeline.records:
+        return pipeline.records, few
     took_s = max(one.seconds for one in seen.values()) * need / pipeline.records
     role = max(seen, key=lambda each: seen[each].unit)
     because = f"one request of the {role} takes {seen[role].unit} records of {pipeline.records}, and {need} are wanted"
@@ -200,7 +204,19 @@ def enough(pipeline: Pipeline, seen: Mapping[str, Seen]) -> tuple[int, str | Non
         return pipeline.records, f"{because}: let the producer make that many (records = {need})"
     if need > MOST or took_s > MOST_S:
         return pipeline.records, f"{because}, which is more than {MOST}, or takes longer than {MOST_S:g} s: say records = {need}"
-    return need, None
+    return need, few
+
+
+def _whole_partitions(pipeline: Pipeline, seen: Mapping[str, Seen]) -> str | None:
+    """Say that each request of the producer may have held all of a partition, or ``None``: more records part none then."""
+    producer = next((str(stage.known) for stage in pipeline.stages if stage.role is Role.PRODUCER), "")
+    count = seen[producer].requests.get(pipeline.dialect.label(Moment.SEND), 0) if producer in seen else 0
+    if not pipeline.dialect.logs or not 0 < count <= pipeline.partitions:
+        return None
+    return (
+        f"the producer sent all {counted(pipeline.records, 'record')} in {counted(count, 'request')}: let its client make "
+        'smaller batches (batch.size, batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
+    )
 
 
 def _processes(owners: Sequence[Event], frames: Sequence[Event]) -> Iterator[Owner]:

@@ -57,6 +57,19 @@ def test_three_times_what_one_request_takes(kind: str, unit: int, seconds: float
         assert said in told
 
 
+@pytest.mark.parametrize(("kind", "requests", "told"), [("file", 3, True), ("file", 4, False), ("stdin", 3, False)])
+def test_a_producer_that_sends_a_partition_in_one_request_is_told(kind: str, requests: int, told: bool) -> None:
+    """More records would only make these longer: the plan says what parts them."""
+    declared = dataclasses.replace(pipeline(kind), records=48)
+    known = {**seen(10), "producer": Seen(("p",), 1, {"Produce": requests}, unit=10, seconds=1.0)}
+    said = (
+        "the producer sent all 48 records in 3 requests: let its client make smaller batches (batch.size, "
+        'batch.num.messages), or let it read standard input (kind = "stdin"), which is paced'
+    )
+    assert enough(declared, known) == (48, said if told else None)
+    assert (said in "\n".join(explanation(declared, known, ()))) is told
+
+
 def test_the_cells_have_as_many(tmp_path: Path) -> None:
     """And the target is in the middle of those."""
     declared = dataclasses.replace(pipeline("file"), records=48)
