@@ -40,10 +40,18 @@ if TYPE_CHECKING:
 
 BROKEN_PIPE = 141
 """What a shell shows for a program that died of SIGPIPE: never a success, for nobody has read the verdicts."""
+_LACKING = "2 wrong use; 3 the machine lacks something"
+_PARTLY = f"{_LACKING}; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
 EPILOG = (
     "Exit codes: 0 every promise kept and every control convicted (but for the known breaks of --baseline); "
-    "1 a promise broken, or a control not convicted; "
-    "2 wrong use; 3 the machine lacks something; 4 a cell void or stuck, or not everything planned was run; 130 Ctrl-C."
+    f"1 a promise broken, or a control not convicted; {_PARTLY}"
+)
+"""Of commands that have ``--baseline``, and of lostack itself."""
+_FAULTS = f"Exit codes: 0 the promise kept at every fault; 1 it was broken; {_PARTLY}"
+_BUGS = f"Exit codes: 0 every bad version convicted, every good one acquitted; 1 one was not; {_LACKING}; 130 Ctrl-C."
+_SIDES = (
+    f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, or a side cannot be reached; "
+    "4 it proves nothing: rows cannot be read, or not all could be looked at; 130 Ctrl-C."
 )
 app = typer.Typer(
     name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
@@ -67,12 +75,12 @@ def _options(
 
 for named, command, epilog in (
     ("run", run, EPILOG), ("init", init, None),
-    ("check", check, EPILOG), ("sweep", sweep, EPILOG), ("soak", soak, EPILOG),
+    ("check", check, EPILOG), ("sweep", sweep, _FAULTS), ("soak", soak, _FAULTS),
     ("export", export, None), ("fetch", fetch, None),
     ("list", list_cells, None), ("points", points, None),
-    ("regressions", regressions, EPILOG), ("judge", judge, EPILOG), ("report", report, None),
+    ("regressions", regressions, _BUGS), ("judge", judge, EPILOG), ("report", report, None),
     ("events", events, None), ("trend", trend, None), ("clients", clients, None),
-    ("account", account, None), ("audit", audit, EPILOG), ("images", images, None), ("doctor", doctor, None),
+    ("account", account, None), ("audit", audit, _SIDES), ("images", images, None), ("doctor", doctor, None),
 ):  # fmt: skip
     app.command(named, epilog=epilog)(command)
 

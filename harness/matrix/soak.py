@@ -22,6 +22,7 @@ from harness.latest import LATEST
 from harness.matrix.runner import RunPlan, run
 from harness.model.cell import DEFAULT_RECORDS, LEAST_RECORDS, MOST_RECORDS
 from harness.model.failures import UsageError
+from harness.report.summary import counted
 from harness.saved import INTERRUPTED, write_whole
 
 if TYPE_CHECKING:
@@ -183,10 +184,8 @@ def progress_line(found: Soaked, asked: Soak, seconds: float, records: int) -> s
     minutes, rest = divmod(int(max(left, 0)), 60)
     share = min(100, round(100 * found.records / asked.records))
     told = f"{found.total('lost')} lost, {found.total('duplicated')} duplicated"
-    return (
-        f"{found.records:,} of {asked.records:,} records ({share} %), {len(found.waves)} faults; {rate:,.0f} records/s, "
-        f"{minutes}:{rest:02} left; {told}, {len(found.red)} not as it should be"
-    )
+    done = f"{found.records:,} of {asked.records:,} records ({share} %), {counted(len(found.waves), 'fault')}"
+    return f"{done}; {rate:,.0f} records/s, {minutes}:{rest:02} left; {told}, {len(found.red)} not as it should be"
 
 
 def as_lines(found: Soaked, asked: Soak) -> list[str]:
@@ -201,7 +200,7 @@ def as_lines(found: Soaked, asked: Soak) -> list[str]:
     told = [name for name in COUNTED if name in {"offered", "recorded"} or found.total(name)]
     counts = ", ".join(f"{found.total(name):,} {name}" for name in told)
     whole = "" if found.records >= asked.records else f"PARTIAL, {found.records:,} of {asked.records:,} records: "
-    return [*lines, f"{len(found.waves)} faults; {counts}", f"{whole}{found.kind.upper()}"]
+    return [*lines, f"{counted(len(found.waves), 'fault')}; {counts}", f"{whole}{found.kind.upper()}"]
 
 
 def _named(word: str, ids: Sequence[str]) -> str:

@@ -63,6 +63,13 @@ def test_arguments_are_words_and_never_a_script(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
+def test_lines_of_windows_are_words_all_the_same(tmp_path: Path) -> None:
+    """A workflow that is checked out there ends its lines by two characters."""
+    assert pretend(tmp_path, 0, LOSTACK_ARGUMENTS="--only\r\ncommit-lost\r\n\r\n--strict\r").returncode == 0
+    words = ["check", "pipeline.toml", "--reports", "lostack-reports", "--only", "commit-lost", "--strict"]
+    assert (tmp_path / "said").read_text() == "".join(f"[{word}]" for word in words)
+
+
 def test_a_sweep_has_its_last_lines_in_the_summary(tmp_path: Path) -> None:
     """In a block that nothing of them ends."""
     assert pretend(tmp_path, 1, LOSTACK_COMMAND="sweep").returncode == 1

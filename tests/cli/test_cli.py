@@ -176,6 +176,15 @@ def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("lostack ")
 
 
+@pytest.mark.parametrize("command", ["run", "check", "judge", "sweep", "soak", "audit", "regressions"])
+def test_the_exit_codes_of_a_command_name_its_own_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A baseline is named where it can be given, and only there."""
+    assert cli.main([command, "--help"]) == 0
+    options, _, codes = capsys.readouterr().out.partition("Exit codes:")
+    assert "130 Ctrl-C" in " ".join(codes.split())
+    assert ("--baseline" in codes) == ("--baseline" in options) == (command in {"run", "check", "judge"})
+
+
 # --- what is printed and written ---------------------------------------------------------------------------------
 
 

@@ -6,24 +6,29 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.judge.verdict import Kind
-from harness.matrix.soak import GROWTH, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
+from harness.cli import main
+from harness.judge.verdict import Kind, Verdict
+from harness.matrix.checking import Check
+from harness.matrix.soak import GROWTH, SOAK_FILE, WAVES_FILE, Soak, SoakError, Wave, as_lines, read_waves, soak, wave_records
 from harness.model.cell import Cell
 from harness.model.semantics import Semantic
+from harness.systems.declared.system import DeclaredSystem
 from harness.systems.memory.plants import Plant
 from harness.systems.memory.system import MemorySystem
 from scenarios import plain
+from tests.report.hostile import ACK_LOST, ALO, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from harness.saved import CellResult
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FAULTS = (plain.ACK_LOST, plain.COMMIT_LOST, plain.DELIVERY_LOST, plain.PRODUCER_CRASH_BEFORE_SEND)
 
 
@@ -127,6 +132,33 @@ def test_another_soak_does_not_go_on(tmp_path: Path) -> None:
     (tmp_path / WAVES_FILE).write_text('{"number": 1}\n')
     with pytest.raises(SoakError, match="is damaged"):
         soak(asked(tmp_path, records=30), Heard())
+
+
+def test_one_fault_is_one(tmp_path: Path) -> None:
+    """In the line while it runs, and in the last ones."""
+    heard, plan = Heard(), asked(tmp_path, records=24)
+    found = soak(plan, heard)
+    assert len(found.waves) == 1
+    assert ", 1 fault; " in [line for line in heard.lines if "records/s" in line][-1]
+    assert as_lines(found, plan)[-2].startswith("1 fault; 24 offered")
+
+
+@pytest.mark.parametrize(("kind", "code"), [(Kind.VOID, 4), (Kind.STUCK, 4), (Kind.BROKEN, 1)])
+def test_a_dry_run_that_is_not_kept_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: Kind, code: int
+) -> None:  # fmt: skip
+    """One line with the reason and what to do; no fault is tried, and what was started is ended."""
+    closed: list[DeclaredSystem] = []
+    monkeypatch.setattr(Check, "dry_run", lambda *_: result(ACK_LOST, ALO, Verdict(kind, "the consumer never asked for records")))
+    monkeypatch.setattr(DeclaredSystem, "close", lambda system: closed.append(system))  # noqa: PLW0108 - bound to it
+    file = EXAMPLES / "orders" / "pipeline.toml"
+    assert main(["soak", str(file), "--reports", str(tmp_path)]) == code
+    told = capsys.readouterr()
+    assert told.err == (
+        f"lostack: the dry run without a fault is {kind}: the consumer never asked for records; lostack check {file} says more\n"
+    )
+    assert len(closed) == 1
+    assert not list(tmp_path.rglob(SOAK_FILE))
 
 
 def test_how_many_records_a_wave_has(tmp_path: Path) -> None:
