@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.docs import measured, published, reference, scenarios, suites
+from tests.docs import published, reference, scenarios, suites
+from tests.docs.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,7 +20,8 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
 }
 """What each part says, by its name. ``points`` is written by ``tests.points``."""
 REFERENCE: Final = ROOT / "docs" / "reference"
-_PART: Final = re.compile(r"<!-- ([\w/ .-]+) -->\n.*?<!-- /\1 -->", re.DOTALL)
+MARK: Final = re.compile(r"<!-- ([\w/ .,+-]+?)(?: -->|(\n(?:(?!-->).)*)-->)\n(.*?)<!-- /\1 -->", re.DOTALL)
+"""A generated part: its name, the notes in its opening mark, and what stands there."""
 
 
 def pages() -> list[Path]:
@@ -30,17 +32,23 @@ def pages() -> list[Path]:
 
 def parts_of(page: Path) -> list[str]:
     """Return the names of a page's generated parts."""
-    return [match[1] for match in _PART.finditer(page.read_text(encoding="utf-8"))]
+    return [match[1] for match in MARK.finditer(page.read_text(encoding="utf-8"))]
 
 
-def part(name: str) -> str | None:
-    """Return what a part says; ``None`` where it is made elsewhere, or by nobody.
-
-    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios.
-    """
+def table(name: str) -> Table | None:
+    """Return the table that a part is, if it is one."""
     kind, _, rest = name.partition(" ")
-    if kind == "table":
-        return measured.Table(*rest.split("/")).text()
+    return Table(*rest.split("/")) if kind == "table" else None
+
+
+def part(name: str, notes: str = "") -> str | None:
+    """Return what a part says; ``None`` where it is made elsewhere, by nobody, or stays by hand until its run is committed.
+
+    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios (:mod:`tests.docs.tables`).
+    """
+    shown = table(name)
+    if shown is not None:
+        return None if shown.waits() else shown.text(notes)
     return PARTS[name]() if name in PARTS else None
 
 
@@ -48,11 +56,12 @@ def rewritten(page: Path) -> str:
     """Return a page with its generated parts made anew."""
 
     def anew(match: re.Match[str]) -> str:
-        name = match[1]
-        made = part(name)
-        return match[0] if made is None else f"<!-- {name} -->\n\n{made.strip()}\n\n<!-- /{name} -->"
+        name, notes = match[1], match[2] or ""
+        made = part(name, notes)
+        opening = f"<!-- {name}{notes}-->" if notes else f"<!-- {name} -->"
+        return match[0] if made is None else f"{opening}\n\n{made.strip()}\n\n<!-- /{name} -->"
 
-    return _PART.sub(anew, page.read_text(encoding="utf-8"))
+    return MARK.sub(anew, page.read_text(encoding="utf-8"))
 
 
 def generated() -> dict[Path, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs import measured, pages, reference
+from tests.docs import pages, reference
 from tests.docs.pages import ROOT, generated, parts_of, rewritten
 from tests.docs.reference import documented
 
@@ -20,7 +19,6 @@ LONGEST = {"README.md": 150, "ARCHITECTURE.md": 80}
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_PART = re.compile(r"<!-- ([\w/ .-]+) -->.*?<!-- /\1 -->", re.DOTALL)
 _FIGURE = re.compile(r"\d[\d.,]* ?(?:s|ms|min|MB|GB|%|cells|seeds|runs|of \d+)\b")
 
 
@@ -51,7 +49,7 @@ def dead_links(page: Path) -> Iterable[str]:
 
 def figures(text: str) -> list[str]:
     """Return the figures that a text has outside of code and of its generated parts."""
-    return _FIGURE.findall(_CODE.sub("", _PART.sub("", text)))
+    return _FIGURE.findall(_CODE.sub("", pages.MARK.sub("", text)))
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -78,8 +76,9 @@ def test_every_part_is_made_by_something() -> None:
     """A name that is misspelt would never be made anew; a part that stands nowhere is dead code."""
     found = [name for page in pages.pages() for name in parts_of(page)]
     assert {name for name in found if not name.startswith("table ")} == {*pages.PARTS, "points"}
-    assert [name for name in found if pages.part(name) is None] == ["points"]
-    assert [name for name in found if name.startswith("table ") and "scenario |" not in (pages.part(name) or "")] == []
+    made = [name for name in found if pages.table(name) is None and name != "points"]
+    assert [name for name in made if pages.part(name) is None] == []
+    assert [name for name in found if name.startswith("table ") and not pages.Table(*name[6:].split("/")).scenarios()] == []
 
 
 def test_a_part_that_was_touched_is_found_out(tmp_path: Path) -> None:
@@ -133,35 +132,6 @@ def test_names_and_their_words_are_read_from_source() -> None:
     """A section, a name with its value and its docstring, and a name without one."""
     source = '# --- the wire ---\nA: Final = "a"\n"""One."""\nB: int = 1\n'
     assert list(documented(source)) == [("", None, "the wire"), ("A", "a", "One."), ("B", None, "")]
-
-
-def test_the_counts_of_a_run_are_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run's report becomes lines of the table; a later run of a cell takes the place of the earlier one."""
-    monkeypatch.setattr(measured, "ENGINES", tmp_path / "engines")
-    monkeypatch.setattr(measured, "PUBLISHED", tmp_path)
-    (tmp_path / "clients").mkdir()
-    for file in (tmp_path / "report.json", tmp_path / "clients" / "report.json"):
-        file.write_text('{"run": {"started": "2026-01-01T"}, "cells": []}', encoding="utf-8")
-    for day, lost in (("2026-02-01", 7), ("2026-02-02", 1)):
-        (tmp_path / day).mkdir()
-        (tmp_path / day / "report.json").write_text(json.dumps(run_with(day, lost)), encoding="utf-8")
-        measured.keep([tmp_path / day])
-    try:
-        lines = measured.Table("storm", "storm-kafka-client", "storm-topology", "storm").text().splitlines()
-    finally:
-        measured.measured.cache_clear()
-    assert "| storm-crash-after-emit | 1 / 0 ✔ kept | *predicted 0* |" in lines
-    assert lines[-1].startswith("Lost / duplicated. Measured on 2026-02-02, seed 1, 1 cells.")
-
-
-def run_with(day: str, lost: int) -> dict[str, object]:
-    """Return what a report says of a run with one cell."""
-    cell = {
-        "system": "storm", "client": "storm-kafka-client", "pipeline": "storm-topology", "scenario": "storm-crash-after-emit",
-        "semantic": "at-most-once", "runtime": "process", "seed": 1, "lost": lost, "duplicated": 0, "left": 0, "offered": 24,
-        "outcome": "kept",
-    }  # fmt: skip
-    return {"run": {"started": f"{day}T00:00:00+00:00", "versions": {"storm": "2.8.3"}}, "cells": [cell]}
 
 
 def test_every_field_and_event_is_explained() -> None:

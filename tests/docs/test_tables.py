@@ -1,0 +1,169 @@
+"""Tables of what was measured: a run's counts are kept, and shown with all their seeds and notes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.docs import measured, pages, tables
+from tests.docs.tables import BY_HAND, Notes, Table, WrongNoteError
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STORM = Table("storm", "storm-kafka-client", "storm-topology", "storm")
+EMITTED = "storm/storm-kafka-client/storm-topology/storm-crash-after-emit/at-most-once"
+
+
+@pytest.fixture
+def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A repository in which nothing was measured."""
+    monkeypatch.setattr(measured, "ENGINES", tmp_path / "engines")
+    monkeypatch.setattr(measured, "PUBLISHED", tmp_path)
+    monkeypatch.setattr(tables, "as_predicted", dict)
+    (tmp_path / "clients").mkdir()
+    for file in (tmp_path / "report.json", tmp_path / "clients" / "report.json"):
+        file.write_text('{"run": {"started": "2026-01-01T"}, "cells": []}', encoding="utf-8")
+    measured.measured.cache_clear()
+    yield tmp_path
+    measured.measured.cache_clear()
+
+
+def run_with(
+    folder: Path, name: str = EMITTED, *, seed: int = 1, outcome: str = "kept", version: str = "2.8.3", lost: int = 0
+) -> Path:
+    """Write the report of a run with one cell; return its folder."""
+    parts = dict(zip(("system", "client", "pipeline", "scenario", "semantic"), name.split("/"), strict=True))
+    counts = {"lost": lost, "duplicated": 0, "left": 0, "offered": 24, "outcome": outcome, "green": True}
+    cell = {**parts, "runtime": "process", "seed": seed, **counts}
+    run = folder / f"run-{len(list(folder.iterdir()))}"
+    run.mkdir()
+    told = {"run": {"started": f"2026-02-0{seed}T00:00:00+00:00", "versions": {"storm": version}}, "cells": [cell]}
+    (run / "report.json").write_text(json.dumps(told), encoding="utf-8")
+    return run
+
+
+def line(table: Table, scenario: str) -> str:
+    """Return a table's line about a scenario."""
+    return next(each for each in table.text().splitlines() if each.startswith(f"| {scenario} "))
+
+
+def test_a_later_run_of_a_cell_takes_the_place_of_the_earlier_one(engines: Path) -> None:
+    """At the same seed; the last line says when, at which seeds, and how many cells."""
+    measured.keep([run_with(engines, lost=7), run_with(engines, lost=1)])
+    assert line(STORM, "storm-crash-after-emit") == "| storm-crash-after-emit | 1 / 0 ✔ kept | *predicted 0* |"
+    assert STORM.text().splitlines()[-1].startswith("Lost / duplicated. Measured on 2026-02-01: 1 cell at seed 1. *Predicted*")
+
+
+def test_a_void_run_takes_the_place_of_nothing_that_proves_more(engines: Path) -> None:
+    """Whichever comes first; alone it is shown."""
+    measured.keep([run_with(engines, outcome="void")])
+    assert "∅ void" in line(STORM, "storm-crash-after-emit")
+    measured.keep([run_with(engines, lost=2), run_with(engines, outcome="void")])
+    assert "| 2 / 0 ✔ kept |" in line(STORM, "storm-crash-after-emit")
+
+
+def test_several_seeds_show_their_range_and_who_differs(engines: Path) -> None:
+    """Counts from the least to the most; an outcome that only some seeds have with their numbers."""
+    measured.keep([run_with(engines, seed=seed, lost=lost) for seed, lost in ((1, 3), (2, 1), (3, 2))])
+    measured.keep([run_with(engines, seed=5, outcome="stuck", lost=2)])
+    assert "| 1 to 3 / 0 ✔ kept, ◐ stuck at seed 5 |" in line(STORM, "storm-crash-after-emit")
+    assert "Measured from 2026-02-01 to 2026-02-05: 1 cell at seeds 1 to 3 and 5. *to*: it differs" in STORM.text()
+
+
+def test_a_run_of_another_version_is_refused(engines: Path) -> None:
+    """Its counts would stand beside those of the version that the page names; nothing is written."""
+    measured.keep([run_with(engines)])
+    kept = (measured.ENGINES / "storm-storm-kafka-client.json").read_text(encoding="utf-8")
+    with pytest.raises(measured.CannotKeepError, match=r"storm 2\.8\.3, the run is of 1\.2\.2: delete the file"):
+        measured.keep([run_with(engines, version="1.2.2")])
+    assert (measured.ENGINES / "storm-storm-kafka-client.json").read_text(encoding="utf-8") == kept
+
+
+def test_a_folder_without_a_report_is_refused(engines: Path) -> None:
+    """In one line."""
+    with pytest.raises(measured.CannotKeepError, match=r"has no report\.json"):
+        measured.keep([engines / "gone"])
+
+
+def test_what_is_known_without_counts_is_told_apart(engines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was run and came out so, or it did not, or nobody knows."""
+    assert engines.is_dir()
+    assert "| *predicted L+* |" in line(STORM, "storm-crash-after-emit")
+    monkeypatch.setattr(tables, "as_predicted", lambda: {EMITTED: {1: True}})
+    assert "| *as predicted L+* |" in line(STORM, "storm-crash-after-emit")
+    monkeypatch.setattr(tables, "as_predicted", lambda: {EMITTED: {1: True, 2: False}})
+    assert "| *predicted L+* |" in line(STORM, "storm-crash-after-emit")
+
+
+def test_a_table_waits_until_half_of_its_cells_have_counts(engines: Path) -> None:
+    """Before that what stands there by hand says more; one run is enough for a small table."""
+    small = Table("artemis", "core", "queue-by-id", "jms")
+    assert (small.counted(), small.waits()) == ((0, 3), True)
+    for number, scenario in enumerate(("ack-cut+auto", "delivery-lost+pre-acknowledged"), 1):
+        measured.keep([run_with(engines, f"artemis/core/queue-by-id/{scenario}/at-most-once")])
+        assert (small.counted(), small.waits()) == ((number, 3), number < 2)
+
+
+def test_several_pipelines_and_last_words_are_columns() -> None:
+    """One line for a scenario that they share, or for the settings that strikes share."""
+    both = Table("streams", "kafka-streams", "streams-map,streams-dedup", "streams")
+    semantics = ("at-least-once", "exactly-once")
+    assert both.columns() == [f"{name} {each}" for name in ("streams-map", "streams-dedup") for each in semantics]
+    assert [name for name in both.lines() if name == "none"] == ["none"]
+    durable = Table("kafka", "kafka-python", "plain", "durability", "last-word")
+    assert durable.columns() == ["leader-killed", "power-lost", "power-lost-on-all"]
+    assert all(name.startswith("durability+acks-") for name in durable.lines())
+
+
+def test_notes_are_numbered_behind_the_cells_and_lines_they_are_about() -> None:
+    """In the order in which they come up, after those on what does not apply."""
+    text = STORM.text("\nnone*: of each baseline,\n  and so on\nstorm-tuple-timeout/at-least-once: two come.\n")
+    assert "| none ¹ |" in text
+    assert "| none+gaps ¹ | n/a ² |" in text
+    tuples = next(each for each in text.splitlines() if each.startswith("| storm-tuple-timeout |"))
+    assert tuples.endswith(" ⁴ |")
+    assert "- ¹ of each baseline, and so on.\n" in text
+    assert "- ⁴ two come.\n" in text
+
+
+@pytest.mark.parametrize(
+    ("notes", "wrong"),
+    [
+        ("storm-gone: text", "meant by the notes on storm-gone"), ("none, none/exactly-twice: text", "on none/exactly-twice"),
+        ("no text", "a note is"), ("  first line that goes on", "a note is"),
+    ],
+)  # fmt: skip
+def test_a_note_about_nothing_is_refused(notes: str, wrong: str) -> None:
+    """A scenario that was renamed takes its note with it otherwise."""
+    with pytest.raises(WrongNoteError, match=wrong):
+        STORM.text(notes)
+
+
+def test_notes_are_read_and_kept_when_a_page_is_made_anew(tmp_path: Path) -> None:
+    """The opening mark stays as it was written."""
+    name = "table kafka/kafka-python/plain/growing"
+    page = tmp_path / "page.md"
+    page.write_text(f"text\n\n<!-- {name}\npartitions-added: here.\n-->\n<!-- /{name} -->\n", encoding="utf-8")
+    made = pages.rewritten(page)
+    assert made.startswith(f"text\n\n<!-- {name}\npartitions-added: here.\n-->\n\n| scenario |")
+    assert "¹ here." in made
+    page.write_text(made, encoding="utf-8")
+    assert pages.rewritten(page) == made
+    assert Notes.read("").told() == ""
+
+
+MARKS = [(page, mark) for page in pages.pages() for mark in pages.MARK.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(("page", "mark"), MARKS, ids=[f"{page.stem}-{mark[1]}" for page, mark in MARKS])
+def test_what_stands_by_hand_says_so_and_its_notes_are_ready(page: Path, mark: re.Match[str]) -> None:
+    """Only a table whose run is not committed may; its notes are about cells that it has."""
+    table = pages.table(mark[1])
+    assert (BY_HAND in mark[3]) == (table is not None and table.waits()), page
+    if table is not None:
+        assert table.text(mark[2] or "")
