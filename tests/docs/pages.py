@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.docs import published, reference, scenarios, suites
+from tests.docs import published, reference, scenarios, sources, suites
 from tests.docs.tables import Table
 
 if TYPE_CHECKING:
@@ -44,8 +44,12 @@ def table(name: str) -> Table | None:
 def part(name: str, notes: str = "") -> str | None:
     """Return what a part says; ``None`` where it is made elsewhere, by nobody, or stays by hand until its run is committed.
 
-    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios (:mod:`tests.docs.tables`).
+    ``table SYSTEM/CLIENT/PIPELINE/GROUP`` is what was measured of those scenarios (:mod:`tests.docs.tables`);
+    ``source FILE [NAME]`` is a file of the repository, or what it defines.
     """
+    kind, _, rest = name.partition(" ")
+    if kind == "source":
+        return sources.shown(rest)
     shown = table(name)
     if shown is not None:
         return None if shown.waits() else shown.text(notes)

@@ -75,7 +75,7 @@ def test_a_generated_page_that_nothing_makes_any_more_is_found() -> None:
 def test_every_part_is_made_by_something() -> None:
     """A name that is misspelt would never be made anew; a part that stands nowhere is dead code."""
     found = [name for page in pages.pages() for name in parts_of(page)]
-    assert {name for name in found if not name.startswith("table ")} == {*pages.PARTS, "points"}
+    assert {name for name in found if not name.startswith(("table ", "source "))} == {*pages.PARTS, "points"}
     made = [name for name in found if pages.table(name) is None and name != "points"]
     assert [name for name in made if pages.part(name) is None] == []
     assert [name for name in found if name.startswith("table ") and not pages.Table(*name[6:].split("/")).scenarios()] == []
@@ -132,6 +132,28 @@ def test_names_and_their_words_are_read_from_source() -> None:
     """A section, a name with its value and its docstring, and a name without one."""
     source = '# --- the wire ---\nA: Final = "a"\n"""One."""\nB: int = 1\n'
     assert list(documented(source)) == [("", None, "the wire"), ("A", "a", "One."), ("B", None, "")]
+
+
+_NAMED = re.compile(r"`((?:harness|scenarios|tests|examples|docs)/[\w./-]+?)(?:::\w+|/)?`")
+_SETTING = re.compile(r"`([A-Z_]{4,})` in `([\w/]+\.py)`")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "extending").glob("*.md")), ids=lambda page: page.stem)
+def test_what_extending_names_is_there(page: Path) -> None:
+    """Every file and folder, and every registry in its file: who adds something looks for them."""
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in _NAMED.findall(text) if not (ROOT / name).exists()] == []
+    found = _SETTING.findall(text)
+    assert [(name, file) for name, file in found if f"{name}" not in (ROOT / file).read_text(encoding="utf-8")] == []
+    assert found or page.stem == "engine"
+
+
+def test_a_file_that_is_not_there_is_seen() -> None:
+    """The test above can fail."""
+    assert _NAMED.findall("`harness/gone.py`, `tests/contract/`, `tests/a.py::test_b`, `docs`, `harness x`") == [
+        "harness/gone.py", "tests/contract", "tests/a.py",
+    ]  # fmt: skip
+    assert _SETTING.findall("`FAULTS` in `harness/faults/__init__.py`") == [("FAULTS", "harness/faults/__init__.py")]
 
 
 def test_every_field_and_event_is_explained() -> None:

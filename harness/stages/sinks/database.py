@@ -132,7 +132,7 @@ class DatabaseSink:
         return 0
 
     def reconnect(self) -> None:
-        """RollingRestart back what is open: a file does not go away."""
+        """Roll back what is open: a file does not go away."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
