@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.audit.pages import Ints
 
 Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+Octets: TypeAlias = "bytes | bytearray"
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset's delta, two timestamps, producer id and epoch,
@@ -88,7 +89,7 @@ class Records:
     A length of -1 is a null. ``headers_at`` is where the count of the headers stands.
     """
 
-    data: bytes
+    data: Octets
     offsets: Ints
     key_at: Ints
     key_length: Ints
@@ -141,7 +142,7 @@ class Records:
         return Records(self.data, *(column[good] for column in columns))
 
 
-def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
+def slices(data: Octets, at: Ints, length: Ints) -> pa.Array:
     """Return slices of ``data`` as text; null where a length is negative. The slices must ascend; nulls may lie anywhere."""
     there = length >= 0
     size = np.where(there, length, 0)
@@ -164,45 +165,50 @@ def slices(data: bytes, at: Ints, length: Ints) -> pa.Array:
     return pc.if_else(pa.array(there), picked, pa.scalar(None, pa.string()))
 
 
-def next_offset(data: bytes) -> int | None:
-    """Return the offset behind the last whole batch of a fetch; None where there is no whole batch."""
-    at, last = 0, None
-    while at + HEADER.size <= len(data):
+def next_offset(data: Octets, at: int = 0, stop: int | None = None) -> int | None:
+    """Return the offset behind the last whole batch of a fetch; None where there is no whole batch.
+
+    The fetch stands in ``data`` from ``at`` to ``stop``.
+    """
+    stop, last = len(data) if stop is None else stop, None
+    while at + HEADER.size <= stop:
         length = int.from_bytes(data[at + 8 : at + BEFORE_LENGTH], "big")
         end = at + BEFORE_LENGTH + length
-        if end > len(data) or length <= 0:
+        if end > stop or length <= 0:
             break
         last = int.from_bytes(data[at : at + 8], "big") + int.from_bytes(data[at + 23 : at + 27], "big") + 1
         at = end
     return last
 
 
-def read(data: bytes, aborted: Iterable[tuple[int, int]]) -> Records:
+def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: int | None = None) -> Records:
     """Read the visible records of one fetch; ``aborted`` are (first offset, producer id) of aborted transactions.
 
-    A last batch that is not whole is left out: it comes with the next fetch. Raises DamagedBatchError where a checksum
-    or a length is wrong, NotOursToReadError for formats older than Kafka 0.11.
+    The fetch stands in ``data`` from ``at`` to ``stop``. Where there is room behind it, it is read where it stands, and what
+    is returned is true for as long as it stands there. A last batch that is not whole is left out: it comes with the next
+    fetch. Raises DamagedBatchError where a checksum or a length is wrong, NotOursToReadError for formats older than Kafka 0.11.
     """
+    stop = len(data) if stop is None else stop
     pending = list(aborted)
     heapq.heapify(pending)
     gone: set[int] = set()
     batches: list[_Batch] = []
-    at = 0
-    while at + HEADER.size <= len(data):
+    view = memoryview(data)
+    while at + HEADER.size <= stop:
         base, length, _, magic, crc, attributes, last, _, _, producer, _, _, count = HEADER.unpack_from(data, at)
         if magic != MAGIC:
             raise NotOursToReadError(f"a batch at offset {base} has the old format {magic}")
         end = at + BEFORE_LENGTH + length
-        if end > len(data):
+        if end > stop:
             break
         body_at = at + HEADER.size
-        if length < HEADER.size - BEFORE_LENGTH or google_crc32c.value(data[at + CHECKED_FROM : end]) != crc:
+        if length < HEADER.size - BEFORE_LENGTH or google_crc32c.value(bytes(view[at + CHECKED_FROM : end])) != crc:
             raise DamagedBatchError(f"the batch at offset {base} is damaged: its checksum is wrong")
         at = end
         while pending and pending[0][0] <= base + last:
             gone.add(heapq.heappop(pending)[1])
         if attributes & CONTROL:
-            if count and _marker(data[body_at:end]) == ABORT:
+            if count and _marker(bytes(view[body_at:end])) == ABORT:
                 gone.discard(producer)
             continue
         if attributes & TRANSACTIONAL and producer in gone:
@@ -211,15 +217,16 @@ def read(data: bytes, aborted: Iterable[tuple[int, int]]) -> Records:
     return _records(*_laid_out(data, batches))
 
 
-def _laid_out(data: bytes, batches: list[_Batch]) -> tuple[bytes, list[_Batch]]:
-    """Return bytes in which all bodies stand, decompressed, in order and with room behind; and where. Copied once."""
+def _laid_out(data: Octets, batches: list[_Batch]) -> tuple[Octets, list[_Batch]]:
+    """Return bytes in which all bodies stand, decompressed, in order and with room behind; and where. Copied once at most."""
     if not any(batch.compression for batch in batches):
-        return b"".join([data, PADDING]), batches
+        roomy = not batches or batches[-1].end + len(PADDING) <= len(data)
+        return data if roomy else b"".join([data, PADDING]), batches
     parts: list[bytes] = []
     placed: list[_Batch] = []
     size = 0
     for batch in batches:
-        body = data[batch.at : batch.end]
+        body = bytes(memoryview(data)[batch.at : batch.end])
         if batch.compression:
             body = _decompressed(body, batch.compression, batch.base)
         parts.append(body)
@@ -251,7 +258,7 @@ def _decompressed(body: bytes, kind: int, base: int) -> bytes:
         raise DamagedBatchError(f"the batch at offset {base} cannot be decompressed: {error}") from error
 
 
-def _records(data: bytes, batches: list[_Batch]) -> Records:
+def _records(data: Octets, batches: list[_Batch]) -> Records:
     """Find every record, then work out its parts for all of them at once."""
     starts, counts = [batch.at for batch in batches], [batch.records for batch in batches]
     find = _in_step if sum(counts) >= IN_STEP * max(counts, default=1) else _one_by_one
@@ -268,7 +275,7 @@ def _records(data: bytes, batches: list[_Batch]) -> Records:
     return Records(data, offsets, key_at, key_length, value_at, value_length, headers_at)
 
 
-def _one_by_one(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
+def _one_by_one(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
     """Return where each record begins behind its length, and ends; and where the last one of each batch ends.
 
     Where one record is as long as the one before, those behind are looked at in one go for as long as that holds; where
@@ -300,7 +307,7 @@ def _one_by_one(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints
             skip -= 1
             if skip > 0:
                 continue
-            head = data[begin : int(places[row - 1])]
+            head = bytes(data[begin : int(places[row - 1])])
             if head != before:
                 before = head
                 continue
@@ -333,7 +340,7 @@ def _alike(view: Bytes, head: bytes, at: int, size: int, most: int) -> int:
         some *= 4
 
 
-def _in_step(data: bytes, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
+def _in_step(data: Octets, starts: list[int], counts: list[int]) -> tuple[Ints, Ints, list[int]]:
     """Find what :func:`_one_by_one` finds: the first records of all batches, then the second ones, and so on."""
     view, many = _view(data), np.array(counts, dtype=np.int64)
     order = np.argsort(-many, kind="stable")  # whoever still has records stands in front
@@ -363,7 +370,7 @@ def _fields(view: Bytes, at: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     return deltas, key_at, key_length, value_at, value_length, headers_at
 
 
-def _view(data: bytes) -> Bytes:
+def _view(data: Octets) -> Bytes:
     return np.frombuffer(data, dtype=np.uint8)
 
 

@@ -11,9 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka import errors
-from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from harness.audit.answers import FETCH_VERSION, fetched_part
 from harness.audit.batches import DamagedBatchError, next_offset, read
 from harness.audit.links import FETCH_BYTES, METADATA_VERSION, PATIENCE_S, Link, metadata_request, need, servers_of
 from harness.model.waiting import WaitTimeoutError, wait_until
@@ -21,10 +22,9 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.audit.answers import Fetched
     from harness.audit.batches import Records
 
-FETCH_VERSION: Final = 11
-"""The first that knows every compression (10) and the last that Kafka 2.3 knows."""
 WAIT_MS: Final = 500
 ASK_AGAIN_S: Final = 0.2
 MOVED: Final = {
@@ -53,7 +53,7 @@ class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
 
 
 def fetched(stretch: Stretch) -> Iterator[Records]:
-    """Read a stretch, committed, in order, some megabytes at a time.
+    """Read a stretch, committed, in order, some megabytes at a time. Records are true until the next ones are asked for.
 
     Raises UnreadableError where it cannot be read whole, NotOursToReadError where the Java client should read it.
     """
@@ -83,7 +83,7 @@ def _await_answer(stretch: Stretch, at: int) -> None:
         try:
             with contextlib.closing(_leader(stretch)) as link:
                 link.send(_request(stretch, at))
-                _part(link.receive(FetchResponse, FETCH_VERSION), stretch, at)
+                _part(link, stretch, at)
         except (_Moved, OSError) as error:
             said = str(error)
             return False
@@ -99,13 +99,11 @@ def _given_up(stretch: Stretch, at: int, why: str) -> UnreadableError:
     return UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read from offset {at} on: {why}")
 
 
-def _part(answer: Any, stretch: Stretch, at: int) -> Any:
+def _part(link: Link, stretch: Stretch, at: int) -> Fetched:
     """Return what a fetch brought of the partition; raise what its error means."""
-    if answer.error_code or not answer.responses:
-        _refused(answer.error_code, stretch, at)
-    part = answer.responses[0].partitions[0]
-    if part.error_code:
-        _refused(part.error_code, stretch, at)
+    part = fetched_part(*link.answer())
+    if part.error:
+        _refused(part.error, stretch, at)
     return part
 
 
@@ -114,9 +112,8 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
     link.send(_request(stretch, at))
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        part = _part(link.receive(FetchResponse, FETCH_VERSION), stretch, at)
-        data = bytes(part.records or b"")
-        behind = next_offset(data)
+        part = _part(link, stretch, at)
+        behind = next_offset(part.data, part.at, part.end)
         if behind is None:
             if time.monotonic() > deadline:
                 return
@@ -125,9 +122,8 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
         begin, at = at, behind
         if at < stretch.end:
             link.send(_request(stretch, at))
-        aborted = [(gone.first_offset, gone.producer_id) for gone in part.aborted_transactions or ()]
         try:
-            records = read(data, aborted).between(begin, stretch.end)
+            records = read(part.data, part.aborted, part.at, part.end).between(begin, stretch.end)
         except DamagedBatchError as error:
             raise UnreadableError(f"partition {stretch.partition} of {stretch.topic}: {error}") from None
         yield records, at

@@ -8,6 +8,7 @@ values are left to it.
 from __future__ import annotations
 
 import json
+import operator
 import re
 import struct
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PATH: Final = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)+)")
 ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 """An escape that may spell a letter of a name."""
+AT: Final = operator.attrgetter("at")
 MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 
 
@@ -99,7 +101,7 @@ def _lines(values: pa.Array) -> bytes:
 
 
 def _escapes_letters(text: bytes) -> bool:
-    return b"\\u00" in text and ESCAPED_ASCII.search(text) is not None
+    return b"\\" in text and ESCAPED_ASCII.search(text) is not None
 
 
 def _decoder(names: list[str], kind: Any) -> msgspec.json.Decoder[Any]:
@@ -111,5 +113,5 @@ def _decoder(names: list[str], kind: Any) -> msgspec.json.Decoder[Any]:
 
 def _inside(objects: list[Any], names: list[str]) -> list[Any]:
     for _ in names:
-        objects = [one.at for one in objects]
+        objects = list(map(AT, objects))
     return objects

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 METADATA_VERSION: Final = 5
 FETCH_BYTES: Final = 8 << 20
 ROOM_BESIDE: Final = 1 << 16
+ROOM_BEHIND: Final = 64
+"""Zeros behind each answer, so that who reads on there leaves nothing."""
 CORRELATION: Final = 4
 """Bytes of an answer's header, in the versions that are spoken here."""
 PATIENCE_S: Final = 30.0
@@ -28,6 +30,7 @@ class Link:
         self._socket = socket.create_connection((host, port), timeout=PATIENCE_S)
         self._sent = 0
         self._room = bytearray(FETCH_BYTES + ROOM_BESIDE)  # new room for each answer would cost more than to read it
+        self._number = bytearray(4)
 
     def close(self) -> None:
         """Leave."""
@@ -41,24 +44,31 @@ class Link:
 
     def receive(self, kind: Any, version: int) -> Any:
         """Return the answer to the oldest request; what it holds is its own, for the room is used again."""
-        answer = self._exactly(int.from_bytes(self._exactly(4), "big"))
-        return kind.decode(answer[CORRELATION:], version=version)
+        room, end = self.answer()
+        return kind.decode(memoryview(room)[CORRELATION:end], version=version)
+
+    def answer(self) -> tuple[bytearray, int]:
+        """Return the room with the answer to the oldest request, from CORRELATION on, and where it ends; till the next one."""
+        self._fill(memoryview(self._number))
+        size = int.from_bytes(self._number, "big")
+        if size + ROOM_BEHIND > len(self._room):
+            self._room = bytearray(size + ROOM_BEHIND)
+        self._fill(memoryview(self._room)[:size])
+        self._room[size : size + ROOM_BEHIND] = bytes(ROOM_BEHIND)
+        return self._room, size
 
     def ask(self, request: Any, kind: Any, version: int) -> Any:
         """Send a request and return its answer."""
         self.send(request)
         return self.receive(kind, version)
 
-    def _exactly(self, size: int) -> memoryview:
-        if size > len(self._room):
-            self._room = bytearray(size)
-        view, at = memoryview(self._room)[:size], 0
-        while at < size:
+    def _fill(self, view: memoryview) -> None:
+        at = 0
+        while at < len(view):
             got = self._socket.recv_into(view[at:])
             if not got:
                 raise ConnectionError("the broker closed the connection")
             at += got
-        return view
 
 
 def servers_of(servers: str) -> Iterator[tuple[str, int]]:

@@ -20,7 +20,7 @@ from harness.audit.spec import OURS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.audit.batches import Records
+    from harness.audit.batches import Octets, Records
     from harness.audit.pages import Ints
     from harness.audit.spec import Rows
 
@@ -175,7 +175,7 @@ def plain_reader_of(side: Rows) -> Callable[[Records], pa.Array | None] | None:
     return numbers
 
 
-def plain_numbers(data: bytes, at: Ints, length: Ints) -> Ints | None:
+def plain_numbers(data: Octets, at: Ints, length: Ints) -> Ints | None:
     """Read slices of ``data`` as whole numbers, all at once; None where one of them is no text of digits, or is above the limit.
 
     >>> plain_numbers(b"xx0000000000000000000742", np.array([2, 22]), np.array([22, 2])).tolist()

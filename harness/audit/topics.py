@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd  # noqa: F401 - Arrow imports it at its first call: once here, and not in each process
 
+from harness.audit.arrow import leave_pandas
 from harness.audit.cores import Cores
 from harness.audit.extents import extent_by_brokers
 from harness.audit.failures import ELSEWHERE, AuditError, OutgrownError
@@ -47,6 +47,7 @@ class Topic:
         self.doubts = extent.doubts
         self._side, self._log = side, log
         self._chunks: dict[int, Ints] = {}
+        leave_pandas()
         self._cores = Cores()
         self._numbers: list[int] | None = None
         self._rows: list[dict[str, Any]] = []

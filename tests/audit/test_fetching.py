@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.protocol.consumer.fetch import FetchResponse
 
 from harness.audit import fetching
+from harness.audit.answers import FETCH_VERSION, fetched_part
 from harness.audit.fetching import Stretch, UnreadableError, fetched
 
 if TYPE_CHECKING:
@@ -15,6 +16,47 @@ if TYPE_CHECKING:
 
 NOT_LEADER, NOT_ALLOWED, FINE = 6, 29, 0
 STRETCH = Stretch("127.0.0.1:9092", "orders", 1, 0, 7)
+
+
+def answered(error: int, aborted: list[tuple[int, int]] | None, records: bytes | None, *, parts: int = 1) -> bytearray:
+    """Make the answer to a fetch as kafka-python writes it; ``aborted`` are (first offset, producer)."""
+    of_topic = FetchResponse.FetchableTopicResponse
+    gone = of_topic.PartitionData.AbortedTransaction
+    part = of_topic.PartitionData(
+        version=FETCH_VERSION, partition_index=1, error_code=error, high_watermark=9, last_stable_offset=8, log_start_offset=0,
+        preferred_read_replica=-1, records=records, aborted_transactions=None if aborted is None else [
+            gone(version=FETCH_VERSION, producer_id=who, first_offset=first) for first, who in aborted
+        ],
+    )  # fmt: skip
+    topic = of_topic(version=FETCH_VERSION, topic="orders", partitions=[part] * parts)
+    answer = FetchResponse(version=FETCH_VERSION, throttle_time_ms=3, error_code=0, session_id=0, responses=[topic])
+    answer.with_header(correlation_id=5)
+    return bytearray(answer.encode(header=True))
+
+
+@pytest.mark.parametrize("aborted", [None, [], [(7, 4000), (9, 1 << 40)]])
+@pytest.mark.parametrize("records", [None, b"", b"abc" * 100])
+def test_an_answer_is_read_as_kafka_python_writes_it(aborted: list[tuple[int, int]] | None, records: bytes | None) -> None:
+    """The error, the aborted transactions, and where the records stand; what stands behind the answer is none of it."""
+    data = answered(0, aborted, records)
+    found = fetched_part(data + b"behind", len(data))
+    assert (found.error, found.aborted, found.data[found.at : found.end]) == (0, aborted or [], records or b"")
+    assert fetched_part(answered(29, aborted, records), len(answered(29, aborted, records))).error == 29
+
+
+def test_an_answer_without_a_partition_is_one_without_records() -> None:
+    """No error and nothing of the partition: it is asked for again."""
+    data = answered(0, [], b"", parts=0)
+    assert (found := fetched_part(data, len(data))).error == 0
+    assert found.at == found.end
+
+
+@pytest.mark.parametrize("size", [0, 5, 17, 40, 70, 120])
+def test_an_answer_that_ends_early_is_no_answer(size: int) -> None:
+    """A broker whose words cannot be read is left, as one that hangs up is."""
+    data = answered(0, [(7, 4000)], b"abc" * 100)
+    with pytest.raises(ConnectionError, match="an answer that is"):
+        fetched_part(data[:size], size)
 
 
 class Link:
@@ -26,13 +68,12 @@ class Link:
     def send(self, request: Any) -> None:
         """Take a request."""
 
-    def receive(self, kind: Any, version: int) -> Any:
+    def answer(self) -> tuple[bytearray, int]:
         """Answer it."""
-        del kind, version
         error = Link.errors[min(Link.asked, len(Link.errors) - 1)]
         Link.asked += 1
-        part = SimpleNamespace(error_code=error, records=b"", aborted_transactions=None)
-        return SimpleNamespace(error_code=0, responses=[SimpleNamespace(partitions=[part])])
+        data = answered(error, [], b"")
+        return data, len(data)
 
     def close(self) -> None:
         """Leave."""

@@ -1,0 +1,71 @@
+"""Answers to fetches, read where they stand: some megabytes that nobody copies."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from harness.audit.links import CORRELATION
+
+if TYPE_CHECKING:
+    from harness.audit.batches import Octets
+
+FETCH_VERSION: Final = 11
+"""The first that knows every compression (10) and the last that Kafka 2.3 knows."""
+HEAD: Final = struct.Struct(">ihii")
+"""Throttled for, error, session, count of topics."""
+PART: Final = struct.Struct(">ihqqqi")
+"""Partition, error, high watermark, last stable offset, start of the log, count of aborted transactions."""
+ABORTED: Final = struct.Struct(">qq")
+REST: Final = struct.Struct(">ii")
+"""The replica to read from rather, length of the records."""
+COUNT: Final = struct.Struct(">i")
+LENGTH: Final = struct.Struct(">h")
+
+
+class Fetched(NamedTuple):
+    """What a fetch of one partition brought: an error, or records, which stand in ``data`` from ``at`` to ``end``.
+
+    ``aborted`` are (first offset, producer id) of aborted transactions.
+    """
+
+    error: int
+    aborted: list[tuple[int, int]]
+    data: Octets
+    at: int
+    end: int
+
+
+def fetched_part(data: Octets, end: int) -> Fetched:
+    """Read the answer to a fetch of one partition that stands in a room up to ``end``. Raises ConnectionError where it is none.
+
+    >>> fetched_part(bytes(4) + HEAD.pack(0, 6, 0, 0), 18).error
+    6
+    """
+    try:
+        return _part(data, end)
+    except struct.error:
+        raise ConnectionError("the broker gave an answer that is none") from None
+
+
+def _part(data: Octets, end: int) -> Fetched:
+    _, error, _, topics = HEAD.unpack_from(data, CORRELATION)
+    at = CORRELATION + HEAD.size
+    if error or topics <= 0:
+        return Fetched(error, [], data, end, end)
+    at += LENGTH.size + LENGTH.unpack_from(data, at)[0]
+    if COUNT.unpack_from(data, at)[0] <= 0:
+        return Fetched(0, [], data, end, end)
+    at += COUNT.size
+    producers: list[tuple[int, int]] = []
+    _, error, _, _, _, aborted = PART.unpack_from(data, at)
+    at += PART.size
+    for _ in range(aborted):
+        producer, first = ABORTED.unpack_from(data, at)
+        producers.append((first, producer))
+        at += ABORTED.size
+    _, size = REST.unpack_from(data, at)
+    at += REST.size
+    if at + max(size, 0) > end:
+        raise ConnectionError("the broker gave an answer that is shorter than it says")
+    return Fetched(error, producers, data, at, at + max(size, 0))
