@@ -21,6 +21,7 @@ from harness.judge.proof import Knowledge
 from harness.judge.verdict import Judgement, Kind, Verdict, judge, unjudged
 from harness.knowledge import knowledge
 from harness.model import events as kinds
+from harness.model.failures import why_damaged
 from harness.model.history import HISTORY, History, HistoryError, read_history
 from harness.model.plan import PLAN_FILE, EditedPlanError, Plan, PlanError
 from harness.model.semantics import Anomaly, Semantic
@@ -107,7 +108,7 @@ class RunInfo:
         except OSError as error:
             raise SavedRunError(f"{directory} is no saved run: cannot read {file.name}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise SavedRunError(f"{file} is damaged: {error}") from error
+            raise SavedRunError(f"{file} is damaged: {why_damaged(error)}") from error
 
 
 def _info_of(data: dict[str, Any]) -> RunInfo:

@@ -67,7 +67,7 @@ def init(
     producer: Annotated[
         str | None, typer.Option(metavar="CMD", help="What starts your producer; or a service of --compose.")
     ] = None,
-    consumer: Annotated[str | None, typer.Option(metavar="CMD", help="What starts your consumer; likewise.")] = None,
+    consumer: Annotated[list[str] | None, typer.Option(metavar="CMD", help="What starts your consumer; likewise.")] = None,
     processor: Annotated[
         str | None, typer.Option(metavar="CMD", help="What starts a program that reads and writes topics.")
     ] = None,
@@ -96,13 +96,21 @@ def init(
         raise UsageError(f"{folder} is no folder")
     if at.exists() and not force:
         raise UsageError(f"{at} is there already: --force writes over it")
+    texts = {"--line": line, "--header": header, "--file": file, "--query": query, "--command": command, "--producer": producer,
+             "--processor": processor}  # fmt: skip
+    several = {"--consumer": consumer or [], "--topic": topic or []}
+    for option, text in (*texts.items(), *((option, each) for option, given in several.items() for each in given)):
+        _check_text(option, text)
+    if len(several["--consumer"]) > 1:
+        raise UsageError("--consumer is given more than once: give the one whose results are judged, and write the others into "
+                         f"{FILE}, each a [[stage]] with a name")  # fmt: skip
     asker = Asker(sys.stdin.isatty())
     choice("--system", system, DIALECTS)
     services = _composed(folder, compose)
     offered = [each.name for each in services if each.kind == "program"]
     if asker.asks and offered:
         typer.echo(f"services that could be stages: {', '.join(offered)} (answer with a name, or with a command)")
-    given = {Role.PRODUCER: producer, Role.PROCESSOR: processor, Role.CONSUMER: consumer}
+    given = {Role.PRODUCER: producer, Role.PROCESSOR: processor, Role.CONSUMER: consumer[0] if consumer else None}
     if not any(given.values()):
         given = {role: asker.perhaps(None, f"What starts your {role}? (a command; nothing: there is none)") for role in given}
     stages = [_stage(role, told, folder, services) for role, told in given.items() if told]
@@ -124,10 +132,20 @@ def init(
     _tell(stages, shown)
 
 
+def _check_text(option: str, text: str | None) -> None:
+    """Raise UsageError where an option is empty, or has what no line of the declaration can have."""
+    if text is None:
+        return
+    if not text.strip():
+        raise UsageError(f"{option} is empty: write something, or leave it out")
+    if odd := next((char for char in text if char in "\x7f\n\r" or char < "\t" or "\ud800" <= char <= "\udfff"), ""):
+        raise UsageError(f"{option} has the character {odd!r}, which {FILE} cannot have: write one line of plain text")
+
+
 def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
     """Write what was drafted, and read it again. Raises DeclarationError where it does not hold, with nothing left behind."""
     at, workflow_at = folder / FILE, folder / CI_FILE
-    before = at.read_text(encoding="utf-8") if at.exists() else None
+    before = at.read_bytes() if at.exists() else None
     at.write_text(draft.toml(), encoding="utf-8")
     try:
         read_pipeline(at).check_commands()
@@ -135,7 +153,7 @@ def _write(folder: Path, draft: Draft, *, ci: bool) -> None:
         if before is None:
             at.unlink()
         else:
-            at.write_text(before, encoding="utf-8")
+            at.write_bytes(before)
         raise
     written, schema_at, told = [at], folder / SCHEMA_FILE, json.dumps(schema(), indent=1) + "\n"
     if not schema_at.exists() or _is_ours(schema_at):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,11 @@ from harness.report.record import record_text
 from harness.report.summary import ExitCode
 from harness.report.trend import breaks_over, left_out, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.saved import CellResult, SavedRun
 
 
 def judge(directory: Directory, *, baseline: Baseline = None, as_json: AsJson = False) -> None:
@@ -82,8 +87,7 @@ def report(
         for file in publish(saved, to):
             typer.echo(f"{file}  {file.stat().st_size:,} bytes")
     elif record is not None:
-        meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
-        typer.echo(record_text(meant, record))
+        typer.echo(record_text(_meant(saved, only), record))
     elif form is None:
         for file in write_reports(saved):
             typer.echo(file)
@@ -107,10 +111,7 @@ def events(
 
     Frames stand under the protocol's own names: step, version, correlation id, error.
     """
-    saved = load_run(run_directory(directory))
-    meant = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
-    if not meant:
-        raise UsageError(f"no cell of {saved.info.id} is meant by {', '.join(only or ())}")
+    meant = _meant(load_run(run_directory(directory)), only)
     for line in event_lines(meant, record=record, frames=frames, as_json=as_json):
         typer.echo(line)
 
@@ -134,6 +135,16 @@ def clients(
 ) -> None:
     """Show which client, at which version, keeps which promise: how many cells came out how, and where clients differ."""
     typer.echo(client_table([load_run(run_directory(directory)) for directory in directories]), nl=False)
+
+
+def _meant(saved: SavedRun, only: Sequence[str] | None) -> list[CellResult]:
+    """Return the cells of a run that are meant. Raises UsageError where there is none."""
+    found = [one for one in saved.results if not only or any(matches(one.plan.id, pattern) for pattern in only)]
+    if not saved.results:
+        raise UsageError(f"{saved.info.id} has no cell: it was ended before one was run, or its folder cells is gone")
+    if not found:
+        raise UsageError(f"no cell of {saved.info.id} is meant by {', '.join(map(repr, only or ()))}")
+    return found
 
 
 def _compare(before: Path, after: Path) -> None:

@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.model.failures import why_damaged
 from harness.model.older import plan_of_before
 from harness.model.prediction import AtLeast, Exactly, Permitted, Prediction, Select, Some, Zero
 from harness.model.scenario import Evidence, Predicted, RefusedByClient, Role
@@ -184,15 +185,15 @@ class Plan:
         """Read ``cell.json`` of a saved cell. Raises :class:`PlanError`; where it was changed, :class:`EditedPlanError`."""
         file = directory / PLAN_FILE
         try:
-            return Plan.from_json(file.read_text())
+            return Plan.from_json(file.read_text(encoding="utf-8"))
         except EditedPlanError:
             raise
         except PlanError as error:
             raise PlanError(f"{file} was {error}") from error
         except OSError as error:
             raise PlanError(f"cannot read {file}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PlanError(f"{file} is no cell of this version of lostack: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise PlanError(f"{file} is no cell of this version of lostack: {why_damaged(error)}") from error
 
 
 def seal_of(plain: Mapping[str, Any]) -> str:

@@ -296,7 +296,8 @@ class Pipeline:
             raise DeclarationError(f"name: {self.name!r} is part of every cell's id: letters, digits, - and _ only")
         if not self.topics:
             raise DeclarationError("topics: name at least the topic between the stages; lostack creates it")
-        if wrong := next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None):
+        wrong = next((topic for topic in self.topics if not TOPIC.fullmatch(topic) or topic in {".", ".."}), None)
+        if wrong is not None:
             raise DeclarationError(f"topics: {wrong!r} is no name of a topic: letters, digits, '.', '_' and '-', up to 249")
 
     def _check_results(self) -> None:

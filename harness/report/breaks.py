@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.model.failures import why_damaged
 from harness.report.commit import commit_of
 from harness.report.summary import GREEN, ExitCode, Outcome, outcome, summarise
 
@@ -91,11 +92,14 @@ def read_baseline(file: Path) -> tuple[Known, ...]:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         if odd := sorted(set(data) - {"known"}):
             raise BaselineError(f"{file}: {odd[0]} is no part of a baseline, [[known]] is")
-        return tuple(_known(file, entry) for entry in data.get("known", ()))
+        known = data.get("known", [])
+        if not isinstance(known, list) or not all(isinstance(entry, dict) for entry in known):
+            raise BaselineError(f"{file}: write [[known]], once for each known break, with cell, outcome and because")
+        return tuple(_known(file, entry) for entry in known)
     except OSError as error:
         raise BaselineError(f"cannot read {file}: {error.strerror}; name another with --baseline") from error
     except (ValueError, TypeError) as error:
-        raise BaselineError(f"{file} is no baseline: {error}") from error
+        raise BaselineError(f"{file} is no baseline: {why_damaged(error)}") from error
 
 
 def _known(file: Path, entry: dict[str, Any]) -> Known:

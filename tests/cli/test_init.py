@@ -108,6 +108,35 @@ def test_what_it_cannot_know_is_one_line(
     assert not (orders / "pipeline.toml").exists()
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    (("--line", "a\n{id}"), "--line has the character '\\n', which pipeline.toml cannot have"),
+    (("--line", "\udcff{id}"), "--line has the character '\\udcff'"),
+    (("--header", "a\x01b"), "--header has the character '\\x01'"),
+    (("--topic", ""), "--topic is empty: write something, or leave it out"),
+    (("--producer", ""), "--producer is empty"),
+    (("--consumer", "cat"), "--consumer is given more than once: give the one whose results are judged"),
+])  # fmt: skip
+def test_an_option_that_no_declaration_can_have(
+    orders: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, str], said: str
+) -> None:
+    """It is named, in one line, and nothing is written."""
+    assert main(["init", str(orders), *WORDS, *words]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.err.count("\n") == 1
+    assert sorted(file.name for file in orders.iterdir()) == ["consumer.py", "producer.py"]
+
+
+def test_whatever_was_there_is_put_back(orders: Path) -> None:
+    """Of a file in any encoding, where what was written in its place does not hold; else it is written over."""
+    file = orders / "pipeline.toml"
+    file.write_bytes(b"\xff\xfe")
+    assert main(["init", str(orders), *WORDS, "--force", "--line", "nothing"]) == 2
+    assert file.read_bytes() == b"\xff\xfe"
+    assert main(["init", str(orders), *WORDS, "--force"]) == 0
+    assert read_pipeline(file).topics == ("orders",)
+
+
 def test_a_folder_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["init", "no/such/folder", *WORDS]) == 2

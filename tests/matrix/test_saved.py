@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.cli import main
 from harness.judge.verdict import Kind
 from harness.matrix.runner import RunPlan, run
 from harness.model.history import HISTORY, read_history
@@ -318,3 +319,39 @@ def test_a_run_without_one_of_its_cells_is_not_whole(fresh: SavedRun, tmp_path: 
     shutil.rmtree(tmp_path / "run" / CELLS / gone.directory.name)
     saved = load_run(tmp_path / "run")
     assert (saved.missing, saved.info.complete, saved.whole) == ((gone.plan.id,), True, False)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (b"{}", "it has no '"), (b"[]", "it does not have the form of one"), (b'"\xff"', "it is no UTF-8 from byte 1 on"),
+    (b"[" * 100_000, "it is nested too deeply"), (b"", "Expecting value: line 1 column 1"),
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["judge", "report", "events"])
+def test_what_is_damaged_is_told_in_plain_words(
+    cell: Path, capsys: pytest.CaptureFixture[str], command: str, text: bytes, said: str
+) -> None:  # fmt: skip
+    """The file is named, of a run and of a cell, in one line."""
+    directory = cell.parents[1]
+    whole = (directory / RUN_FILE).read_bytes()
+    for file in (directory / RUN_FILE, cell / PLAN_FILE):
+        file.write_bytes(text)
+        assert main([command, str(directory)]) == 2
+        told = capsys.readouterr().err
+        assert str(file) in told
+        assert said in told
+        assert told.count("\n") == 1
+        (directory / RUN_FILE).write_bytes(whole)
+
+
+def test_events_of_a_run_without_cells(cell: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said that there are none, and no pattern is blamed."""
+    directory = cell.parents[1]
+    shutil.rmtree(cell)
+    assert main(["events", str(directory)]) == 2
+    assert "has no cell: it was ended before one was run" in capsys.readouterr().err
+
+
+def test_a_pattern_that_means_no_cell_is_blamed(cell: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And not the record."""
+    for words in (["report", "--record", "k1-1"], ["events"]):
+        assert main([words[0], str(cell.parents[1]), *words[1:], "--only", "nope"]) == 2
+        assert "is meant by 'nope'" in capsys.readouterr().err

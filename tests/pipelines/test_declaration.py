@@ -97,6 +97,7 @@ def test_ten_lines_are_enough(tmp_path: Path) -> None:
         (("claims", 'expects = ["duplicate"]\nclaims'), "expects: 'duplicate' is none; did you mean duplicated?"),
         (("[output]", "[input]\nkind = 'own'\nline = 'r-{position}'\nrate = 5\n[output]"), "rate means nothing for kind own"),
         (('"orders"', '"or ders"'), "is no name of a topic"),
+        (('"orders"', '"orders", ""'), "topics: '' is no name of a topic"),
         (("[output]", 'crash = "proces"\n[output]'), "crash: 'proces' is none; did you mean process?"),
         (('command = "cat"', ""), "the producer has no command and no image"),
         (('command = "cat"', 'image = "mine:1"'), "nothing is written to the input of a container"),

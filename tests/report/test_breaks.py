@@ -74,7 +74,7 @@ def test_a_partial_run_is_not_saved_by_a_baseline() -> None:
 @pytest.mark.parametrize(
     ("text", "because"),
     [
-        ("known = 3", "is no baseline"),
+        ("known = 3", "once for each known break"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'", "see because"),
         ("[[known]]\ncell = 'a'\noutcome = 'void'\nbecause = 'b'", "'void' is none"),
         ("[[known]]\ncell = 'a'\noutcome = 'broken'\nbecause = ' '", "say why a"),
@@ -108,3 +108,17 @@ def test_every_run_adds_one_line_to_the_history(tmp_path: Path) -> None:
     assert lines[0]["cells"][CELL] == {"broken": 1}
     assert lines[0]["known"]
     assert not lines[0]["new"]
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (b"known = 7", r"write \[\[known\]\], once for each known break"),
+    (b"known = [7]", r"write \[\[known\]\], once for each"),
+    (b'[known]\ncell = "x"', r"write \[\[known\]\], once for each"),
+    (b"\xff", "is no baseline: it is no UTF-8 from byte 0 on"),
+])  # fmt: skip
+def test_what_is_no_baseline_is_told_in_plain_words(tmp_path: Path, text: bytes, said: str) -> None:
+    """With what to write."""
+    file = tmp_path / "known.toml"
+    file.write_bytes(text)
+    with pytest.raises(BaselineError, match=said):
+        read_baseline(file)
