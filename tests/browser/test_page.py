@@ -386,6 +386,21 @@ def test_the_list_of_runs_leads_to_each_page(browser: Chrome, pages: Pages) -> N
     assert one(browser, "#matrix").is_displayed()
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_list_of_runs_fits_every_screen(browser: Chrome, pages: Pages, width: int) -> None:
+    """Each verdict, sentence and command is on it; on a narrow one a run is a block of lines, and says what each is."""
+    index = Path(unquote(urlsplit(pages.golden).path)).parents[1] / "index.html"
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(index.as_uri())
+        right = "Math.max(...[...document.querySelectorAll('table.runs th[scope=row], table.runs td')].map(SIDE))"
+        assert js(browser, right.replace("SIDE", "(one) => one.getBoundingClientRect().right")) <= width
+        assert js(browser, "document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_a_large_page_opens(browser: Chrome, tmp_path: Path) -> None:
     """Hundreds of cells and thousands of anomalies: the list shows the first of them, the rest is asked for."""
     run = large_run(tmp_path, 300, kinds=5)

@@ -118,7 +118,7 @@ class Notes:
         return cls(tuple(found))
 
     def of(self, name: str) -> Iterator[int]:
-        """Yield the numbers of the notes on a line, or on a cell (``LINE/COLUMN``)."""
+        """Yield the numbers of the notes on a line, or on a cell (``LINE/COLUMN``) that exists."""
         for patterns, text in self.given:
             meant = {pattern for pattern in patterns if _means(pattern, name)}
             self.matched |= meant
@@ -233,9 +233,7 @@ def _means(pattern: str, name: str) -> bool:
 
 
 def _said(spot: Spot, notes: Notes, name: str) -> str:
-    numbers = list(notes.of(name))
-    if isinstance(spot.theory, NotApplicable):
-        numbers.insert(0, notes.number(cell(spot.theory.because)))
+    numbers = list(notes.of(name)) if not isinstance(spot.theory, NotApplicable) else [notes.number(cell(spot.theory.because))]
     return _noted(spot.text(), numbers)
 
 

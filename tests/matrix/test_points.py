@@ -57,6 +57,14 @@ def test_a_prediction_is_a_letter_or_two(theory: Predicted, want: str) -> None:
     assert symbol(theory) == want
 
 
+def test_a_void_cell_of_a_report_tells_nothing(tmp_path: Path) -> None:
+    """It did not come out otherwise: it proves nothing."""
+    cell = {"system": "s", "client": "c", "pipeline": "p", "scenario": "x", "semantic": "at-most-once", "green": False}
+    cells = [{**cell, "seed": seed, "outcome": outcome} for seed, outcome in ((1, "void"), (2, "broken"))]
+    (tmp_path / "report.json").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert points.reported(tmp_path / "report.json") == {"s/c/p/x/at-most-once": {2: False}}
+
+
 def test_a_cell_that_was_cut_short_was_not_run() -> None:
     """Of several runs of one seed each must have come out as predicted."""
 
