@@ -30,6 +30,13 @@ UP_S: Final = 90.0
 EXITED_S: Final = 20.0
 SLOTS: Final = 8
 """How many workers there may be at a time, those among them that are about to end."""
+PATIENCE_S: Final = 600
+"""How long Storm waits for a sign of life before it starts a worker elsewhere: longer than any cell waits for one here.
+
+By Storm's own time-outs (30 s), a machine that is starved starts each worker again and again, while the one before is starting.
+"""
+NEVER: Final = 1_000_000
+"""How often a supervisor may be bad before Nimbus gives it nothing to do: there is no other."""
 JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 NIMBUS: Final = "org.apache.storm.daemon.nimbus.Nimbus"
 SUPERVISOR: Final = "org.apache.storm.daemon.supervisor.Supervisor"
@@ -248,7 +255,10 @@ class Cluster:
             "nimbus.seeds": [host], "nimbus.thrift.port": nimbus, "nimbus.thrift.threads": 8, "nimbus.monitor.freq.secs": 1,
             "storm.nimbus.retry.times": 1, "storm.nimbus.retry.interval.millis": 200,
             "storm.nimbus.retry.intervalceiling.millis": 1000,
-            "nimbus.task.launch.secs": 60, "nimbus.topology.blobstore.deletion.delay.ms": 600000,
+            "nimbus.task.launch.secs": PATIENCE_S, "nimbus.task.timeout.secs": PATIENCE_S,
+            "nimbus.supervisor.timeout.secs": PATIENCE_S, "supervisor.worker.timeout.secs": PATIENCE_S,
+            "supervisor.worker.start.timeout.secs": PATIENCE_S, "blacklist.scheduler.tolerance.count": NEVER,
+            "nimbus.topology.blobstore.deletion.delay.ms": 600000,
             "supervisor.thrift.port": supervisor, "supervisor.slots.ports": slots, "supervisor.monitor.frequency.secs": 1,
             "supervisor.heartbeat.frequency.secs": 1, "supervisor.worker.shutdown.sleep.secs": self.shutdown_s,
             "supervisor.memory.capacity.mb": 16384.0, "supervisor.cpu.capacity": 1600.0,

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from harness.provision.archive import Archive
 from harness.systems.storm import archive
-from harness.systems.storm.cluster import Cluster
 from harness.systems.storm.install import StormInstall
+from tests.systems.storm.machine import started
 
 if TYPE_CHECKING:
     from harness.provision.kafka import KafkaInstall
-    from harness.runtimes.interface import Runtime
 
 INSTALL = StormInstall(Path("/j/bin/java"), (Path("storm.jar"), Path("kafka.jar")), Path("topology.jar"), {})
 THERE = "-XX:SharedArchiveFile=/c/{}.jsa"
-
-
-class Machine:
-    """A runtime that remembers what it was told to start."""
-
-    bind = "127.0.0.1"
-
-    def __init__(self) -> None:
-        self.commands: dict[str, tuple[str, ...]] = {}
-
-    def start(self, spec: Any) -> None:
-        """Remember it."""
-        self.commands[spec.role] = spec.argv
 
 
 @pytest.fixture
@@ -49,27 +34,17 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Archive]:
     return there
 
 
-def started(folder: Path, *, alone: bool = False) -> tuple[dict[str, tuple[str, ...]], list[list[str]]]:
+def jvms(folder: Path, *, alone: bool = False) -> tuple[dict[str, tuple[str, ...]], list[list[str]]]:
     """Return with what each daemon is started, and with what a worker and its writer are."""
     install = archive.with_archives(INSTALL, cast("KafkaInstall", None), lambda _: None)
-    machine = Machine()
-    cluster = Cluster(cast("Runtime", machine), install, folder, alone=alone)
-    cluster.start()
-    cluster._lease.close()
-    conf = _conf(folder)
-    return machine.commands, [conf[name].split() for name in ("worker.childopts", "topology.worker.logwriter.childopts")]
-
-
-def _conf(folder: Path) -> dict[str, Any]:
-    """Return what is written down of it: JSON behind each name."""
-    lines = (line.partition(": ") for line in (folder / "conf" / "storm.yaml").read_text().splitlines())
-    return {name: json.loads(value) for name, _, value in lines}
+    commands, conf = started(install, folder, alone=alone)
+    return commands, [conf[name].split() for name in ("worker.childopts", "topology.worker.logwriter.childopts")]
 
 
 def test_without_an_archive_the_jvms_are_started_as_they_are(made: list[Archive], tmp_path: Path) -> None:
     """It only saves time."""
     assert made
-    daemons, workers = started(tmp_path)
+    daemons, workers = jvms(tmp_path)
     assert not any(word.startswith("-XX:Shared") for words in (*daemons.values(), *workers) for word in words)
 
 
@@ -80,7 +55,7 @@ def test_each_jvm_has_the_archive_of_its_own_classes(made: list[Archive], tmp_pa
     Who writes a worker's log has its class path, and its archive.
     """
     made.append(Archive(Path("/c/classes.jsa")))
-    daemons, workers = started(tmp_path, alone=alone)
+    daemons, workers = jvms(tmp_path, alone=alone)
     for name in ("zookeeper", "nimbus", "supervisor"):
         assert THERE.format(name) in daemons[name]
     assert all(THERE.format("classes") in words for words in workers)
