@@ -72,8 +72,11 @@ class TridentSettings:
 
     spout: Batches
     state: Batches
-    poll_ms: int = 5000
-    """How long the spout polls for a batch. It polls once, also for one that it must emit again."""
+    poll_ms: int = 20_000
+    """How long the spout polls for a batch. It polls once, also for one that it must emit again.
+
+    Less than a tuple's time-out. On a starved machine 5 s were too short for a worker that had just started.
+    """
     timeout_s: int = 30
     """``topology.message.timeout.secs``."""
 
