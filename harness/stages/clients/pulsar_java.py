@@ -28,6 +28,8 @@ CONNECT_S: Final = 60.0
 """How long a broker may be away: longer than any restart here."""
 ANSWER_S: Final = 20.0
 """How long it may take to answer anything else than a message."""
+MADE_S: Final = 15.0
+"""How long it may take to make a client; then another one is made."""
 NOTHING: Final = "-"
 _KINDS: Final = {
     Subscription.SHARED: "Shared", Subscription.EXCLUSIVE: "Exclusive", Subscription.FAILOVER: "Failover",
@@ -47,11 +49,26 @@ class Program:
     def __init__(self, stage: Stage) -> None:
         self.bridge = Bridge.of_this_program(_MEANINGS)
         self._lasts_ms = stage.settings.transaction_timeout_ms
-        [self.client] = self.bridge.call(
-            "client", f"pulsar://{stage.bootstrap}", stage.client_id, milliseconds(CONNECT_S),
-            str(_transacts(stage)).lower(),
-        )  # fmt: skip
+        self._refused = ""
+        try:
+            self.client = wait_until(
+                lambda: self._made(stage), within_s=CONNECT_S, because=f"a client of {stage.bootstrap}", poll_s=0.05
+            )
+        except WaitTimeoutError as error:
+            raise ClientError("TimeoutException", f"{error}; {self._refused}") from error
         self.transaction = NOTHING
+
+    def _made(self, stage: Stage) -> str | None:
+        """Return a client; one with transactions waits for their coordinator, whatever that says."""
+        try:
+            [client] = self.bridge.call(
+                "client", f"pulsar://{stage.bootstrap}", stage.client_id, milliseconds(CONNECT_S),
+                str(_transacts(stage)).lower(), milliseconds(MADE_S),
+            )  # fmt: skip
+        except ClientError as error:
+            self._refused = str(error)
+            return None
+        return client
 
     def begin(self) -> None:
         """Begin a transaction."""

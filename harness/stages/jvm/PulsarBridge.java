@@ -2,8 +2,11 @@ package lostack;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.ClientBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
@@ -31,10 +34,11 @@ public final class PulsarBridge extends Calls {
     String call(String[] words) throws Exception {
         switch (words[0]) {
             case "client":
-                return added(PulsarClient.builder().serviceUrl(words[1]).description(words[2])
+                ClientBuilder builder = PulsarClient.builder().serviceUrl(words[1]).description(words[2])
                         .operationTimeout(Integer.parseInt(words[3]), TimeUnit.MILLISECONDS)
                         .startingBackoffInterval(50, TimeUnit.MILLISECONDS).maxBackoffInterval(500, TimeUnit.MILLISECONDS)
-                        .enableTransaction(Boolean.parseBoolean(words[4])).build());
+                        .enableTransaction(Boolean.parseBoolean(words[4]));
+                return added(within(words[5], builder::build));
             case "producer":
                 return producer(words);
             case "consumer":
@@ -140,6 +144,22 @@ public final class PulsarBridge extends Calls {
 
     private Object answer(String number, String withinMs) throws Exception {
         return ((CompletableFuture<?>) things.remove(number)).get(Long.parseLong(withinMs), TimeUnit.MILLISECONDS);
+    }
+
+    /**
+     * Do what waits by a clock of its own, or by none, and give it up when its time is over: a client with transactions waits
+     * for the coordinator while it is made, in older libraries for ever where that refuses it.
+     */
+    private static <T> T within(String ms, Callable<T> work) throws Exception {
+        FutureTask<T> task = new FutureTask<>(work);
+        Thread thread = new Thread(task, "within");
+        thread.setDaemon(true);
+        thread.start();
+        try {
+            return task.get(Long.parseLong(ms), TimeUnit.MILLISECONDS);
+        } finally {
+            task.cancel(true);
+        }
     }
 
     private static String waited(CompletableFuture<?> done, String withinMs) throws Exception {
