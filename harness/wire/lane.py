@@ -1,6 +1,6 @@
 """One direction of a connection: a stream of frames from one socket to the other.
 
-Sockets are used directly (``loop.sock_recv``, ``loop.sock_sendall``): a lane reads only when it can pass on, nothing
+Sockets are used directly, without a transport: a lane reads only when it can pass on, nothing
 is buffered beyond the frame at hand, and a frame has *reached* its destination when the kernel has taken its last byte.
 """
 
@@ -80,7 +80,8 @@ class Lane:
             self._conn.go_opaque(fed.because)
             return False
         self._identify()
-        await self._conn.gate()
+        if self._conn.frozen_by:
+            await self._conn.gate()
         async with self._turn:
             if isinstance(fed, Between):
                 if fed.because is not None and self._conn.cell is not None:
@@ -109,18 +110,16 @@ class Lane:
         carried = self._conn.carry(self._direction, frame)
         if frame.because is not None and carried.cell is not None:
             carried.cell.blind(carried, frame.because)
-        if not await self._look(carried):
+        if carried.cell is not None and not await self._look(carried, carried.cell):
             return False
         answered = self._conn.answered(self._direction, frame) if frame.answers else ()
         for pending in answered:
             _meter(pending, self._loop.time())
         return await self._treat(carried, next((each for each in answered if each.swallow), None))
 
-    async def _look(self, carried: Carried) -> bool:
+    async def _look(self, carried: Carried, cell: WireCell) -> bool:
         """Read what must be known of the frame; false where the stream ends inside it."""
-        cell, frame = carried.cell, carried.frame
-        if cell is None:
-            return True
+        frame = carried.frame
         candidates = cell.candidates(carried.header)
         if frame.size <= self._hub.decode_limit and (frame.head or candidates):
             if not await self._pipe.fill(frame.size):
@@ -223,7 +222,8 @@ class Lane:
             raise CutError(f"rule {rule.id}")
 
     async def _forward(self, carried: Carried, *, swallow: Swallow | None = None) -> bool:
-        await self._conn.gate()
+        if self._conn.frozen_by:
+            await self._conn.gate()
         if not self._pipe.silent:
             self._conn.session.sending(carried.frame)
             if carried.frame.id is not None:

@@ -50,7 +50,8 @@ class Pipe:
 
     async def send(self, data: bytes | memoryview, ahead: int = 0) -> None:
         """Pass on bytes, behind which ``ahead`` of their frame come."""
-        await self._conn.gate()
+        if self._conn.frozen_by:
+            await self._conn.gate()
         if self.dark:
             return
         if self._hub.is_dark(self._conn, self._direction):

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import ssl
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.wire.tls import why_not_let_in, why_not_served
 
@@ -39,6 +39,10 @@ class Stream:
         self._back = b""
         self._tls: _Tls | None = None
         self._why: Callable[[Exception], str] = str
+        self._waiter: asyncio.Future[Any] | None = None
+        self._take: Callable[[], Any] = bytes
+        """What takes bytes for whoever waits for them."""
+        self._watched = False
 
     @property
     def secured(self) -> bool:
@@ -51,7 +55,8 @@ class Stream:
             data, self._back = self._back[:count], self._back[count:]
             return data
         if self._tls is None:
-            return await self._loop.sock_recv(self.sock, count)
+            data = await self._taken(lambda: self.sock.recv(count))
+            return bytes(data)
         room = bytearray(count)
         came = await self._read(memoryview(room))
         return bytes(room[:came])
@@ -63,15 +68,60 @@ class Stream:
             view[: len(data)] = data
             return len(data)
         if self._tls is None:
-            return await self._loop.sock_recv_into(self.sock, view)
+            count: int = await self._taken(lambda: self.sock.recv_into(view))
+            return count
         return await self._read(view)
+
+    async def _taken(self, take: Callable[[], Any]) -> Any:
+        """Take bytes as soon as there are any.
+
+        The socket stays watched from one wait to the next, for to begin and end that costs as much as to read a small frame.
+        """
+        try:
+            return take()
+        except (BlockingIOError, InterruptedError):
+            pass
+        self._take, self._waiter = take, self._loop.create_future()
+        if not self._watched:
+            self._loop.add_reader(self.sock, self._ready)
+            self._watched = True
+        try:
+            return await self._waiter
+        finally:
+            self._waiter = None
+
+    def _ready(self) -> None:
+        """Take bytes for whoever waits for them; where nobody does, they stay with the kernel, and nobody looks."""
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            self._look_away()
+            return
+        try:
+            taken = self._take()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(taken)
+
+    def _look_away(self) -> None:
+        if self._watched:
+            self._loop.remove_reader(self.sock)
+            self._watched = False
 
     async def sendall(self, data: bytes | memoryview) -> None:
         """Send bytes; they are with the kernel then."""
-        if self._tls is None:
-            await self._loop.sock_sendall(self.sock, data)
-        else:
+        if self._tls is not None:
             await self._tls.sendall(data)
+            return
+        try:
+            sent = self.sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < len(data):
+            with memoryview(data) as view:
+                await self._loop.sock_sendall(self.sock, view[sent:])
 
     def unread(self, data: bytes) -> None:
         """Let bytes be the next that are read."""
@@ -86,6 +136,7 @@ class Stream:
         await self._secure(ends.client, ends.name, why_not_let_in)
 
     async def _secure(self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]) -> None:
+        self._look_away()  # TLS waits by itself
         tls, self._why = _Tls(self.sock, context, name, self._back), why
         self._back = b""
         try:
@@ -107,10 +158,12 @@ class Stream:
 
     def close(self) -> None:
         """Close it."""
+        self._look_away()
         self.sock.close()
 
     def reset(self) -> None:
         """Close it so that the other side sees a reset."""
+        self._look_away()
         with contextlib.suppress(OSError):
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
