@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.model.identity import Identity, IdentityError
-from harness.protocols.kafka import codec
+from harness.protocols.kafka import batches, codec
 from harness.protocols.kafka.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def test_a_place_that_can_find_nothing_is_refused(fields: Mapping[str, str], sai
 
 def test_the_wire_looks_where_it_is_told() -> None:
     """The subject of a Produce request are the ids found by the cell's own rule, not our format."""
-    item = codec.Item(0, VALUE, None, b"the-key")
-    batch = codec.Batch(0, 0, 0, -1, -1, -1, False, False, False, (item,))
+    item = batches.Item(0, VALUE, None, b"the-key")
+    batch = batches.Batch(0, 0, 0, -1, -1, -1, False, False, False, (item,))
     content = codec.Produce(None, -1, (("orders", 0, (batch,)),))
     tracker = Tracker({}, Identity(where="value", json="order.no"))
     assert tracker.look_at_request(content, "1:1").subject.records == {"17"}

@@ -10,7 +10,8 @@ import pytest
 import zstandard
 
 from harness.protocols.kafka import inflating
-from harness.protocols.kafka.codec import Produce, UndecodableError, read_batches
+from harness.protocols.kafka.batches import read_batches
+from harness.protocols.kafka.codec import Produce, UndecodableError
 from harness.protocols.kafka.reading import decode
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Action, Direction, Rule

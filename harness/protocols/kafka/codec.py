@@ -27,9 +27,8 @@ from kafka.protocol.producer.transaction import (
     TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
 )
-from kafka.record.memory_records import MemoryRecords
 
-from harness.model.record import ATTEMPT_HEADER
+from harness.protocols.kafka.batches import Batch, read_batches
 from harness.protocols.kafka.inflating import Room
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction
@@ -39,33 +38,6 @@ _ID_PREFIX: Final = "id:"
 
 class UndecodableError(ValueError):
     """A frame cannot be read; the message says why in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One record of a batch."""
-
-    offset: int
-    value: bytes | None
-    attempt: str | None
-    key: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One record batch. What it does not have is -1; ``aborts`` marks an abort marker."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    transactional: bool
-    control: bool
-    aborts: bool
-    items: tuple[Item, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,47 +210,6 @@ def topic_id(name: str) -> uuid.UUID:
 def is_unresolved(topic: str) -> bool:
     """Whether a topic's name is not known."""
     return topic.startswith(_ID_PREFIX)
-
-
-def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
-    """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do.
-
-    ``room`` is what the batches of its frame may still come to, decompressed; raises :class:`inflating.NotReadError` beyond it.
-    """
-    if not data:
-        return ()
-    (room or Room()).take(data)
-    return tuple(_batch(batch) for batch in MemoryRecords(data))
-
-
-def _batch(batch: Any) -> Batch:
-    items = tuple(batch)
-    new = batch.magic >= 2  # noqa: PLR2004 - the record format's number
-    control = bool(new and batch.is_control_batch)
-    offset = items[-1].offset if items else -1
-    return Batch(
-        base_offset=batch.base_offset,
-        last_offset=batch.last_offset if new else offset,
-        epoch=batch.leader_epoch if new else -1,
-        producer_id=batch.producer_id if new else -1,
-        producer_epoch=batch.producer_epoch if new else -1,
-        base_sequence=batch.base_sequence if new else -1,
-        transactional=bool(new and batch.is_transactional),
-        control=control,
-        aborts=control and any(item.abort for item in items),
-        items=() if control else tuple(_item(item) for item in items),
-    )
-
-
-def _item(item: Any) -> Item:
-    return Item(item.offset, item.value, _attempt(item.headers), item.key, tuple(item.headers or ()))
-
-
-def _attempt(headers: Any) -> str | None:
-    for key, value in headers or ():
-        if key == ATTEMPT_HEADER and value is not None:
-            return bytes(value).decode("utf-8", "replace")
-    return None
 
 
 def _topic(entry: Any, *, by_id: bool, attribute: str = "name") -> str:

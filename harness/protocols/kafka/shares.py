@@ -12,7 +12,7 @@ from harness.wire.rules import Subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from harness.protocols.kafka.codec import Batch, Item
+    from harness.protocols.kafka.batches import Batch, Item
 
 _STATES: Final = {sharing.AVAILABLE: "available", sharing.ACKNOWLEDGED: "acknowledged", sharing.ARCHIVED: "archived"}
 TAKEN, REFUSED = "taken", "refused"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from harness.protocols.kafka import messages
-from harness.protocols.kafka.codec import Batch, read_batches, topic_id_name
+from harness.protocols.kafka.batches import Batch, read_batches
+from harness.protocols.kafka.codec import topic_id_name
 from harness.protocols.kafka.inflating import Room
 from harness.protocols.kafka.steps import Api
 from harness.wire.rules import Direction

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from harness.model.identity import Identity
+    from harness.protocols.kafka.batches import Batch, Item
 
 MAX_TRANSACTIONS = 4096
 """Producer epochs remembered at once; the oldest is forgotten first."""
@@ -160,7 +161,7 @@ class Tracker:
         begun = self._open.get(key)
         return begun if begun is not None and begun.ending else self._ended.get(key)
 
-    def _record(self, item: codec.Item) -> str | None:
+    def _record(self, item: Item) -> str | None:
         if self._identity is None:
             return decode_id(item.value)
         return self._identity.find(item.key, item.value, item.headers)
@@ -191,7 +192,7 @@ class Tracker:
         return Insight(subject, None, because, content=produce, request=request, lines=tuple(lines), copies=tuple(copies))
 
     def _sent(  # noqa: PLR0917 - the parts of one line
-        self, record: str, topic: str, partition: int, request: str, batch: codec.Batch, item: codec.Item, delta: int
+        self, record: str, topic: str, partition: int, request: str, batch: Batch, item: Item, delta: int
     ) -> dict[str, Any]:
         base = batch.base_sequence
         return {
@@ -367,7 +368,7 @@ def _again(kind: str, transaction: _Transaction, call: Api, what: str) -> list[L
     return [Line(kind, {"record": record, **fields}) for record in sorted(transaction.records)]
 
 
-def _visible(part: codec.FetchedPartition, *, read_committed: bool) -> Iterator[tuple[codec.Batch, codec.Item]]:
+def _visible(part: codec.FetchedPartition, *, read_committed: bool) -> Iterator[tuple[Batch, Item]]:
     """Yield what the consumer will see: no control records, and none of aborted transactions if it asked for that."""
     due = sorted(part.aborted, key=lambda gone: gone[1])
     aborted: set[int] = set()

@@ -15,7 +15,7 @@ from harness.model.record import decode_id
 from harness.model.scenario import Role
 from harness.model.waiting import wait_until
 from harness.proofs.leadership import TRANSACTION_LOG
-from harness.protocols.kafka.codec import read_batches
+from harness.protocols.kafka.batches import read_batches
 from harness.protocols.kafka.steps import Api
 from harness.run.nodes import ServerNode
 from harness.systems.kafka.broker import INTER_BROKER, INTERNAL_TOPICS, Broker, name_of
