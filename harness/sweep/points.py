@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.controls import Trigger
     from harness.model.cell import Load
     from harness.model.history import Event
+    from harness.model.record import Record
     from harness.model.writes import Point as WritePoint
     from harness.sweep.steps import Passed, Steps
 
@@ -152,12 +153,12 @@ def trigger(step: Step) -> OnWire:
 
 def points(steps: Steps, load: Load, can: Can) -> Iterator[Point]:
     """Yield every point, in the order of the steps."""
-    positions = {record.id: record.position for record in load.records}
+    records = {record.id: record for record in load.records}
     for place, (step, frame) in enumerate(steps.found):
-        if not nameable(step) or step.at not in positions:
+        if not nameable(step) or step.at not in records:
             continue
         after = _After(
-            steps.found[place + 1 :], frame, positions, positions[step.at], again=can.resends or step.role != Role.PRODUCER
+            steps.found[place + 1 :], frame, records, records[step.at], again=can.resends or step.role != Role.PRODUCER
         )
         for happens, because in (*happenings(step, trigger(step), can), *after.happenings(step)):
             yield Point(step, happens, place, because)
@@ -253,8 +254,8 @@ class _After:
 
     later: Sequence[tuple[Step, Passed]]
     frame: Passed
-    positions: Mapping[str, int]
-    here: int
+    records: Mapping[str, Record]
+    here: Record
     again: bool
     """Whether its process asks again."""
 
@@ -270,9 +271,9 @@ class _After:
         if step.direction != REQUEST or not known.movable or not known.durable:
             return
         at, frame = trigger(step), _begin(words(step))
-        if self.again and (own := self._answer(beyond=False)) is not None:
-            yield Happening(LATE, at, own), f"{frame} is on its way until its sender has asked again; then it arrives."
-        if (following := self._answer(beyond=True)) is not None:
+        if self.again and (own := next(self._answers(beyond=False), None)) is not None:
+            yield Happening(LATE, at, own[1]), f"{frame} is on its way until its sender has asked again; then it arrives."
+        if (following := self._next(step)) is not None:
             late = f"{frame} is on its way until its sender has gone on to the next record; then it arrives"
             yield Happening(LATE_NEXT, at, following), f"{late}."
             yield Happening(LATE_NEXT_KILL, at, following), f"{late}, and its sender is killed."
@@ -290,17 +291,28 @@ class _After:
                 return trigger(later)
         return None
 
-    def _answer(self, *, beyond: bool) -> OnWire | None:
-        """Return the next answer to this process about its record, or about a later one; its offset counts from the target.
+    def _next(self, step: Step) -> OnWire | None:
+        """Return at what a late request arrives: the next answer about its key, or, where none comes, about any record.
+
+        Records of one key are in one partition, and only there something late meets what was done since. Who ends a transaction
+        ends it for all keys.
+        """
+        answers = list(self._answers(beyond=True))
+        of_key = [answer for answer in answers if answer[0].key == self.here.key and step.api != Api.END_TXN.label]
+        return next((at for _, at in (*of_key, *answers)), None)
+
+    def _answers(self, *, beyond: bool) -> Iterator[tuple[Record, OnWire]]:
+        """Yield the answers to this process about its record, or about later ones; their offsets count from the target.
 
         A reader asks for records whatever becomes of its other requests: an answer to that says nothing of where it is.
         """
         for step, frame in self.later:
-            if frame.process != self.frame.process or step.direction != RESPONSE or step.record is None:
+            if frame.process != self.frame.process or step.direction != RESPONSE or step.api == Api.FETCH.label:
                 continue
-            if step.api == Api.FETCH.label:
+            record = None if step.record is None else self.records.get(step.record)
+            if record is None:
                 continue
-            offset = self.positions.get(step.record, 0) - self.here
+            offset = record.position - self.here.position
             if offset > 0 if beyond else offset == 0:
-                return OnWire(Role(step.role), step_names()[step.api], RESPONSE, offset=offset, occurrence=step.ordinal)
-        return None
+                at = OnWire(Role(step.role), step_names()[step.api], RESPONSE, offset=offset, occurrence=step.ordinal)
+                yield record, at

@@ -126,6 +126,24 @@ def test_what_is_late_arrives_at_an_answer_that_waits_for_it() -> None:
     assert ("OffsetCommit", "OffsetCommit") in into
 
 
+def test_what_is_late_arrives_where_something_was_done_since() -> None:
+    """In its own partition: at the next record of its key, where one comes. The end of a transaction is late for any."""
+    [base] = swept(["plain/exactly-once"], asked(system="", records=24))
+    load = base.load()
+    at = {record.position: record for record in load.records}
+    late = [point for point in points(steps_of(saved("exactly-once")), load, Can()) if point.act == LATE_NEXT]
+    into: dict[str, set[tuple[bool, bool]]] = {}
+    for point in late:
+        here = next(record for record in load.records if record.id == point.step.at)
+        comes = any(record.key == here.key and record.position > here.position for record in load.records)
+        if point.happens.into is not None and point.step.record is not None:
+            met = at[here.position + point.happens.into.offset]
+            into.setdefault(point.step.api, set()).add((comes, met.key == here.key))
+    assert (True, True) in into["OffsetCommit"] & into["Produce"] & into["EndTxn"]
+    assert (True, False) not in into["OffsetCommit"] | into["Produce"]
+    assert (True, False) in into["EndTxn"]
+
+
 def test_who_sends_nothing_again_is_late_for_nothing() -> None:
     """A producer without retries: there is no answer to what it has not asked again. A consumer asks again all the same."""
     [base] = swept(["plain/at-most-once"], asked(system="", records=24))
