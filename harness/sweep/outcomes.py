@@ -9,6 +9,7 @@ from harness.faults.twice import BEHIND
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.states import State
 from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.phases import name_of, phases
 from harness.sweep.signature import Signature, signature_of
@@ -40,8 +41,13 @@ class Outcome:
 
     @property
     def proved(self) -> bool:
-        """Whether its fault has a proof: a point without one was not run."""
-        return self.signature.verdict != Kind.VOID
+        """Whether its fault has a proof: a point without one was not run.
+
+        Where the source's program has ended by itself, whether a record that was under way still moves is a matter of time: what
+        is left in the source proves as little as if none had.
+        """
+        left = self.ended and self.signature.verdict == Kind.STUCK and State.LEFT_IN_SOURCE in self.signature.states
+        return self.signature.verdict != Kind.VOID and not left
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +143,7 @@ class Outcomes:
         """Return what is broken, or stuck: those with one signature together, the one with most points first."""
         found: dict[Signature, list[Outcome]] = {}
         for one in sorted(self.all, key=lambda one: one.point.place):
-            if one.signature.broken:
+            if one.signature.broken and one.proved:
                 found.setdefault(one.signature, []).append(one)
         made = (Finding(signature, tuple(points)) for signature, points in found.items())
         return tuple(sorted(made, key=lambda finding: -len(finding.points)))

@@ -1,7 +1,8 @@
 """Crashes during recovery: what a single fault has brought about is the run in which a second one is placed.
 
 The second fault goes only on steps that the dry runs do not have: requests about a record that come once more, and requests that
-nobody makes without a fault. Recoveries that are made of the same requests, after the same act, are one.
+nobody makes without a fault. And on the first step of each kind that a killed program's successor takes with a record, whatever
+its name is. Recoveries that are made of the same requests, after the same act, are one.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
         return
     frames = trace(history, Plan.load(first.directory).key).frames
     at = next((number for number, frame in enumerate(frames) if name_of(frame.line) == name_of(hit)), len(frames))
-    for step, frame in _steps(first.point, frames[at:], known, usual):
+    before = frozenset(frame.line["conn"] for frame in frames[: at + 1])
+    for step, frame in _steps(first.point, frames[at:], before, known, usual):
         if not nameable(step) or not any(record.id == step.at for record in load.records):
             continue
         for happens, because in happenings(step, _at(step, first.point, load), can):
@@ -69,19 +71,28 @@ def seconds(first: Outcome, known: frozenset[Step], usual: frozenset[str], load:
 
 
 def _steps(
-    point: Point, frames: tuple[Passed, ...], known: frozenset[Step], usual: frozenset[str]
+    point: Point, frames: tuple[Passed, ...], before: frozenset[int], known: frozenset[Step], usual: frozenset[str]
 ) -> Iterator[tuple[Step, Passed]]:
-    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers are none."""
+    """Yield the steps behind a hit, ``frames[0]``, that the dry runs do not have; refused answers are none.
+
+    ``before``: the connections that were there by then. A killed program's successor has others: of a program of somebody else's
+    nothing else tells the two apart.
+    """
     if not frames:
         return
     struck, killed = frames[0].process, set(map(str, point.fault.evidence().killed))
     counts: Counter[tuple[str, str, str]] = Counter()
+    taken: set[tuple[str, str, str]] = set()
     for frame in frames[1:]:
         role, api, way = frame.kind
+        succeeds = role in killed and role == point.step.role and frame.line["conn"] not in before
         if frame.names:
-            name = next((name for name in frame.names if name not in known), None)
+            begins = succeeds and frame.kind not in taken
+            name = next((name for name in frame.names if name not in known), frame.names[0] if begins else None)
+            taken |= {frame.kind} if succeeds else set()
         else:
-            lives = frame.process != struck if role in killed else role != point.step.role or frame.process == struck
+            other = frame.process != struck
+            lives = other or succeeds if role in killed else role != point.step.role or not other
             name = None
             if lives and not frame.line.get("error") and not frame.line.get("records"):
                 counts[role, api, way] += 1

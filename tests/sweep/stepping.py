@@ -34,6 +34,8 @@ class SteppingRun(LogRun):
     """A play that writes the frames of each record: sent and answered, now and then a heartbeat, fetched, its position saved."""
 
     _corr = 0
+    _life = 1
+    """Which one its producer is of."""
 
     def prepare(self) -> None:
         """As any; but a hit is that of the frame that was written last."""
@@ -60,15 +62,20 @@ class SteppingRun(LogRun):
         """As any; a producer that was killed comes back, and asks for what nobody asks for without a fault."""
         super()._fire()
         if Role.PRODUCER in self.cell.scenario.fault.evidence().killed:
+            self._life = 2
             for way in ("request", "response"):
                 self.frame("producer", "InitProducerId", way, AGAIN, life=2)
+
+    @property
+    def _conn(self) -> int:
+        return PRODUCER if self._life == 1 else AGAIN
 
     def _sent(self, record: Record, attempt: str) -> None:
         if not self._corr:
             self.frame("producer", "Metadata", "request", PRODUCER)
-        self.frame("producer", "Produce", "request", PRODUCER, [record.id])
+        self.frame("producer", "Produce", "request", self._conn, [record.id], life=self._life)
         super()._sent(record, attempt)
-        self.frame("producer", "Produce", "response", PRODUCER, [record.id], error=0)
+        self.frame("producer", "Produce", "response", self._conn, [record.id], life=self._life, error=0)
         if (record.position + self.cell.seed + int(self.cell.key, 16)) % 5 == 0:  # elsewhere in every run
             self.frame("consumer", "Heartbeat", "request", CONSUMER)
 

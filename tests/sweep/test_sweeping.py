@@ -19,8 +19,9 @@ from harness.report.summary import ExitCode
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep.classes import Why
-from harness.sweep.outcomes import line_of
+from harness.sweep.outcomes import Outcomes, line_of
 from harness.sweep.pipelines import swept
+from harness.sweep.signature import Signature
 from harness.sweep.sweeping import Asked, DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
@@ -79,6 +80,28 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
     assert not outcomes.unproved
 
 
+def test_what_a_successor_does_first_is_a_step_of_the_recovery(tmp_path: Path) -> None:
+    """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew."""
+
+    def wrong(cell: Cell) -> Plant:
+        fault = cell.scenario.fault
+        return Plant(lose=1) if isinstance(fault, Twice) and fault.second.at.api == "Produce" else RIGHT
+
+    one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
+    one.dry_run(progress)
+    planned = one.plan()
+    one.run(planned, progress)
+    known = {step for step, _ in planned.steps.found}
+    seconds = {point.second[0] for inside in one.deeper(planned).classes.values() for point in inside if point.second}
+    first = {(step.api, str(step.direction)) for step in seconds & known}
+    assert first == {("Produce", "request"), ("Produce", "response")}
+    assert not one.outcomes(planned).findings()
+    deeper = one.deeper(planned)
+    one.run(deeper, progress)
+    [finding] = one.outcomes(deeper).findings()
+    assert {point.point.second[0].api for point in finding.points if point.point.second} == {"Produce"}
+
+
 def test_a_right_system_has_no_finding(tmp_path: Path) -> None:
     """Every class has a point with a proof; what was run is the first and the last of each, and 5 % of the rest."""
     one, progress = sweep(tmp_path / "one"), Quiet()
@@ -131,6 +154,23 @@ def test_a_point_whose_fault_never_fires_was_not_run(tmp_path: Path) -> None:
     assert {one.point.act.partition("-")[0] for one in outcomes.unproved} == {"kill"}
     assert {each.act.partition("-")[0] for each in outcomes.unseen()} == {"kill"}
     assert summary_of(one, planned, outcomes, cut=False).exit_code == 4
+
+
+@pytest.mark.parametrize(("states", "ended", "proved"), [
+    (("left in source", "stalled"), True, False), (("left in source",), False, True), (("stalled",), True, True),
+])  # fmt: skip
+def test_who_ends_the_source_has_proved_nothing(states: tuple[str, ...], ended: bool, proved: bool, tmp_path: Path) -> None:
+    """Its program has ended by itself: whether another record moved behind the fault is chance, and makes no finding of it."""
+    one = sweep(tmp_path / "one", loses_at_lost_answers)
+    one.dry_run(Quiet())
+    planned = one.plan()
+    one.run(planned, Quiet())
+    some = one.outcomes(planned).all[0]
+    stuck = replace(some, signature=Signature(str(Kind.STUCK), states=states), ended=ended)
+    outcomes = Outcomes(planned.classes, (stuck,))
+    assert (len(outcomes.unproved), len(outcomes.findings())) == ((0, 1) if proved else (1, 0))
+    broken = replace(stuck, signature=Signature(str(Kind.BROKEN), ("lost",), states))
+    assert Outcomes(planned.classes, (broken,)).findings()
 
 
 def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:
