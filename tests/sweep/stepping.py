@@ -36,6 +36,8 @@ class SteppingRun(LogRun):
     _corr = 0
     _life = 1
     """Which one its producer is of."""
+    foreign = False
+    """Whether its programs name themselves as programs of somebody else's do: no client says which incarnation it is."""
 
     def prepare(self) -> None:
         """As any; but a hit is that of the frame that was written last."""
@@ -55,7 +57,7 @@ class SteppingRun(LogRun):
         self._corr += 1
         about = {"records": list(records)} if records else {}
         self._last = {"conn": conn, "corr": self._corr, "dir": way}
-        client = f"{self.cell.key}.{role}.{life}"
+        client = "app" if self.foreign else f"{self.cell.key}.{role}.{life}"
         self._scribe.tell("wire", kinds.FRAME, role=role, api=api, client=client, **self._last, **about, **more)
 
     def _fire(self) -> None:
@@ -91,13 +93,16 @@ class SteppingRun(LogRun):
 @dataclass(frozen=True)
 class _Deployed:
     wrong: Callable[[Cell], Plant]
+    foreign: bool = False
 
     def together(self, cells: Sequence[Cell]) -> None:
         """Share nothing."""
 
     def cell_run(self, cell: Cell, directory: Path, history: HistoryWriter) -> SteppingRun:
         """Return the play of a cell, wrong where it is to be."""
-        return SteppingRun(cell, directory, history, self.wrong(cell))
+        play = SteppingRun(cell, directory, history, self.wrong(cell))
+        play.foreign = self.foreign
+        return play
 
     def check(self) -> None:
         """Find nothing."""
@@ -107,16 +112,16 @@ class _Deployed:
 
 
 class Stepping(MemorySystem):
-    """``wrong`` says what is planted in a cell."""
+    """``wrong`` says what is planted in a cell. ``foreign``: see :attr:`SteppingRun.foreign`."""
 
-    def __init__(self, wrong: Callable[[Cell], Plant] = lambda _: RIGHT) -> None:
+    def __init__(self, wrong: Callable[[Cell], Plant] = lambda _: RIGHT, *, foreign: bool = False) -> None:
         super().__init__()
-        self._wrong = wrong
+        self._wrong, self._foreign = wrong, foreign
 
     def deploy(self, need: Deployment, directory: Path) -> _Deployed:  # type: ignore[override]
         """Deploy nothing."""
         del need, directory
-        return _Deployed(self._wrong)
+        return _Deployed(self._wrong, self._foreign)
 
 
 class Quiet:

@@ -25,7 +25,7 @@ from harness.sweep.signature import Signature
 from harness.sweep.sweeping import Asked, DryRunError
 from harness.sweep.telling import plain_of, summary_of, write_sweep
 from harness.systems.memory.plants import Plant
-from tests.sweep.stepping import RIGHT, Quiet, asked, sweep
+from tests.sweep.stepping import RIGHT, Quiet, Stepping, asked, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,14 +80,16 @@ def test_a_bug_that_only_two_faults_show(tmp_path: Path) -> None:
     assert not outcomes.unproved
 
 
-def test_what_a_successor_does_first_is_a_step_of_the_recovery(tmp_path: Path) -> None:
-    """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew."""
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_a_successor_does_first_is_a_step_of_the_recovery(foreign: bool, tmp_path: Path) -> None:
+    """Its name is one of the dry runs, too; but only there it is done by somebody who has begun anew, on other connections."""
 
     def wrong(cell: Cell) -> Plant:
         fault = cell.scenario.fault
         return Plant(lose=1) if isinstance(fault, Twice) and fault.second.at.api == "Produce" else RIGHT
 
     one, progress = sweep(tmp_path / "one", wrong, acts=("kill",)), Quiet()
+    one.system = Stepping(wrong, foreign=foreign)
     one.dry_run(progress)
     planned = one.plan()
     one.run(planned, progress)
@@ -95,6 +97,7 @@ def test_what_a_successor_does_first_is_a_step_of_the_recovery(tmp_path: Path) -
     seconds = {point.second[0] for inside in one.deeper(planned).classes.values() for point in inside if point.second}
     first = {(step.api, str(step.direction)) for step in seconds & known}
     assert first == {("Produce", "request"), ("Produce", "response")}
+    assert {step.api for step in seconds - known} == {"InitProducerId"}
     assert not one.outcomes(planned).findings()
     deeper = one.deeper(planned)
     one.run(deeper, progress)
