@@ -209,7 +209,11 @@ def _named(word: str, ids: Sequence[str]) -> str:
 
 
 def read_waves(file: Path) -> list[Wave]:
-    """Read the waves there are; a last line that was cut is none. Raises SoakError where another one is damaged."""
+    """Read the waves there are; a last line that was cut is none.
+
+    Raises:
+        SoakError: a line before the last one is damaged.
+    """
     if not file.exists():
         return []
     *lines, cut = file.read_bytes().split(b"\n")

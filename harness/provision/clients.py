@@ -50,7 +50,11 @@ class ClientSetup:
 
 
 def prepare_client(client: str, say: Callable[[str], None]) -> ClientSetup:
-    """Return what a client (``name`` or ``name==version``) needs, made where it is missing. Raises EnvironmentFailure."""
+    """Return what a client (``name`` or ``name==version``) needs, made where it is missing.
+
+    Raises:
+        EnvironmentFailure: it cannot be fetched or made.
+    """
     name, version = client_name(client), client.partition("==")[2]
     if name == JAVA:
         return _java(version or VERSION, say)

@@ -87,7 +87,11 @@ def seedless(result: CellResult) -> str:
 
 
 def read_baseline(file: Path) -> tuple[Known, ...]:
-    """Read a baseline file. Raises :class:`BaselineError`."""
+    """Read a baseline file.
+
+    Raises:
+        BaselineError: it cannot be read, or is no baseline.
+    """
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
         if odd := sorted(set(data) - {"known"}):

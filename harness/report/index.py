@@ -28,7 +28,11 @@ class Listed:
 
 
 def write_index(reports: Path) -> Path:
-    """List the runs below a folder. Raises ``OSError`` where it cannot be written."""
+    """List the runs below a folder.
+
+    Raises:
+        OSError: the list cannot be written.
+    """
     file = reports / INDEX
     write_whole(file, render_template("index.html.j2", runs=listed(reports), trend=(reports / TREND).is_file()))
     return file

@@ -28,7 +28,11 @@ class Spot:
 
     @property
     def outcome(self) -> Outcome:
-        """The worst outcome of its runs. Raises ``ValueError`` where there are none."""
+        """The worst outcome of its runs.
+
+        Raises:
+            ValueError: the square has no runs.
+        """
         return min((outcome(result.verdict) for result in self.results), key=WORST.index)
 
     @property

@@ -189,7 +189,11 @@ def _past(line: str, reports: Path) -> Past | None:
 
 
 def _worst(counts: dict[str, int]) -> Outcome:
-    """Return the worst of the outcomes that seeds of a cell came to. Raises ``ValueError`` where there is none."""
+    """Return the worst of the outcomes that seeds of a cell came to.
+
+    Raises:
+        ValueError: there are no outcomes.
+    """
     return min((Outcome(name) for name in counts), key=WORST.index)
 
 

@@ -23,7 +23,11 @@ class ReportError(Exception):
 
 
 def write_all(run: SavedRun, renderers: Mapping[str, Renderer]) -> tuple[Path, ...]:
-    """Write every report into the run's own folder. Returns the files. Raises :class:`ReportError`."""
+    """Write every report into the run's own folder; return the files.
+
+    Raises:
+        ReportError: a file cannot be written.
+    """
     files = []
     for renderer in renderers.values():
         file = run.directory / renderer.file

@@ -118,7 +118,11 @@ class Found:
 
     @staticmethod
     def load(file: Path) -> Found:
-        """Read a file. Raises :class:`UsageError` with one line that names it."""
+        """Read a file.
+
+        Raises:
+            UsageError: it is no such file; one line that names it.
+        """
         try:
             plain = tomllib.loads(file.read_text(encoding="utf-8"))
             return Found._from_plain(plain, file)

@@ -91,7 +91,11 @@ def declared_sweep(asked: Asked, directory: Path, pipeline: Declared, system: De
 
 
 def declared_base(pipeline: Declared, seed: int) -> DeclaredSweepCell:
-    """Return the cell of a declared pipeline without a fault. Raises DeclarationError where its records cannot be told apart."""
+    """Return the cell of a declared pipeline without a fault.
+
+    Raises:
+        DeclarationError: the pipeline's records cannot be told apart.
+    """
     [without] = [one for one in failure_points(pipeline) if one.id == NO_FAULT]
     [cell] = cells_of(pipeline, [without], seed=seed)
     base = DeclaredSweepCell(

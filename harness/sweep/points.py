@@ -146,7 +146,11 @@ def step_names() -> Mapping[str, StepName]:
 
 
 def trigger(step: Step) -> OnWire:
-    """Return where a fault is placed; its target is :attr:`Step.at`. Raises ``KeyError`` where no rule can name the step."""
+    """Return where a fault is placed; its target is :attr:`Step.at`.
+
+    Raises:
+        KeyError: no rule can name the step.
+    """
     since = None if step.anchor is None else trigger(step.anchor)
     return OnWire(Role(step.role), step_names()[step.api], Direction(step.direction), occurrence=step.ordinal, since=since)
 

@@ -167,7 +167,11 @@ def anchored(found: Trace, stable: frozenset[Step]) -> Trace:
 
 
 def intersected(runs: Sequence[Trace]) -> Steps:
-    """Return the steps that all of several runs of one load have. Raises ``ValueError`` where there is no run."""
+    """Return the steps that all of several runs of one load have.
+
+    Raises:
+        ValueError: there is no run.
+    """
     if not runs:
         raise ValueError("no dry run, no steps")
     by_record = frozenset.intersection(*(run.names for run in runs))

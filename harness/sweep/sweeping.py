@@ -108,7 +108,11 @@ class Asked:
 
     @staticmethod
     def load(directory: Path) -> Asked:
-        """Read it. Raises :class:`UsageError` where there is none, or one of a newer lostack."""
+        """Read it.
+
+        Raises:
+            UsageError: the folder holds no sweep, or one of a newer lostack.
+        """
         file = directory / SWEEP_FILE
         try:
             plain: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -266,7 +270,11 @@ class Sweep:
         return able, tuple(unable)
 
     def planned(self) -> Planned:
-        """Return the plan of all that has been run or is to be. Raises :class:`UsageError` where the dry runs are not there."""
+        """Return the plan of all that has been run or is to be.
+
+        Raises:
+            UsageError: the dry runs are not there.
+        """
         if len(self.dry_runs()) < DRY_RUNS:
             raise UsageError(f"{self.directory}: its dry runs are not done; go on with lostack sweep --resume")
         planned = self.plan()

@@ -64,7 +64,11 @@ class Cells:
         return self._by_route.get(name)
 
     def get(self, cell_id: str) -> WireCell:
-        """Return a cell. Raises :class:`WireError` where it is not open."""
+        """Return a cell.
+
+        Raises:
+            WireError: the cell is not open.
+        """
         try:
             return self._cells[cell_id]
         except KeyError:
@@ -80,7 +84,11 @@ class Cells:
             raise WireError(f"route {taken[0]} belongs to another cell")
 
     def open(self, cell_id: str, key: str, path: Path, routes: Iterable[str], identity: Identity | None) -> None:
-        """Begin a cell that was checked. Raises :class:`WireError` where its history cannot be written."""
+        """Begin a cell that was checked.
+
+        Raises:
+            WireError: its history cannot be written.
+        """
         try:
             writer = HistoryWriter(path, cell=cell_id, by=BY)
         except HistoryError as error:

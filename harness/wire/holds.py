@@ -131,7 +131,11 @@ class Holds:
         return Resolved(hold.id, "delivered", True, answer.answered, answer.error, because)  # noqa: FBT003 - reached
 
     def _move(self, hold: Hold) -> Move:
-        """Return how a held frame can leave its connection. Raises WireError where it cannot."""
+        """Return how a held frame can leave its connection.
+
+        Raises:
+            WireError: the frame cannot leave in this way.
+        """
         carried = hold.carried
         if carried.payload is None:
             raise WireError(f"{hold.id} is above the limit of {self._decode_limit} bytes: it can only go on in place")

@@ -213,7 +213,11 @@ class Lane:
         return going_on
 
     async def say(self, refusal: bytes, asked: Carried, cell: WireCell, rule: Rule, **more: object) -> None:
-        """Give the client the wire's own answer. Raises :class:`CutError` where who refuses ends the connection."""
+        """Give the client the wire's own answer.
+
+        Raises:
+            CutError: the protocol refuses by ending the connection.
+        """
         before = self._pipe.sent
         await self._pipe.send(refusal)
         told = {"error": rule.error, "forward": rule.forward, "reached": self._pipe.sent > before}

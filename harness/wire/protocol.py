@@ -210,7 +210,11 @@ class Session(Interface):
         """Return the history lines of a frame whose fate is known: whether it has reached its destination whole."""
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
-        """Return a legal answer to a frame, ``data`` whole, in the version that it asks in. Raises :class:`UnableError`."""
+        """Return a legal answer to a frame, ``data`` whole, in the version that it asks in.
+
+        Raises:
+            UnableError: it cannot be refused, or not in this way.
+        """
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:
         """Say how a frame, ``data`` whole, goes over a fresh connection."""

@@ -81,7 +81,11 @@ class Routes:
         return [self._state(listener) for listener in self._listeners.values()]
 
     def listener(self, name: str) -> Listener:
-        """Return a route at work. Raises :class:`WireError` where there is none."""
+        """Return a route at work.
+
+        Raises:
+            WireError: no route has this name.
+        """
         try:
             return self._listeners[name]
         except KeyError:

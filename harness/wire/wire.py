@@ -49,7 +49,11 @@ DEFAULT_DECODE_LIMIT = 16 << 20
 
 
 def load(name: str) -> Protocol:
-    """Make the protocol of a name in the registry, or of a ``module:class``. Raises :class:`WireError`."""
+    """Make the protocol of a name in the registry, or of a ``module:class``.
+
+    Raises:
+        WireError: there is none of that name, or it cannot be imported.
+    """
     module, _, made = importlib.import_module(REGISTRY).listed().get(name, name).partition(":")
     if not made:
         raise WireError(f"the wire does not read {name}")
@@ -285,7 +289,11 @@ class Wire:
         return CellSummary(cell_id, cell.frames, tuple(left))
 
     def arm(self, cell_id: str, rule: Rule) -> None:
-        """Put a rule to work in a cell. Raises :class:`RuleError` where it would answer as nobody does."""
+        """Put a rule to work in a cell.
+
+        Raises:
+            RuleError: the rule would give an answer that no broker gives.
+        """
         cell = self.cells.get(cell_id)
         if rule.action is Action.ANSWER:
             step = str(rule.api)
