@@ -26,7 +26,7 @@ from harness.model.scenario import NotApplicable, Predicted
 from harness.model.semantics import Semantic
 from harness.report.summary import SIGNS, Outcome
 from tests.docs.markdown import cell, columns
-from tests.docs.measured import as_predicted, measured
+from tests.docs.measured import as_predicted, measured, proves_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -75,7 +75,8 @@ class Spot:
             return "refused by the client"
         if not self.told:
             return f"*{'as ' if self.right and all(self.right.values()) else ''}predicted {symbol(self.theory)}*"
-        counted = [each for each in self.told.values() if each["offered"]]
+        proved = [each for each in self.told.values() if not proves_nothing(each)] or [*self.told.values()]
+        counted = [each for each in proved if each["offered"]]
         counts = f"{_span(counted, 'lost')} / {_span(counted, 'duplicated')}" if counted else "? / ?"
         left = _span(counted, "left") if counted else "0"
         return f"{counts}{f', {left} left' if left != '0' else ''} {self._outcomes()}"

@@ -68,11 +68,13 @@ def test_a_void_run_takes_the_place_of_nothing_that_proves_more(engines: Path) -
 
 
 def test_several_seeds_show_their_range_and_who_differs(engines: Path) -> None:
-    """Counts from the least to the most; an outcome that only some seeds have with their numbers."""
+    """Counts from the least to the most; an outcome that only some seeds have with their numbers. A void seed counts nothing."""
     measured.keep([run_with(engines, seed=seed, lost=lost) for seed, lost in ((1, 3), (2, 1), (3, 2))])
     measured.keep([run_with(engines, seed=5, outcome="stuck", lost=2)])
     assert "| 1 to 3 / 0 ✔ kept, ◐ stuck at seed 5 |" in line(STORM, "storm-crash-after-emit")
-    assert "Measured from 2026-02-01 to 2026-02-05: 1 cell at seeds 1 to 3 and 5. *to*: it differs" in STORM.text()
+    measured.keep([run_with(engines, seed=6, outcome="void")])
+    assert "| 1 to 3 / 0 ✔ kept, ◐ stuck at seed 5, ∅ void at seed 6 |" in line(STORM, "storm-crash-after-emit")
+    assert "Measured from 2026-02-01 to 2026-02-06: 1 cell at seeds 1 to 3, 5 and 6. *to*: it differs" in STORM.text()
 
 
 def test_a_run_of_another_version_is_refused(engines: Path) -> None:
