@@ -134,14 +134,18 @@ class WireControls:
             self.approach(trigger, trigger.since, lambda _: self.arm(trigger, act))
 
     def await_fired(self, trigger: Trigger | AtWrite) -> Fired:
-        """Wait until the trigger fires, or until nothing moves any more, or FIRE_S."""
+        """Wait until the trigger fires, or until nothing moves any more, or FIRE_S.
+
+        What counts from something that has fired is about to come, and does not show beforehand: it has longer, and where a cell
+        knows for how long nothing may move, so long.
+        """
         if trigger in self._waiting:
             self._approach(trigger)
         if isinstance(trigger, OnWire) and isinstance(trigger.since, OnWire) and trigger.since not in self._reached:
             self.await_fired(trigger.since)
-        # what counts from something that has fired is about to come, and does not show beforehand
         near = isinstance(trigger, OnWire) and trigger.since is not None
-        idle = Idle(self.watching.progress, self.watching.exhausted, FIRE_S if near else self.watching.idle_s)
+        longer_s = FIRE_S if self.cell.still_s is None else min(FIRE_S, self.cell.still_s)
+        idle = Idle(self.watching.progress, self.watching.exhausted, longer_s if near else self.watching.idle_s)
 
         def over() -> bool:
             return idle.over() and (idle.still_s > UNSETTLED_S or self._is_settled())

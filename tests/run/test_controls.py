@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+import time
+from dataclasses import dataclass, field, fields, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from harness.controls import AtWrite, Fired, InProgram, NotFiredError, OnWire, S
 from harness.faults import Kill, NoFault, Pause
 from harness.faults.triggers import rule_at
 from harness.model import events as kinds
+from harness.model.cell import Cell
 from harness.model.scenario import Role
 from harness.model.tail import SoFar
 from harness.model.waiting import WaitTimeoutError
@@ -366,3 +368,28 @@ def test_whoever_looks_is_asked_each_time_that_a_trigger_is_waited_for(controls:
     with pytest.raises(NotFiredError):
         controls.await_fired(AT)
     assert len(looks) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Knowing(Cell):
+    """A cell that knows for how long nothing may move."""
+
+    @property
+    def still_s(self) -> float | None:
+        """Not for long."""
+        return 0.05
+
+
+def test_what_counts_from_a_trigger_is_waited_for_as_long_as_nothing_may_move(
+    controls: WireControls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the cell knows how long that is: a step that does not come costs a sweep no minute."""
+    monkeypatch.setattr(run_controls, "FIRE_S", 60.0)
+    controls.cell = _Knowing(**{each.name: getattr(CELL, each.name) for each in fields(CELL)})
+    behind = replace(AT, since=replace(AT, direction=Direction.RESPONSE))
+    controls.arm(behind, rule_at(behind, Action.HOLD))
+    controls._reached[behind.since] = Fired(None, "consumer-3", None)
+    begun = time.monotonic()
+    with pytest.raises(NotFiredError):
+        controls.await_fired(behind)
+    assert time.monotonic() - begun < 30
