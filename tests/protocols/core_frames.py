@@ -107,6 +107,16 @@ def rollback() -> bytes:
     return packet(Kind.SESS_ROLLBACK, b"\0")
 
 
+def branch(kind: int, name: bytes, more: bytes = b"") -> bytes:
+    """Say something of a distributed transaction of one branch: begin, end, prepare, commit it."""
+    return packet(kind, struct.pack(">ii", 7, 1) + b"\1" + struct.pack(">i", len(name)) + name + more)
+
+
+def told(code: int = 0, refused: str | None = None) -> bytes:
+    """Answer that."""
+    return packet(Kind.SESS_XA_RESP, struct.pack(">?i", refused is not None, code) + maybe(text(refused) if refused else None))
+
+
 def answer(number: int | None = UNNUMBERED) -> bytes:
     """Grant what was asked; ``None``: in the old way, which names nothing."""
     return packet(Kind.NULL_RESPONSE, b"" if number is None else struct.pack(">q", number))

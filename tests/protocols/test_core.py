@@ -62,6 +62,35 @@ def test_names_of_properties_may_be_javas() -> None:
     assert talk.last.attempt == "p-1.0.2"
 
 
+def test_two_phases() -> None:
+    """What is sent between begin and end is prepared and committed by the transaction's name; each answer is about that."""
+    talk, name = Talk(bound=True), "xa:7431:01"
+    talk.say(core.branch(Kind.SESS_XA_START, b"t1"))
+    talk.hear(core.told())
+    talk.say(core.send(value("a")))
+    talk.hear(core.answer())
+    assert (talk.last.asked.transaction, talk.seen.subject.transactional_ids) == (name, {name})
+    talk.say(core.branch(Kind.SESS_XA_END, b"t1", b"\0"))
+    talk.hear(core.told())
+    assert (talk.last.step, talk.seen.subject.records) == (Packet.XA_RESPONSE, set())
+    assert talk.say(core.branch(Kind.SESS_XA_PREPARE, b"t1")) == []
+    assert (talk.last.step, talk.seen.subject.records, talk.seen.subject.topics) == (Packet.XA_PREPARE, {"a"}, {"q"})
+    assert talk.hear(core.told()) == []
+    assert (talk.last.step, talk.seen.subject.records, talk.seen.error) == (Packet.XA_PREPARED, {"a"}, 0)
+    talk.say(core.branch(Kind.SESS_XA_START, b"t2"))
+    talk.hear(core.told())
+    talk.say(core.send(value("b")))
+    talk.hear(core.answer())
+    [(_, record, *_)] = talk.say(core.branch(Kind.SESS_XA_COMMIT, b"t1", b"\0"))
+    assert (record, talk.last.step) == ("a", Packet.XA_COMMIT)
+    talk.hear(core.told())
+    assert (talk.last.step, talk.seen.subject.records) == (Packet.XA_COMMITTED, {"a"})
+    talk.say(core.branch(Kind.SESS_XA_COMMIT, b"t1", b"\0"))
+    assert talk.seen.subject.records == set(), "it is ended, and was committed on this connection"
+    talk.hear(core.told(-4, "no such transaction"))
+    assert talk.seen.error == "no such transaction (-4)"
+
+
 @pytest.mark.parametrize(("said", "number", "error"), [("no room", 4, "no room (110)"), (None, None, "refused (110)")])
 def test_a_refusal_says_why(said: str | None, number: int | None, error: str) -> None:
     """By its text and its code."""

@@ -134,6 +134,21 @@ def session(data: Data, *, names_client: bool) -> Session:
     return Session(channel, version, not sends, not acknowledgements, before, reader.maybe("text") if names_client else None)
 
 
+def branch(data: Data) -> str:
+    """Return the name of the distributed transaction that a whole packet is about. Raises :class:`NotAPacketError`."""
+    reader = Reader(data, HEAD)
+    reader.one(">i")
+    own, whole = reader.some(reader.one(">i")), reader.some(reader.one(">i"))
+    return f"xa:{whole.hex()}:{own.hex()}"
+
+
+def refusal(data: Data) -> str | None:
+    """Read why a whole SESS_XA_RESP refuses; None: it does not. Raises :class:`NotAPacketError`."""
+    reader = Reader(data, HEAD)
+    refuses, code = reader.one(">?"), reader.one(">i")
+    return f"{reader.maybe('text') or 'refused'} ({code})" if refuses else None
+
+
 def error(data: Data) -> str:
     """Read why a whole EXCEPTION refuses. Raises :class:`NotAPacketError`."""
     reader = Reader(data, HEAD)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.model.record import ATTEMPT_HEADER, decode_id
 from harness.protocols.acts import Act
 from harness.protocols.core import reading
-from harness.protocols.core.steps import ANSWERS, BLOCKING, SAME, STEPS, Kind, Packet
+from harness.protocols.core.steps import ANSWERED, ANSWERS, BLOCKING, BRANCHES, SAME, STEPS, Kind, Packet
 from harness.protocols.telling import About, line
 from harness.wire.protocol import PLAIN, Between, Frame, Immovable, Insight, Need, Opaque, UnableError
 from harness.wire.rules import Direction, Subject
@@ -33,6 +33,8 @@ COMMITS_CORRELATED: Final = 132
 UNNUMBERED: Final = -1
 NAMES: Final = "jms-client-id"
 """By what a session of an older client is told how the client is called."""
+ENDS: Final = frozenset({Packet.COMMIT, Packet.ROLLBACK, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
+"""Which end a transaction."""
 REFUSES: Final = 0
 """The code of an error that says no more."""
 
@@ -74,16 +76,25 @@ class CoreFrame(Frame):
 
 
 @dataclass(slots=True)
-class _Channel:
-    """A session: what was asked for with it, and what was done since its last commit."""
+class _Bound:
+    """What was done in a transaction that is not ended."""
 
-    asked: reading.Session
-    ends: int = 0
     records: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
 
+
+@dataclass(slots=True)
+class _Channel:
+    """A session: what was asked for with it, how many transactions of its own have ended, in which distributed one it is."""
+
+    asked: reading.Session
+    ends: int = 0
+    branch: str | None = None
+
     def transaction(self, number: int) -> str | None:
         """Return by which name what is done now is bound, where it is."""
+        if self.branch is not None:
+            return self.branch
         return f"{number}.{self.ends}" if self.asked.sends_bound or self.asked.acknowledges_bound else None
 
     @property
@@ -126,6 +137,8 @@ class CoreSession:
         self._asked: OrderedDict[str, CoreFrame] = OrderedDict()
         self._given: defaultdict[str, OrderedDict[int, CoreFrame]] = defaultdict(OrderedDict)
         """By channel and consumer: what was given and waits to be acknowledged, in order."""
+        self._bound: defaultdict[str, _Bound] = defaultdict(_Bound)
+        """By the names of transactions, of sessions' own and distributed ones."""
 
     # -- frames ---------------------------------------------------------------------------------------------------
 
@@ -176,6 +189,8 @@ class CoreSession:
         if way is Direction.REQUEST:
             sends = kind == Kind.SESS_SEND and open_ is not None and not open_.asked.sends_bound
             frame.transaction = open_.transaction(channel) if open_ and not sends else None
+            if kind in BRANCHES:
+                frame.transaction = reading.branch(whole)
             frame.act = _act(frame.step, open_)
             self._asks(frame, whole, open_)
         elif kind in ANSWERS:
@@ -184,9 +199,9 @@ class CoreSession:
             name = name if name in self._asked else _name(channel, UNNUMBERED)
             frame.asked, frame.answers = self._asked.get(name), (name,)
             frame.number = frame.asked.number if frame.asked else -frame.number
-            frame.error = reading.error(whole) if kind == Kind.EXCEPTION else None
-            if kind == Kind.NULL_RESPONSE and frame.asked and frame.asked.step == Packet.COMMIT:
-                frame.step = str(Packet.COMMITTED)
+            frame.error = _error(kind, whole)
+            if frame.asked:
+                frame.step = str(ANSWERED.get((kind, frame.asked.step), frame.step))
         else:
             frame.number, frame.act = -frame.number, _act(frame.step, open_)
             if kind == Kind.SESS_RECEIVE_MSG:
@@ -271,9 +286,9 @@ class CoreSession:
         elif frame.asked is not None:
             frame.subject = frame.asked.subject
             return Insight(frame.subject, frame.error or 0)
-        elif frame.step in (Packet.COMMIT, Packet.ROLLBACK):
-            open_ = self._channels.get(frame.channel)
-            frame.subject = _subject(frame, open_.records, *open_.topics) if open_ else Subject()
+        elif frame.step in ENDS or frame.step == Packet.XA_PREPARE:
+            bound = self._bound.get(frame.transaction or "", _Bound())
+            frame.subject = _subject(frame, bound.records, *bound.topics)
         else:
             subjects = [each.subject for each in frame.taken_off]
             records = frozenset[str]().union(*(each.records for each in subjects))
@@ -305,11 +320,15 @@ class CoreSession:
         open_ = self._channels.get(frame.channel)
         if open_ is None or frame.transaction is None:
             return
-        if frame.step in (Packet.COMMIT, Packet.ROLLBACK):
-            self._channels[frame.channel] = _Channel(open_.asked, open_.ends + 1)
+        if frame.step in (Packet.XA_START, Packet.XA_END):
+            open_.branch = frame.transaction if frame.step == Packet.XA_START else None
+        elif frame.step in ENDS:
+            self._bound.pop(frame.transaction, None)
+            open_.ends += frame.step in (Packet.COMMIT, Packet.ROLLBACK)
         elif frame.step in (Packet.SEND, Packet.ACKNOWLEDGE):
-            open_.records |= frame.subject.records
-            open_.topics |= frame.subject.topics
+            bound = self._bound[frame.transaction]
+            bound.records |= frame.subject.records
+            bound.topics |= frame.subject.topics
 
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
@@ -339,6 +358,13 @@ class CoreSession:
     def ended(self, by: str, ledger: Any) -> Iterable[Line]:  # noqa: ARG002 - nobody's end is told
         """Nothing: what was not acknowledged is given to somebody else, which their broker tells."""
         return ()
+
+
+def _error(kind: int, whole: bytes) -> str | None:
+    """Return why an answer refuses, where it does."""
+    if kind == Kind.SESS_XA_RESP:
+        return reading.refusal(whole)
+    return reading.error(whole) if kind == Kind.EXCEPTION else None
 
 
 def _step(kind: int) -> str:
@@ -390,7 +416,7 @@ def _text(text: str) -> bytes:
 
 _TOLD: Final[Mapping[str, Act]] = {
     Packet.SEND: Act.SEND, Packet.RECEIVE: Act.GIVE, Packet.ACKNOWLEDGE: Act.ACK, Packet.COMMIT: Act.COMMIT,
-    Packet.ROLLBACK: Act.COMMIT,
+    Packet.ROLLBACK: Act.COMMIT, Packet.XA_COMMIT: Act.COMMIT, Packet.XA_ROLLBACK: Act.COMMIT,
 }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class Kind(IntEnum):
     CREATE_QUEUE = 34
     DELETE_QUEUE = 35
     CREATE_SHARED_QUEUE = 36
+    SESS_XA_FAILED = 39
     SESS_CREATECONSUMER = 40
     SESS_ACKNOWLEDGE = 41
     SESS_EXPIRED = 42
@@ -47,6 +48,16 @@ class Kind(IntEnum):
     SESS_XA_PREPARE = 54
     SESS_XA_RESP = 55
     SESS_XA_ROLLBACK = 56
+    SESS_XA_JOIN = 57
+    SESS_XA_SUSPEND = 58
+    SESS_XA_RESUME = 59
+    SESS_XA_FORGET = 60
+    SESS_XA_INDOUBT_XIDS = 61
+    SESS_XA_INDOUBT_XIDS_RESP = 62
+    SESS_XA_SET_TIMEOUT = 63
+    SESS_XA_SET_TIMEOUT_RESP = 64
+    SESS_XA_GET_TIMEOUT = 65
+    SESS_XA_GET_TIMEOUT_RESP = 66
     SESS_START = 67
     SESS_STOP = 68
     SESS_CLOSE = 69
@@ -100,6 +111,14 @@ class Packet(StepName):
     ROLLBACK = "SESS_ROLLBACK"
     NULL_RESPONSE = "NULL_RESPONSE"
     COMMITTED = "NULL_RESPONSE to SESS_COMMIT"
+    XA_START = "SESS_XA_START"
+    XA_END = "SESS_XA_END"
+    XA_PREPARE = "SESS_XA_PREPARE"
+    XA_COMMIT = "SESS_XA_COMMIT"
+    XA_ROLLBACK = "SESS_XA_ROLLBACK"
+    XA_RESPONSE = "SESS_XA_RESP"
+    XA_PREPARED = "SESS_XA_RESP to SESS_XA_PREPARE"
+    XA_COMMITTED = "SESS_XA_RESP to SESS_XA_COMMIT"
     EXCEPTION = "EXCEPTION"
     PACKETS_CONFIRMED = "PACKETS_CONFIRMED"
     CREATE_SESSION = "CREATESESSION"
@@ -127,11 +146,20 @@ SAME: Final = {
     Kind.SESS_ADD_METADATA2: Kind.SESS_ADD_METADATA, Kind.SESS_UNIQUE_ADD_METADATA: Kind.SESS_ADD_METADATA,
 }  # fmt: skip
 """Types that have the name of another one."""
+ANSWERED: Final[Mapping[tuple[int, str], Packet]] = {
+    (Kind.NULL_RESPONSE, Packet.COMMIT): Packet.COMMITTED, (Kind.SESS_XA_RESP, Packet.XA_PREPARE): Packet.XA_PREPARED,
+    (Kind.SESS_XA_RESP, Packet.XA_COMMIT): Packet.XA_COMMITTED,
+}  # fmt: skip
+"""What answers are called that say what became of records, by their type and what they answer."""
+BRANCHES: Final = frozenset({
+    Kind.SESS_XA_START, Kind.SESS_XA_END, Kind.SESS_XA_PREPARE, Kind.SESS_XA_COMMIT, Kind.SESS_XA_ROLLBACK,
+})  # fmt: skip
+"""Which begin with the name of a distributed transaction."""
 ANSWERS: Final = frozenset({Kind.EXCEPTION} | {each for each in Kind if "RESP" in each.name})
 _UNANSWERED: Final = frozenset({
     Kind.PING, Kind.DISCONNECT, Kind.PACKETS_CONFIRMED, Kind.SESS_EXPIRED, Kind.SESS_START, Kind.SESS_FLOWTOKEN,
     Kind.SESS_FORCE_CONSUMER_DELIVERY, Kind.SESS_PRODUCER_REQUEST_CREDITS, Kind.SUBSCRIBE_TOPOLOGY, Kind.SUBSCRIBE_TOPOLOGY_V2,
-    Kind.CREATE_PRODUCER, Kind.REMOVE_PRODUCER, Kind.SESS_SEND_LARGE, Kind.SESS_SEND_CONTINUATION,
+    Kind.CREATE_PRODUCER, Kind.REMOVE_PRODUCER, Kind.SESS_SEND_LARGE, Kind.SESS_SEND_CONTINUATION, Kind.SESS_XA_FAILED,
 })  # fmt: skip
 _SAY_SO: Final = frozenset({Kind.SESS_SEND, Kind.SESS_ACKNOWLEDGE, Kind.SESS_INDIVIDUAL_ACKNOWLEDGE})
 """Which say themselves whether an answer is asked for."""
@@ -141,9 +169,18 @@ _ANY: Final = frozenset({"record", "topic", "transactional_id"})
 _SELECTS: Final = {
     **dict.fromkeys((Packet.SEND, Packet.ACKNOWLEDGE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION), _ANY),
     **dict.fromkeys((Packet.COMMIT, Packet.ROLLBACK), _ANY), Packet.RECEIVE: frozenset({"record", "topic"}),
+    **dict.fromkeys((Packet.XA_PREPARE, Packet.XA_COMMIT, Packet.XA_ROLLBACK, Packet.XA_PREPARED, Packet.XA_COMMITTED), _ANY),
+    **dict.fromkeys((Packet.XA_START, Packet.XA_END), frozenset({"transactional_id"})),
 }  # fmt: skip
 _DURABLE: Final = frozenset({Packet.SEND, Packet.ACKNOWLEDGE, Packet.COMMIT})
-_BY_BROKER: Final = frozenset({Packet.RECEIVE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION, Packet.SESSION_CREATED})
+_BY_BROKER: Final = frozenset({
+    Packet.RECEIVE, Packet.NULL_RESPONSE, Packet.COMMITTED, Packet.EXCEPTION, Packet.SESSION_CREATED, Packet.XA_RESPONSE,
+    Packet.XA_PREPARED, Packet.XA_COMMITTED,
+})  # fmt: skip
+
+
+_DISTRIBUTED: Final = frozenset({Packet.XA_PREPARE, Packet.XA_COMMIT, Packet.XA_ROLLBACK})
+"""These are refused by codes, and not by an EXCEPTION."""
 
 
 def _ways(packet: Packet) -> tuple[Direction, ...]:
@@ -155,7 +192,7 @@ def _ways(packet: Packet) -> tuple[Direction, ...]:
 STEPS: Final = {
     (str(packet), way): Step(
         selects=_SELECTS.get(packet, frozenset()),
-        durable=packet in _DURABLE,
+        durable=packet in _DURABLE | _DISTRIBUTED,
         errors={REFUSED: False} if packet in _DURABLE else {},
     )
     for packet in Packet
@@ -164,5 +201,7 @@ STEPS: Final = {
 ACTS: Final = {
     Act.SEND: Packet.SEND, Act.SENT: Packet.NULL_RESPONSE, Act.GIVE: Packet.RECEIVE, Act.ACK: Packet.COMMIT,
     Act.ACKED: Packet.COMMITTED, Act.COMMIT: Packet.COMMIT, Act.COMMITTED: Packet.COMMITTED,
+    Act.PREPARE: Packet.XA_PREPARE, Act.PREPARED: Packet.XA_PREPARED, Act.DECIDE: Packet.XA_COMMIT,
+    Act.DECIDED: Packet.XA_COMMITTED,
 }  # fmt: skip
 """A program's acknowledgement is done by the commit behind it."""
