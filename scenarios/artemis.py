@@ -1,4 +1,4 @@
-"""ActiveMQ Artemis over STOMP and Core, at every point of the plain pipeline: outbox → producer → queue → consumer → database.
+"""ActiveMQ Artemis over STOMP, Core, OpenWire and AMQP, at every point of the plain pipeline, and what JMS can be told besides.
 
 The points are those of ActiveMQ Classic, and so is most of what is predicted. What differs is exactly-once: each message carries
 its record's id (``_AMQ_DUPL_ID``), which the broker writes down with the message and takes no second time, so that the queue
@@ -14,15 +14,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.controls import OnWire
-from harness.faults import Drop
-from harness.judge.signs import DELIVERED_AGAIN
-from harness.model.prediction import Exactly, Permitted
+from harness.faults import Drop, Hold
+from harness.judge.signs import DELIVERED_AGAIN, SENT_ANEW
+from harness.model.prediction import AtLeast, Exactly, Permitted
 from harness.model.scenario import NotApplicable, Predicted, Role, Scenario, Suite
+from harness.protocols.acts import Act
 from harness.protocols.core.steps import Packet
-from harness.scenarios import activemq
+from harness.scenarios import activemq, jms
 from harness.scenarios.plain import ALO, AMO, DUPLICATES, EOS, LOSES, REQUEST, holds
 from harness.stages.pushing import Acknowledge
-from harness.stages.settings import QUEUE_AT_LEAST_ONCE, QUEUE_AT_MOST_ONCE, QUEUE_AT_MOST_ONCE_ANSWERED, queue_pipeline
+from harness.stages.settings import (
+    QUEUE_AT_LEAST_ONCE,
+    QUEUE_AT_MOST_ONCE,
+    QUEUE_AT_MOST_ONCE_ANSWERED,
+    QUEUE_EXACTLY_ONCE_BY_ID,
+    queue_pipeline,
+)
 from harness.systems.artemis.signs import KEPT_ONCE
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
 
 QUEUE = queue_pipeline("artemis", by_id=True)
 FEW = {"none", "ack-lost"}
-CORE = "core"
+STOMP, CORE, OPENWIRE, AMQP = CLIENTS = ("stomp.py", "core", "openwire", "amqp")
 BY_ID = replace(QUEUE_AT_LEAST_ONCE, producer=replace(QUEUE_AT_LEAST_ONCE.producer, idempotence=True))
 """At-least-once whose messages carry their records' ids, and a sink that absorbs nothing."""
 _AGAIN = {
@@ -73,7 +80,8 @@ def _here(scenario: Scenario) -> Scenario:
         expect = {AMO: Predicted(lost=Permitted(), sign=DELIVERED_AGAIN, settings=QUEUE_AT_MOST_ONCE_ANSWERED)}
         return replace(scenario, pipeline=QUEUE, suite=suite, because=_ACKNOWLEDGED_FIRST, expect=expect, by_client={})
     if scenario.id not in _AGAIN:
-        return replace(scenario, pipeline=QUEUE, suite=suite, by_client={CORE: _BY_CORE.get(scenario.id, {})})
+        told = {**scenario.by_client, CORE: _BY_CORE.get(scenario.id, {})}
+        return replace(scenario, pipeline=QUEUE, suite=suite, by_client=told)
     again = {**scenario.expect, EOS: holds(KEPT_ONCE)}
     return replace(scenario, pipeline=QUEUE, suite=suite, because=_AGAIN[scenario.id], expect=again, by_client={})
 
@@ -89,16 +97,21 @@ _VARIANTS = (
         _ALIKE["commit-lost"], id="commit-lost+by-id",
         because="The same ids protect no delivery: a message whose ACK was lost is given again, and recorded again.",
         expect={ALO: Predicted(duplicated=Exactly(), settings=BY_ID)},
+        by_client={AMQP: {ALO: Predicted(duplicated=AtLeast(), settings=BY_ID)}},
     ),
 )  # fmt: skip
+LISTENED = replace(jms.LOCAL, producer=replace(jms.LOCAL.producer, in_flight=2))
+"""What is sent in a transaction is answered to a listener, and the program waits for the commit alone."""
 _ACKNOWLEDGES = OnWire(Role.CONSUMER, Packet.ACKNOWLEDGE, REQUEST)
 NO_JMS = NotApplicable("this client has no modes of acknowledgement")
+NOT_CORE = NotApplicable("the library that speaks this protocol has no such mode, or is shown with it on ActiveMQ Classic")
 
 
 def _over_core(name: str, because: str, fault: Fault, expect: Mapping[Semantic, Predicted]) -> Scenario:
     """Return a scenario that only a client over Core can run."""
     return Scenario(pipeline=QUEUE, id=name, failure_point=name.partition("+")[0], fault=fault, because=because, expect=expect,
-                    by_client={"stomp.py": dict.fromkeys(expect, NO_JMS)}, group="jms", pace_ms=activemq.PACE_MS)  # fmt: skip
+                    by_client={client: dict.fromkeys(expect, NO_JMS if client == STOMP else NOT_CORE)
+                               for client in CLIENTS if client != CORE}, group="jms", pace_ms=activemq.PACE_MS)  # fmt: skip
 
 
 def _consuming(**more: Any) -> Settings:
@@ -122,5 +135,16 @@ _OVER_CORE = (
         "out. What is lost on the way is lost.",
         Drop(activemq.MESSAGE), {AMO: replace(LOSES, settings=_consuming(mode=Acknowledge.BEFORE))},
     ),
+    _over_core(
+        "producer-commit-lost+listened", "What is sent in a transaction is answered to a listener, and that answer comes while "
+        "the program waits for its commit, which is lost with the connection. The library must not take the one for the other: "
+        "the program is told that its commit failed, and sends again.",
+        Hold(jms.SENT, OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), lost=True),
+        {ALO: replace(holds(SENT_ANEW), settings=LISTENED)},
+    ),
 )  # fmt: skip
-SCENARIOS = (*_ALIKE.values(), *_VARIANTS, *_OVER_CORE)
+_OF_ANY = tuple(
+    each for each in jms.scenarios(QUEUE, CLIENTS, QUEUE_EXACTLY_ONCE_BY_ID) if each.id not in {own.id for own in _OVER_CORE}
+)
+"""What any client of JMS can be told, as on Classic."""
+SCENARIOS = (*_ALIKE.values(), *_VARIANTS, *_OVER_CORE, *_OF_ANY)

@@ -49,8 +49,12 @@ LOCAL = replace(
 TWO_PHASES = replace(LOCAL, producer=replace(LOCAL.producer, cursor=SaveCursor.BETWEEN_PHASES))
 """Two resources, the outbox and the queue, and the producer as their coordinator: prepare at the queue, save the cursor, commit.
 Its consumer absorbs nothing."""
-OPENWIRE, AMQP = "openwire", "amqp"
-JMS = (OPENWIRE, AMQP)
+OPENWIRE, AMQP, CORE = "openwire", "amqp", "core"
+JMS = (OPENWIRE, AMQP, CORE)
+PUSHED = (OPENWIRE, AMQP)
+"""Whose libraries are given several messages at a time, and give up one that fails too often."""
+DISTRIBUTED = (OPENWIRE, CORE)
+"""Whose libraries can be one resource of a distributed transaction."""
 OTHER_JMS = NotApplicable("the library that speaks this protocol has no such setting, or its protocol no such step")
 NOT_JMS = NotApplicable("this client is none of JMS: it has no such setting")
 
@@ -70,8 +74,8 @@ def told(theory: Predicted, recipe: Settings) -> Predicted:
     return replace(theory, settings=recipe)
 
 
-def scenarios(pipeline: Pipeline, clients: tuple[str, ...]) -> tuple[Scenario, ...]:
-    """Return the scenarios on a pipeline that has these clients."""
+def scenarios(pipeline: Pipeline, clients: tuple[str, ...], exactly_once: Settings = QUEUE_EXACTLY_ONCE) -> tuple[Scenario, ...]:
+    """Return the scenarios on a pipeline that has these clients, and whose exactly-once is made so."""
 
     def one(
         name: str, because: str, fault: Fault, expect: Mapping[Semantic, Predicted | NotApplicable],
@@ -86,19 +90,19 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...]) -> tuple[Scenario, .
     def each_mode(mode: Acknowledge) -> dict[Semantic, Predicted | NotApplicable]:
         return {
             ALO: told(DUPLICATES, consuming(QUEUE_AT_LEAST_ONCE, mode=mode)),
-            EOS: told(holds(ABSORBED), consuming(QUEUE_EXACTLY_ONCE, mode=mode)),
+            EOS: told(holds(ABSORBED), consuming(exactly_once, mode=mode)),
         }
 
     def each_transacted(theory: Predicted, exactly: Predicted) -> dict[Semantic, Predicted | NotApplicable]:
         return {
             ALO: told(theory, consuming(QUEUE_AT_LEAST_ONCE, mode=Acknowledge.TRANSACTED)),
-            EOS: told(exactly, consuming(QUEUE_EXACTLY_ONCE, mode=Acknowledge.TRANSACTED)),
+            EOS: told(exactly, consuming(exactly_once, mode=Acknowledge.TRANSACTED)),
         }
 
     def each_failing_over(sign: Sign) -> dict[Semantic, Predicted | NotApplicable]:
         return {
             ALO: told(holds(sign), failing_over(QUEUE_AT_LEAST_ONCE)),
-            EOS: told(holds(sign), failing_over(QUEUE_EXACTLY_ONCE)),
+            EOS: told(holds(sign), failing_over(exactly_once)),
         }
 
     asynchronous = consuming(QUEUE_AT_MOST_ONCE, blocking=False)
@@ -127,19 +131,19 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...]) -> tuple[Scenario, .
             "once, so everything that was worked on since comes again, and not the target alone.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
             {ALO: Predicted(duplicated=AtLeast(), settings=consuming(QUEUE_AT_LEAST_ONCE, **many)),
-             EOS: told(holds(ABSORBED), consuming(QUEUE_EXACTLY_ONCE, **many))}),
+             EOS: told(holds(ABSORBED), consuming(exactly_once, **many))}),
         one("consumer-crash-before-commit+prefetch", "Eight messages are the consumer's own when it dies: one is worked on and "
             "not acknowledged, and comes twice; the others come to its successor.",
             Kill(InProgram(Role.CONSUMER, "before-commit"), (Role.CONSUMER,)),
             {ALO: told(DUPLICATES, consuming(QUEUE_AT_LEAST_ONCE, unit=BATCH)),
-             EOS: told(holds(ABSORBED), consuming(QUEUE_EXACTLY_ONCE, unit=BATCH))}, JMS),
+             EOS: told(holds(ABSORBED), consuming(exactly_once, unit=BATCH))}, PUSHED),
         one("work-fails", "The work fails once, and the program asks for the message again (recover): the library has it still. "
             "At-most-once has acknowledged it.", FAILS,
             {AMO: LOSES, ALO: holds(DELIVERED_AGAIN), EOS: holds(DELIVERED_AGAIN)}, JMS),
         one("work-fails+limit", "Control: the work fails always. When the library has given the message as often as may be, it "
             "refuses it, and the broker sets it aside among its dead letters, of which nobody is told.", FAILS,
             {ALO: told(replace(LOSES, control=True), consuming(QUEUE_AT_LEAST_ONCE, **limited)),
-             EOS: told(replace(LOSES, control=True), consuming(QUEUE_EXACTLY_ONCE, **limited))}, JMS),
+             EOS: told(replace(LOSES, control=True), consuming(exactly_once, **limited))}, PUSHED),
         one("producer-commit-lost", "A message is sent in a transaction of the session, whose commit never arrives: it ends with "
             "its connection, and the message is taken again.",
             Kill(OnWire(Role.PRODUCER, Act.COMMIT, REQUEST), (Role.PRODUCER,)), {ALO: told(holds(TAKEN_AGAIN), LOCAL)}, JMS),
@@ -154,25 +158,25 @@ def scenarios(pipeline: Pipeline, clients: tuple[str, ...]) -> tuple[Scenario, .
             deployment=Deployment.OWN),
         one("xa-prepare-lost", "Two phases. The broker is never asked to prepare: what was sent ends with the connection.",
             Kill(OnWire(Role.PRODUCER, Act.PREPARE, REQUEST), (Role.PRODUCER,)),
-            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}),
+            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED),
         one("xa-prepare-answer-lost", "The broker has prepared, and nobody has decided: the next program finds the transaction, "
             "rolls it back and sends again.", Kill(OnWire(Role.PRODUCER, Act.PREPARED, RESPONSE), (Role.PRODUCER,)),
-            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}),
+            {EOS: told(holds(TAKEN_AGAIN), TWO_PHASES)}, DISTRIBUTED),
         one("xa-between-prepare-and-commit", "Prepared and decided, the coordinator dies: the next program finds the transaction "
             "and commits it.", Kill(InProgram(Role.PRODUCER, "between-phases"), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
         one("xa-blocked", "Control: prepared and decided, the coordinator dies, and who comes next does not look for what it has "
             "left. The broker keeps it prepared: no time-out ends it, nobody gets it, and it is not lost. Two phases block.",
             Kill(InProgram(Role.PRODUCER, "between-phases"), (Role.PRODUCER,)),
             {EOS: Predicted(left=Exactly(), control=True, settings=replace(TWO_PHASES, producer=replace(
-                TWO_PHASES.producer, recovers=False)))}),
+                TWO_PHASES.producer, recovers=False)))}, DISTRIBUTED),
         one("xa-commit-lost", "The second phase never arrives: the next program asks for it again.",
             Kill(OnWire(Role.PRODUCER, Act.DECIDE, REQUEST), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
         one("xa-commit-answer-lost", "Committed, and the coordinator dies before it learns so: the next program finds nothing "
             "that is prepared.", Kill(OnWire(Role.PRODUCER, Act.DECIDED, RESPONSE), (Role.PRODUCER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED),
         one("xa-broker-crash-between-phases", "The broker dies with what is prepared: it is prepared still when it is back, and "
             "committed as was decided.", Kill(OnWire(Role.PRODUCER, Act.DECIDE, REQUEST), (Role.BROKER,)),
-            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, deployment=Deployment.OWN),
+            {EOS: told(holds(RESUMED_PAST), TWO_PHASES)}, DISTRIBUTED, deployment=Deployment.OWN),
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Hold: a frame is held until something else has happened, and is then sent on over the same connection."""
+"""Hold: a frame is held until something else has happened, and is then sent on over the same connection.
+
+So an answer can come when its client waits for another one.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,19 @@ class Hold:
     """The frame ``at``, and all frames behind it on its connection, are held until ``until``. Then they are sent on in order.
 
     ``until`` is another frame, which waits until this one has been sent on, or an event that no frame shows. The client's other
-    connections are not held. If ``until`` never comes, the wait ends at its bound, and the cell is void.
+    connections are not held. If ``until`` never comes, the wait ends at its bound, and the cell is void. With ``lost`` the frame
+    ``until`` never arrives: its connection ends behind this one.
     """
 
     id: ClassVar[str] = "hold"
 
     at: OnWire
     until: Event
+    lost: bool = False
 
     def __post_init__(self) -> None:
+        if self.lost and not isinstance(self.until, OnWire):
+            raise ValueError(f"{self.until} is no frame that could be lost")
         if not isinstance(self.until, OnWire) and self.until not in _WORDS:
             raise ValueError(f"nobody can wait until {self.until} with a frame in hand")
 
@@ -72,7 +79,7 @@ class Hold:
         if isinstance(self.until, OnWire):
             reached = controls.await_fired(self.until)
             controls.resolve(fired.hold, How.RELEASE)
-            controls.resolve(reached.hold, How.RELEASE)
+            controls.resolve(reached.hold, How.DISCARD if self.lost else How.RELEASE)
         else:
             self._await(controls)
             controls.resolve(fired.hold, How.RELEASE)

@@ -90,6 +90,7 @@ class ProducerSettings:
     """The program offers a record again after its client has given up."""
     unit: int = 1
     in_flight: int = 1
+    """How many requests may wait for an answer; of JMS, in a transaction: where several may, its commit alone is waited for."""
     linger_ms: int = 100
     """How long the client waits for a unit of several records to be whole; a single one goes at once."""
     in_step: bool = False

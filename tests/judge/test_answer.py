@@ -145,6 +145,15 @@ def test_what_is_held_goes_on_first() -> None:
     ]  # fmt: skip
 
 
+def test_the_frame_that_it_waits_for_may_be_lost() -> None:
+    """Behind it; an event cannot be."""
+    assert steps(Hold(COMMITS, FETCHED, lost=True), COMMITS, FETCHED) == [
+        "fired", "applied", "resolve OffsetCommit release", "resolve Fetch discard", "healed",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no frame that could be lost"):
+        Hold(COMMITS, Until.SETTLED, lost=True)
+
+
 @pytest.mark.parametrize(
     ("until", "waits"),
     [(Until.EXPELLED, "Membership.await_expired consumer"), (Until.EXHAUSTED, "await_exhausted"), (Until.SETTLED, "settle")],

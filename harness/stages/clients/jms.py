@@ -16,7 +16,7 @@ from harness.model.record import decode_id
 from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.stages.clients.bridge import Bridge, coded, decoded, milliseconds
 from harness.stages.clients.interface import ClientError
-from harness.stages.clients.jms_libraries import CONNECT_S, LIBRARIES
+from harness.stages.clients.jms_libraries import CONNECT_S, LIBRARIES, listens
 from harness.stages.clients.queues import DUPLICATE_ID, Given
 from harness.stages.outbox import Outbox
 from harness.stages.pushing import BY_LIBRARY, Acknowledge
@@ -125,6 +125,7 @@ class JmsProducer:
         self._queue = stage.topic_in
         self._transacted = stage.settings.producer.transactional
         self._by_id = stage.settings.producer.idempotence and not self._transacted
+        self._send = "send-unheard" if listens(stage.settings.producer) else "send"
         self._in_java = LIBRARIES[stage.client].in_java
         self._session = self._producer = ""
 
@@ -157,7 +158,7 @@ class JmsProducer:
         del topic, key
         named = [*headers, (DUPLICATE_ID, (decode_id(value) or "").encode())] if self._by_id else headers
         words = [word for name, data in named for word in (name.replace("-", "_") if self._in_java else name, coded(data))]
-        self._ask("send", self._connected.there(self._opened), self._producer, coded(value), *words)
+        self._ask(self._send, self._connected.there(self._opened), self._producer, coded(value), *words)
         return Sent()
 
     def close(self, within_s: float) -> None:

@@ -12,6 +12,7 @@ from harness.stages.pushing import Acknowledge
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from harness.stages.settings import ProducerSettings
     from harness.stages.stage import Stage
 
 CONNECT_S: Final = 30.0
@@ -20,6 +21,10 @@ ANSWER_MS: Final = 10_000
 """How long it may take to answer a greeting."""
 FLUSH_MS: Final = 2000
 """How often what is acknowledged lazily is said at last: by its default the library says the last of it never."""
+
+
+CONFIRMED_BYTES: Final = 1 << 20
+"""How much Core's library keeps until it is confirmed; without, it has no listeners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,14 @@ def _core(stage: Stage) -> str:
         "useEpoll": False,
         "useKQueue": False,
     }
+    if listens(producer):
+        options["confirmationWindowSize"] = CONFIRMED_BYTES
     return f"tcp://{stage.bootstrap}?{_query(options)}"
+
+
+def listens(producer: ProducerSettings) -> bool:
+    """Whether what is sent in a transaction is answered to a listener: its commit alone is waited for."""
+    return producer.transactional and producer.in_flight > 1
 
 
 def _query(options: Mapping[str, Any]) -> str:
@@ -122,6 +134,6 @@ LIBRARIES: Final = {
         "org.apache.activemq.artemis.jms.client.ActiveMQConnectionFactory", _core, {
             Acknowledge.TRANSACTED: 0, Acknowledge.AUTO: 1, Acknowledge.CLIENT: 2, Acknowledge.DUPS_OK: 3,
             Acknowledge.BEFORE: 100, Acknowledge.INDIVIDUAL: 101,
-        }, in_java=True,
+        }, "org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory", in_java=True,
     ),
 }  # fmt: skip

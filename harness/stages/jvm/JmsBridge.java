@@ -2,6 +2,7 @@ package lostack;
 
 import java.nio.charset.StandardCharsets;
 import javax.jms.BytesMessage;
+import javax.jms.CompletionListener;
 import javax.jms.Connection;
 import javax.jms.ConnectionFactory;
 import javax.jms.DeliveryMode;
@@ -22,6 +23,15 @@ import javax.transaction.xa.Xid;
  * A JMS client of one stage program. Which client it is says the class of its connection factory, whose one argument is an address.
  */
 public final class JmsBridge extends Calls {
+    /** To whom the broker's answer to a message goes that nobody waits for. */
+    private static final CompletionListener UNHEARD = new CompletionListener() {
+        @Override
+        public void onCompletion(Message message) {}
+
+        @Override
+        public void onException(Message message, Exception error) {}
+    };
+
     private JmsBridge() {}
 
     public static void main(String[] words) throws Exception {
@@ -40,6 +50,7 @@ public final class JmsBridge extends Calls {
             case "consumer":
                 return added(opened(words[1]).consumer(words[2], words[3]));
             case "send":
+            case "send-unheard":
                 return send(words);
             case "receive":
                 return receive(opened(words[1]), (MessageConsumer) things.get(words[2]), Long.parseLong(words[3]));
@@ -106,7 +117,12 @@ public final class JmsBridge extends Calls {
         for (int i = 4; i < words.length; i += 2) {
             message.setStringProperty(words[i], new String(decoded(words[i + 1]), StandardCharsets.UTF_8));
         }
-        ((MessageProducer) things.get(words[2])).send(message);
+        MessageProducer producer = (MessageProducer) things.get(words[2]);
+        if (words[0].equals("send")) {
+            producer.send(message);
+        } else {
+            producer.send(message, UNHEARD);
+        }
         return "\t" + message.getJMSMessageID();
     }
 

@@ -34,6 +34,8 @@ public final class ArtemisBroker implements Queues {
     private static final long NEVER_MS = TimeUnit.DAYS.toMillis(7);
     private static final String ATTEMPT = "lostack-attempt";
     private static final String RETAINED = "retention";
+    private static final String NAMED = "ID:";
+    private static final SimpleString OPENWIRE_NAME = SimpleString.of("__HDR_MESSAGE_ID");
 
     private final File data;
     private ActiveMQServerImpl server;
@@ -160,10 +162,11 @@ public final class ArtemisBroker implements Queues {
         if (attempt == null) { // as a property is called whose name must be one of Java's
             attempt = message.getObjectProperty(SimpleString.of(ATTEMPT.replace('-', '_')));
         }
-        Object called = message.getUserID();
+        Object called = message.getObjectProperty(OPENWIRE_NAME); // what comes by OpenWire has two, and this is its client's
+        called = called == null ? message.getUserID() : called;
         Object origin = message.getObjectProperty(Message.HDR_ORIG_MESSAGE_ID);
         out.println(line.with("kind", "add").with("origin", origin == null ? null : origin.toString())
-                .with("name", called == null ? null : "ID:" + called)
+                .with("name", called == null ? null : NAMED + called.toString().replaceFirst("^" + NAMED, ""))
                 .with("attempt", attempt == null ? null : attempt.toString()).with("body", body(message)));
     }
 

@@ -35,11 +35,21 @@ POINTS = (
         "sends block, sent again; `INDIVIDUAL_ACKNOWLEDGE` after the work",
         "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
     )),
+    PointsLine("Artemis 2.44.0, OpenWire", "queue-by-id", "openwire", (
+        "sent unanswered, AUTO_ACKNOWLEDGE, which is answered; ¹ answered, not sent again, acknowledged before the work",
+        "answered, sent again; acknowledged one by one, after the work",
+        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+    )),
+    PointsLine("Artemis 2.44.0, AMQP 1.0", "queue-by-id", "amqp", (
+        "presettled on both sides; ¹ settled by the broker, not sent again, accepted before the work",
+        "settled by the broker, sent again; accepted one by one, after the work",
+        "the same, and `_AMQ_DUPL_ID`; the sink absorbs what is given twice",
+    )),
 )  # fmt: skip
 SYSTEM = System(
     name="artemis",
     launcher="harness.systems.artemis.system:launcher",
-    clients=("stomp.py", "core"),
+    clients=("stomp.py", "core", "openwire", "amqp"),
     runs=runs,
     abilities=lambda _: frozenset(),
     versions=versions,

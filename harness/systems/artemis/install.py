@@ -1,4 +1,4 @@
-"""What a broker of ActiveMQ Artemis is started from (13 MB)."""
+"""What a broker of ActiveMQ Artemis is started from (17 MB)."""
 
 from __future__ import annotations
 
@@ -7,4 +7,6 @@ from typing import Final
 
 from harness.provision.server import Recipe
 
-RECIPE: Final = Recipe("artemis", "2.44.0", Path(__file__).parent / "ArtemisBroker.java", "lostack.ArtemisBroker")
+RECIPE: Final = Recipe(
+    "artemis", "2.44.0", Path(__file__).parent / "ArtemisBroker.java", "lostack.ArtemisBroker", beside=("openwire", "amqp")
+)
