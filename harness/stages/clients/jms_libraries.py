@@ -25,6 +25,8 @@ FLUSH_MS: Final = 2000
 
 CONFIRMED_BYTES: Final = 1 << 20
 """How much Core's library keeps until it is confirmed; without, it has no listeners."""
+AWAY_MS: Final = 8000
+"""How long a broker waits then for the session of a lost connection to come back, and keeps its transaction open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,12 @@ def _core(stage: Stage) -> str:
         "reconnectAttempts": 0,
         "initialConnectAttempts": 1,
         "useTopologyForLoadBalancing": False,
+        "connectionTTL": -1,
         "useEpoll": False,
         "useKQueue": False,
     }
     if listens(producer):
-        options["confirmationWindowSize"] = CONFIRMED_BYTES
+        options |= {"confirmationWindowSize": CONFIRMED_BYTES, "connectionTTL": AWAY_MS, "clientFailureCheckPeriod": AWAY_MS // 2}
     return f"tcp://{stage.bootstrap}?{_query(options)}"
 
 

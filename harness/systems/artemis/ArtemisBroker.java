@@ -31,7 +31,6 @@ import org.apache.activemq.artemis.spi.core.protocol.MessagePersister;
 
 /** A broker of ActiveMQ Artemis. */
 public final class ArtemisBroker implements Queues {
-    private static final long NEVER_MS = TimeUnit.DAYS.toMillis(7);
     private static final String ATTEMPT = "lostack-attempt";
     private static final String RETAINED = "retention";
     private static final String NAMED = "ID:";
@@ -65,7 +64,6 @@ public final class ArtemisBroker implements Queues {
         settings.setJournalRetentionDirectory(folder(RETAINED));
         settings.setJournalCompactMinFiles(0);
         settings.setJournalType(JournalType.NIO).setJournalFileSize(1 << 20).setJournalMinFiles(2);
-        settings.setConnectionTTLOverride(NEVER_MS); // a client that has no heart-beats is quiet for as long as it likes
         settings.addAddressSetting("#", queues);
         for (String acceptor : acceptors) {
             settings.addAcceptorConfiguration(acceptor, acceptor);

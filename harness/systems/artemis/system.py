@@ -10,7 +10,8 @@ from harness.systems.artemis.install import RECIPE
 from harness.systems.artemis.journal import called, messages
 
 CONNECTORS: Final = {
-    "stomp": "tcp://127.0.0.1:{port}?protocols=STOMP&anycastPrefix=/queue/&useEpoll=false&useKQueue=false",
+    # a client that has no heart-beats is quiet for as long as it likes: a week
+    "stomp": "tcp://127.0.0.1:{port}?protocols=STOMP&anycastPrefix=/queue/&connectionTtl=604800000&useEpoll=false&useKQueue=false",
     "core": "tcp://127.0.0.1:{port}?protocols=CORE&useEpoll=false&useKQueue=false",
     "openwire": "tcp://127.0.0.1:{port}?protocols=OPENWIRE&supportAdvisory=false&useEpoll=false&useKQueue=false",
     "amqp": "tcp://127.0.0.1:{port}?protocols=AMQP&useEpoll=false&useKQueue=false",
