@@ -48,7 +48,7 @@ _ALL = (
     ),
     Scenario(
         pipeline=QUEUE, id="producer-crash-before-send", failure_point="producer-crash-before-send",
-        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)),
+        fault=Kill(InProgram(Role.PRODUCER, "before-send"), (Role.PRODUCER,)), pace_ms=PACE_MS,
         because="The record is in hand and not sent. A cursor saved before the send has passed it; one saved after the receipt "
         "has not, and the restarted producer takes the record again.",
         expect={AMO: LOSES, ALO: holds(TAKEN_AGAIN), EOS: holds(TAKEN_AGAIN)},

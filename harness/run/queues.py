@@ -228,10 +228,18 @@ class Readers:
     reading: Reading
 
     def trouble(self) -> str | None:
-        """What has arrived at a reader that lives, and it has not said so, or ``None``. Raises StageEndedError."""
+        """What has arrived at a reader that lives, and it has not said so, or ``None``. Raises StageEndedError.
+
+        A library may give back what its program has not seen, and be given it again: where the program has said so once, and has
+        acknowledged it since it came last, nothing is on its way.
+        """
         self.reading.trouble()
         told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))
-        late = Counter(e["record"] for e in on_open_connections(self.scene) if e["reached"]) - told
+        came = [e for e in on_open_connections(self.scene) if e["reached"]]
+        last = {e["record"]: e["t"] for e in came}
+        taken = [e for e in self.scene.so_far.of(kinds.ACKNOWLEDGED) if e["outcome"] == "taken"]
+        done = {e["record"] for e in taken if told[e["record"]] and e["t"] > last.get(e["record"], e["t"])}
+        late = Counter(e["record"] for e in came if e["record"] not in done) - told
         return f"{next(iter(late))} has arrived, and its reader has not said so" if late else None
 
 

@@ -156,6 +156,12 @@ def test_what_has_arrived_is_awaited_at_a_reader_that_lives(stand: Stand) -> Non
     assert readers.trouble() is not None
     stand.wire.write(kinds.CONN, phase="close", conn=2)
     assert readers.trouble() is None
+    stand.fetched(TWO.id, 3)
+    stand.fetched(TWO.id, 3)
+    stand.wire.write(kinds.ACKNOWLEDGED, record=TWO.id, outcome="taken", reached=True)
+    assert readers.trouble() is not None, "a library may acknowledge what it has not handed over"
+    stand.program.write(kinds.DELIVERED, record=TWO.id, redelivered=False)
+    assert readers.trouble() is None, "it has given back the first of the two"
     ended.append("the consumer ended with status 1")
     with pytest.raises(StageEndedError, match="the consumer ended"):
         readers.trouble()
