@@ -1,6 +1,6 @@
 """A corpus of published bugs: each convicts a version that has it and acquits one that has not, by the same cell.
 
-A row stands here because it was run, on several seeds, both ways; ``lostack regressions`` runs them all again.
+A row stands here because it was run both ways: docs/published-bugs.md says on which seeds. ``lostack regressions`` does it again.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ CONNECTOR = "flink-connector-kafka"
 REFUSED = "flink-job/flink-send-refused/at-least-once"
 
 GAPS = "storm-topology/none+gaps/at-least-once"
+
+LISTENED = "queue-by-id/producer-commit-lost+listened/at-least-once"
 
 CORPUS: tuple[PublishedBug, ...] = (
     PublishedBug(
@@ -139,5 +141,11 @@ CORPUS: tuple[PublishedBug, ...] = (
             Trial(GAPS, "storm-kafka-client==1.2.3", Kind.KEPT, system="storm"),
             Trial(GAPS, "storm-kafka-client", Kind.KEPT, system="storm"),
         ),
+    ),
+    PublishedBug(
+        "ARTEMIS-3729", "the answer to a message sent with a listener is taken for that to its commit, which may be lost",
+        "https://issues.apache.org/jira/browse/ARTEMIS-3729",
+        convicts=(Trial(LISTENED, "core==2.20.0", Kind.BROKEN, system="artemis"),),
+        acquits=tuple(Trial(LISTENED, client, Kind.KEPT, system="artemis") for client in ("core==2.21.0", "core==2.44.0")),
     ),
 )  # fmt: skip
