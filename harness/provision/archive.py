@@ -58,6 +58,22 @@ class Archive:
         return () if self.path is None else (f"-XX:SharedArchiveFile={self.path}", *QUIET)
 
 
+def dump_flag(path: Path) -> str:
+    """Return the word that lets a JVM write its archive to ``path`` as it ends in order."""
+    return f"-XX:ArchiveClassesAtExit={path}"
+
+
+def require_dumped(*paths: Path) -> None:
+    """Require that JVMs have written these archives.
+
+    Raises:
+        EnvironmentFailure: one is missing or empty.
+    """
+    for path in paths:
+        if not path.exists() or not path.stat().st_size:
+            raise EnvironmentFailure(f"the JVM wrote no archive {path.name}")
+
+
 def archive_key(java: Java, jars: Sequence[Path], recipe: str = "") -> str:
     """Name a Java, a set of jars, and what is done with them to make the archive."""
     stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
@@ -122,13 +138,12 @@ def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:
         config = work / "server.properties"
         config.write_text(_properties(work / "data", *lease.ports))
         _format(runtime, command, config)
-        argv = (*command[:1], f"-XX:ArchiveClassesAtExit={archive}", *command[1:], "kafka.Kafka", str(config))
+        argv = (*command[:1], dump_flag(archive), *command[1:], "kafka.Kafka", str(config))
         node = runtime.start(NodeSpec("archive-broker", "broker", argv))
         wait_until(lambda: _up(node, lease.port), within_s=UP_WITHIN_S, because="the archive's broker to listen")
         _one_record(lease.port)
         node.terminate(DUMPED_WITHIN_S)
-    if not archive.exists() or not archive.stat().st_size:
-        raise EnvironmentFailure("the JVM wrote no archive")
+    require_dumped(archive)
     shutil.rmtree(work)
 
 

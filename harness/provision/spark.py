@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.model.failures import EnvironmentFailure
-from harness.provision.archive import Archive, ensure_archive
+from harness.provision.archive import Archive, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.gateway import start_gateway
 from harness.provision.jars import ensure_jars, read_jar_set
@@ -146,7 +146,7 @@ def _make_archive(install: SparkInstall, directory: Path) -> None:
     work = directory / "work"
     work.mkdir()
     with ProcessRuntime(directory=work) as runtime:
-        gateway = start_gateway(runtime, install, work=work, name="archive", flags=(f"-XX:ArchiveClassesAtExit={archive}",))
+        gateway = start_gateway(runtime, install, work=work, name="archive", flags=(dump_flag(archive),))
         argv = (sys.executable, str(EXERCISE), str(work))
         node = runtime.start(NodeSpec("archive-exercise", "tool", argv, {**install.env, **gateway.env}))
         end = node.wait(EXERCISE_WITHIN_S)
@@ -154,6 +154,5 @@ def _make_archive(install: SparkInstall, directory: Path) -> None:
             raise EnvironmentFailure(f"Spark could not be exercised: {node.log_tail(1)}")
         gateway.node.close_stdin()
         gateway.node.wait(DUMPED_WITHIN_S)
-    if not archive.exists() or not archive.stat().st_size:
-        raise EnvironmentFailure("the JVM wrote no archive")
+    require_dumped(archive)
     shutil.rmtree(work)

@@ -9,6 +9,7 @@ from harness.faults.twice import BEHIND
 from harness.judge.verdict import Kind
 from harness.model import events as kinds
 from harness.model.history import HISTORY, HistoryError, read_history
+from harness.model.scenario import Role
 from harness.model.states import State
 from harness.sweep.classes import Why, class_of, deviations, splits
 from harness.sweep.phases import name_of, phases
@@ -37,7 +38,7 @@ class Outcome:
     directory: Path
     seconds: float
     ended: bool = False
-    """A program has ended by itself of it, by an error, and nobody starts it again: there is no load behind such a fault."""
+    """The program at the source has ended by itself, by an error, and nobody starts it again: no load follows such a fault."""
 
     @property
     def proved(self) -> bool:
@@ -72,7 +73,7 @@ def outcome_of(result: CellResult, point: Point, why: Why, planned: Class, usual
     phase = None if history is None else _hit_in(history, point)
     signature = Signature(str(result.verdict.kind)) if history is None else signature_of(result, history, usual)
     where = planned if phase is None else class_of(point, phase)
-    ended = history is not None and _ended(history)
+    ended = history is not None and source_ended(history)
     return Outcome(point, why, planned, where, signature, result.verdict.reason, result.directory, result.seconds, ended)
 
 
@@ -87,10 +88,15 @@ def _hit_in(history: History, point: Point) -> str | None:
     return None if hit is None else phases(history).get(name_of(hit))
 
 
-def _ended(history: History) -> bool:
-    """Whether a program has ended by itself, by an error, behind the fault."""
+def source_ended(history: History) -> bool:
+    """Whether the program that takes from the source has ended by itself, by an error, behind the fault.
+
+    That is the producer; in a pipeline that has none, any program. A consumer that ends leaves nothing in the source.
+    """
     since = next((e["t"] for e in history.of(kinds.FAULT) if e.get("phase") == "fired"), None)
-    ends = (e for e in history.of(kinds.NODE) if e.get("phase") == "exited" and e.get("status") and not e.get("asked"))
+    nodes = [(e, e["role"]) for e in history.of(kinds.NODE)]
+    at_source = {Role.PRODUCER} & {role for _, role in nodes} or {role for _, role in nodes}
+    ends = (e for e, role in nodes if role in at_source and e.get("phase") == "exited" and e.get("status") and not e.get("asked"))
     return since is not None and any(e["t"] > since for e in ends)
 
 

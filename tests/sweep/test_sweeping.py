@@ -14,12 +14,13 @@ from harness.faults import Drop, Kill, NoFault, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.selection import SelectionError
 from harness.model.failures import UsageError
+from harness.model.history import History
 from harness.registry import UnknownNameError
 from harness.report.summary import ExitCode
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep.classes import Why
-from harness.sweep.outcomes import Outcomes, line_of
+from harness.sweep.outcomes import Outcomes, line_of, source_ended
 from harness.sweep.pipelines import swept
 from harness.sweep.signature import Signature
 from harness.sweep.sweeping import Asked, DryRunError
@@ -174,6 +175,18 @@ def test_who_ends_the_source_has_proved_nothing(states: tuple[str, ...], ended: 
     assert (len(outcomes.unproved), len(outcomes.findings())) == ((0, 1) if proved else (1, 0))
     broken = replace(stuck, signature=Signature(str(Kind.BROKEN), ("lost",), states))
     assert Outcomes(planned.classes, (broken,)).findings()
+
+
+@pytest.mark.parametrize(("roles", "ended", "expected"), [
+    (("producer", "consumer"), "producer", True), (("producer", "consumer"), "consumer", False),
+    (("processor",), "processor", True),
+])  # fmt: skip
+def test_only_the_program_at_the_source_ends_the_source(roles: tuple[str, ...], ended: str, expected: bool) -> None:
+    """A consumer that ends by itself leaves records in the topic; what is left in the source has another cause."""
+    lines = [{"event": "node", "t": 1, "role": role, "phase": "started"} for role in roles]
+    lines.append({"event": "fault", "t": 2, "phase": "fired"})
+    lines.append({"event": "node", "t": 3, "role": ended, "phase": "exited", "status": 1, "asked": False})
+    assert source_ended(History(tuple(lines))) is expected
 
 
 def test_a_sweep_goes_on_where_it_was_cut(tmp_path: Path) -> None:

@@ -12,17 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafka import KafkaProducer
-
-from harness.model.failures import EnvironmentFailure
-from harness.model.record import Record
 from harness.model.waiting import wait_until
-from harness.provision.archive import ensure_archive
+from harness.provision.archive import dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.java import find_java
 from harness.systems.flink.cluster import Cluster
 from harness.systems.flink.settings import FLINK_EXACTLY_ONCE
 from harness.systems.flink.words import CHECKPOINTS, Place, words_of
+from harness.systems.kafka.exercise import send_records
 from harness.systems.kafka.launcher import ProcessGround
 from harness.systems.kafka.transport import KafkaTransport
 
@@ -53,7 +50,7 @@ def with_archives(install: FlinkInstall, kafka: KafkaInstall, say: Callable[[str
 def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
     """Let a cluster work, and leave both archives in ``folder``. Raises where any step fails."""
     archives = folder / "classes.jsa", folder / TASK_MANAGER
-    flags = ((f"-XX:ArchiveClassesAtExit={archive}",) for archive in archives)
+    flags = ((dump_flag(archive),) for archive in archives)
     work = folder / "work"
     work.mkdir()
     transport = KafkaTransport(ProcessGround(kafka), work)
@@ -69,9 +66,7 @@ def _exercise(kafka: KafkaInstall, install: FlinkInstall, folder: Path) -> None:
     finally:
         cluster.close()
         transport.close()
-    for archive in archives:
-        if not archive.exists() or not archive.stat().st_size:
-            raise EnvironmentFailure(f"the JVM wrote no archive {archive.name}")
+    require_dumped(*archives)
     shutil.rmtree(work)
 
 
@@ -83,7 +78,7 @@ def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
         words = words_of(place, FLINK_EXACTLY_ONCE, name=f"job-{number}", client="archive")
         job = cluster.submit(words, restored_from)
         wait_until(partial(_is, cluster, job, "RUNNING"), within_s=DONE_S, because="the archive's job to run", poll_s=POLL_S)
-        _one_record(transport.direct)
+        send_records(transport.direct)
         wait_until(partial(_committed, cluster, transport, job, number), within_s=DONE_S, because="the archive's record",
                    poll_s=POLL_S)  # fmt: skip
         cluster.rest.cancel(job)
@@ -99,11 +94,3 @@ def _committed(cluster: Cluster, transport: KafkaTransport, job: str, number: in
     """Whether as many records are in the sink; asks for a checkpoint, for that commits them."""
     cluster.rest.trigger(job)
     return sum(copy.visible for copy in transport.observer.copies("out")) >= number
-
-
-def _one_record(servers: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=servers)
-    try:
-        producer.send("in", Record("k-1", "k", 1).encode("archive"), b"k").get(DONE_S)
-    finally:
-        producer.close(timeout=1)

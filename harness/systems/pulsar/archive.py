@@ -6,8 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from harness.model.failures import EnvironmentFailure
-from harness.provision.archive import ensure_archive
+from harness.provision.archive import dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.systems.pulsar.broker import PulsarBroker
 
@@ -33,12 +32,11 @@ def _exercise(install: Install, folder: Path) -> None:
     """Start a broker, let it send itself a message, and leave ``classes.jsa`` in ``folder``. Raises where any step fails."""
     archive, work = folder / "classes.jsa", folder / "runs" / "deployments" / "archive"
     work.mkdir(parents=True)
-    broker = PulsarBroker(replace(install, flags=(f"-XX:ArchiveClassesAtExit={archive}",)), work)
+    broker = PulsarBroker(replace(install, flags=(dump_flag(archive),)), work)
     try:
         broker.start()
         broker.process().terminate(DUMPED_S)
     finally:
         broker.close()
-    if not archive.exists() or not archive.stat().st_size:
-        raise EnvironmentFailure("the JVM wrote no archive")
+    require_dumped(archive)
     shutil.rmtree(folder / "runs")

@@ -13,16 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import psutil
-from kafka import KafkaProducer
 
 from harness.model import events as kinds
-from harness.model.failures import EnvironmentFailure
-from harness.model.record import Record
 from harness.model.tail import SoFar
 from harness.model.waiting import wait_until
-from harness.provision.archive import ensure_archive
+from harness.provision.archive import dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root
 from harness.provision.java import find_java
+from harness.systems.kafka.exercise import send_records
 from harness.systems.kafka.launcher import ProcessGround
 from harness.systems.kafka.transport import KafkaTransport
 from harness.systems.storm.cluster import NIMBUS_NODE, SUPERVISOR_NODE, WORKER, WRITER, ZOOKEEPER, Cluster
@@ -61,7 +59,7 @@ def _exercise(kafka: KafkaInstall, install: StormInstall, folder: Path) -> None:
     work = folder / "work"
     work.mkdir()
     transport = KafkaTransport(ProcessGround(kafka), work)
-    own = replace(install, flags={name: (f"-XX:ArchiveClassesAtExit={path}",) for name, path in archives.items()})
+    own = replace(install, flags={name: (dump_flag(path),) for name, path in archives.items()})
     cluster = Cluster(transport.runtime, own, work / "storm", shutdown_s=TO_DUMP_S)
     try:
         cluster.start()
@@ -74,9 +72,7 @@ def _exercise(kafka: KafkaInstall, install: StormInstall, folder: Path) -> None:
     finally:
         cluster.close()
         transport.close()
-    for archive in archives.values():
-        if not archive.exists() or not archive.stat().st_size:
-            raise EnvironmentFailure(f"the JVM wrote no archive {archive.name}")
+    require_dumped(*archives.values())
     shutil.rmtree(work)
 
 
@@ -87,17 +83,9 @@ def _work(cluster: Cluster, transport: KafkaTransport, work: Path) -> None:
     cluster.submit("archive", words_of(place, TRIDENT_EXACTLY_ONCE, "archive"))
     so_far = SoFar(work)
     [said, *_] = wait_until(lambda: so_far.of(kinds.READY), within_s=DONE_S, because="the archive's worker", poll_s=0.1)
-    _one_record(transport.direct)
+    send_records(transport.direct)
     wait_until(lambda: transport.observer.ends("out")[0].stable > 0, within_s=DONE_S, because="the archive's record", poll_s=0.1)
     worker = psutil.Process(said["pid"])
     cluster.end("archive")
     os.kill(worker.pid, signal.SIGTERM)
     wait_until(lambda: not worker.is_running(), within_s=DONE_S, because="the archive's worker to end", poll_s=0.1)
-
-
-def _one_record(servers: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=servers)
-    try:
-        producer.send("in", Record("k-1", "k", 1).encode("archive"), b"k").get(DONE_S)
-    finally:
-        producer.close(timeout=1)

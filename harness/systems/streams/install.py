@@ -8,17 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafka import KafkaProducer
-
 from harness.model.failures import EnvironmentFailure
-from harness.model.record import Record
 from harness.model.waiting import wait_until
-from harness.provision.archive import JVM, ensure_archive
+from harness.provision.archive import JVM, dump_flag, ensure_archive, require_dumped
 from harness.provision.cache import cache_root, fill, locked
 from harness.provision.compiled import compiled
 from harness.provision.jars import ensure_jars, read_jar_set
 from harness.provision.java import find_java
 from harness.runtimes.interface import NodeSpec
+from harness.systems.kafka.exercise import send_records
 from harness.systems.kafka.launcher import ProcessGround
 from harness.systems.kafka.transport import KafkaTransport
 from harness.systems.streams.settings import Guarantee
@@ -109,9 +107,9 @@ def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> Non
             "stage.topology": "count", "stage.in": "in", "stage.out": "out", "stage.cell": "archive", "stage.by": "archive",
             "stage.history": work, "stage.failpoints": work, "stage.each": True,
         }  # fmt: skip
-        command = install.command(work, words, f"-XX:ArchiveClassesAtExit={archive}")
+        command = install.command(work, words, dump_flag(archive))
         node = transport.runtime.start(NodeSpec("archive-streams", "streams", command))
-        _some_records(transport.direct)
+        send_records(transport.direct, 3)
 
         def done() -> bool:
             if not node.alive:
@@ -122,18 +120,8 @@ def _exercise(kafka: KafkaInstall, install: StreamsInstall, folder: Path) -> Non
         node.terminate(DONE_S)
     finally:
         transport.close()
-    if not archive.exists() or not archive.stat().st_size:
-        raise EnvironmentFailure("the JVM wrote no archive")
+    require_dumped(archive)
     shutil.rmtree(work)
-
-
-def _some_records(servers: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=servers)
-    try:
-        for position in range(1, 4):
-            producer.send("in", Record(f"k-{position}", "k", position).encode("archive"), b"k").get(DONE_S)
-    finally:
-        producer.close(timeout=1)
 
 
 def told_all(servers: str, group: str, client: str, guarantee: Guarantee, state: Path) -> dict[str, object]:
