@@ -39,13 +39,16 @@ class ValueSchema:
     """The schema of values that are no text.
 
     ``kind``: avro, protobuf, or registry, whose ``text`` is its URL; ``message``: which one of several, by its full name;
-    ``cell``: in whose run a registry is asked, for the next one's may have other schemas by the same ids.
+    ``cell``: in whose run a registry is asked, for the next one's may have other schemas by the same ids; ``username``: who
+    logs in to it; ``password_from``: where :func:`harness.values.secret.read_secret` finds the password.
     """
 
     kind: str
     text: str
     message: str = ""
     cell: str = ""
+    username: str = ""
+    password_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from harness.pipelines.invariants import Invariant  # noqa: TC001 - likewise
 from harness.pipelines.programs import PROCESS, STAGE, Program, Service, check_command
 from harness.pipelines.refusals import Refusal
 from harness.pipelines.refusing import DeclarationError, choice, nearest
+from harness.pipelines.sought import check_password
 
 if TYPE_CHECKING:
     from harness.pipelines.dialects import Dialect
@@ -478,7 +479,7 @@ class Pipeline:
         return f"{Path(self.interpreter).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}" if self.python else None
 
     def check_commands(self) -> None:
-        """Raise :class:`DeclarationError` where a command is not there."""
+        """Raise :class:`DeclarationError` where a command, or the schema registry's password, is not there."""
         if self.python and not shutil.which(self.interpreter):
             raise DeclarationError(
                 f"python: {self.interpreter} is not there, or is not executable: make the project's environment"
@@ -493,3 +494,5 @@ class Pipeline:
         for what, command, beside in started:
             if command:
                 check_command(what, fill(command[0], values), self.directory, self.path, beside=beside)
+        if self.id:
+            check_password(self.id)

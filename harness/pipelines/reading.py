@@ -91,6 +91,8 @@ IDENTITY: Final = Table("id", Sought, {
     "protobuf": TEXT.means("the file (.proto, or a descriptor set) of values that are Protobuf"),
     "message": TEXT.means("which message of it a value is, as shop.Order"),
     "registry": TEXT.means("the schema registry that has the schemas: its URL, or the name of a [[service]]"),
+    "registry_username": TEXT.means("who logs in to it (HTTP basic authentication)"),
+    "registry_password_from": TEXT.means("where that password is: an environment variable, or a file (./password)"),
 }, "where a record's id is found; without it lostack looks for its own token, {id}")  # fmt: skip
 AGGREGATE: Final = Table("aggregate", Aggregate, {
     "of": among(Of, Of).means("what a row of the output is, of the records of a key", needed=True),

@@ -11,6 +11,7 @@ from harness.model.identity import ANYWHERE, REGISTRY, Identity, ValueSchema
 from harness.pipelines.refusing import DeclarationError
 from harness.values.compiling import described
 from harness.values.missing import SchemaError
+from harness.values.secret import SecretError, place_of_secret, read_secret
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,8 @@ class Sought:
     it, is the id. A value that is Avro, or Protobuf, is read by its schema and looked into as JSON. The schema is in a file
     beside the declaration: ``avro`` (.avsc), or ``protobuf`` (.proto, or a descriptor set) and, of several messages, which
     ``message``; what a schema registry's clients put in front of a value is no part of it. Or a schema ``registry`` has it, by
-    the id that its clients put in front.
+    the id that its clients put in front. ``registry_username`` logs in there (HTTP basic authentication) with the password that
+    is in ``registry_password_from``: an environment variable, or a file (``./password``, beside the declaration).
     """
 
     pattern: str = ALL
@@ -40,6 +42,8 @@ class Sought:
     protobuf: str = ""
     message: str = ""
     registry: str = ""
+    registry_username: str = ""
+    registry_password_from: str = ""
 
     def identity(self, folder: Path) -> Identity:
         """Return it with the schema of its file. Raises DeclarationError where that cannot be used, IdentityError of the rest."""
@@ -48,19 +52,44 @@ class Sought:
             raise DeclarationError(f"id: {' and '.join(given)}: a value is read by one of the two")
         if self.message and not self.protobuf:
             raise DeclarationError("id: message means nothing without protobuf")
+        self._check_login()
         schema = None
         if self.avro:
             schema = ValueSchema("avro", _read(folder / self.avro).decode("utf-8", "replace"))
         if self.protobuf:
             schema = ValueSchema("protobuf", base64.b64encode(_described(folder / self.protobuf)).decode(), self.message)
         if self.registry:
-            schema = ValueSchema(REGISTRY, _registry(self.registry))
+            place = place_of_secret(self.registry_password_from, folder) if self.registry_username else ""
+            schema = ValueSchema(
+                REGISTRY, _registry(self.registry), username=self.registry_username, password_from=place,
+            )  # fmt: skip
         found = Identity(self.pattern, self.where, self.json, schema)
         try:
             found.check_schema()
         except SchemaError as error:
             raise DeclarationError(f"id: {error}") from error
         return found
+
+    def _check_login(self) -> None:
+        if bool(self.registry_username) != bool(self.registry_password_from):
+            raise DeclarationError("id: registry_username and registry_password_from belong together")
+        if self.registry_username and not self.registry:
+            raise DeclarationError("id: registry_username means nothing without registry")
+        if ":" in self.registry_username:
+            raise DeclarationError("id: registry_username: a name with a colon cannot log in (HTTP basic authentication)")
+
+
+def check_password(identity: Identity) -> None:
+    """Make sure that the password of the schema registry, if it wants one, can be read.
+
+    Raises:
+        DeclarationError: it is not where the declaration says.
+    """
+    if identity.schema and identity.schema.password_from:
+        try:
+            read_secret(identity.schema.password_from)
+        except SecretError as error:
+            raise DeclarationError(f"id: registry_password_from: {error}") from error
 
 
 def _registry(named: str) -> str:
@@ -69,7 +98,8 @@ def _registry(named: str) -> str:
         return f"http://127.0.0.1:{{{named}.port}}"
     if not URL.fullmatch(named):
         raise DeclarationError(
-            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081, without user and password) nor a service's name"
+            f"id: registry {named!r} is neither a URL (http://127.0.0.1:8081; registry_username says who logs in) "
+            "nor a service's name"
         )
     return named.rstrip("/")
 

@@ -6,6 +6,7 @@ waits for :data:`WHOLE_S` at most.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import threading
@@ -23,6 +24,7 @@ from harness.values.compiling import described_texts
 from harness.values.framing import HEAD, indexes, schema_id
 from harness.values.missing import SchemaError
 from harness.values.protobuf import Messages
+from harness.values.secret import SecretError, read_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,8 @@ MOST_REFERENCES: Final = 100
 MAIN: Final = "lostack-main.proto"
 """What a Protobuf schema that has no name is called among the sources that it imports."""
 NOT_FOUND: Final = 404
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json"
 
 
@@ -48,9 +52,14 @@ class NoSchemaError(Exception):
 
 @dataclass
 class Registry:
-    """The schemas of one registry, as far as they were asked for. Safe to use from several threads."""
+    """The schemas of one registry, as far as they were asked for. Safe to use from several threads.
+
+    ``username`` and ``password_from`` are those of :class:`~harness.model.identity.ValueSchema`.
+    """
 
     url: str
+    username: str = ""
+    password_from: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _readers: dict[int, Callable[[bytes], str | None] | NoSchemaError] = field(default_factory=dict)
 
@@ -80,10 +89,17 @@ class Registry:
         with self._lock:
             if number not in self._readers:
                 try:
-                    self._readers[number] = _Fetching(self.url, time.monotonic() + WHOLE_S).reader(number)
+                    self._readers[number] = self._fetching().reader(number)
                 except NoSchemaError as error:
                     self._readers[number] = error
             return self._readers[number]
+
+    def _fetching(self) -> _Fetching:
+        try:
+            password = read_secret(self.password_from) if self.username else ""
+        except SecretError as error:
+            raise UnreadValueError(f"id: registry_password_from: {error}") from error
+        return _Fetching(self.url, time.monotonic() + WHOLE_S, self.username, password)
 
 
 @dataclass
@@ -92,6 +108,8 @@ class _Fetching:
 
     url: str
     until: float
+    username: str = ""
+    password: str = field(default="", repr=False)
     _fetched: set[tuple[str, int]] = field(default_factory=set)
 
     def reader(self, number: int) -> Callable[[bytes], str | None]:
@@ -154,6 +172,9 @@ class _Fetching:
 
     def _get(self, path: str, what: str) -> Any:
         asked = urllib.request.Request(f"{self.url}{path}", headers={"Accept": ACCEPT})  # noqa: S310 - the declaration says http(s)
+        if self.username:
+            login = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+            asked.add_unredirected_header("Authorization", f"Basic {login}")  # another host is not told
         try:
             with _opener(self.url).open(asked, timeout=ANSWER_S) as answer:
                 return json.loads(self._body(answer))
@@ -161,6 +182,8 @@ class _Fetching:
             error.close()
             if error.code == NOT_FOUND:
                 raise NoSchemaError(f"there is no {what}: was it registered elsewhere? registry in [id] says where") from error
+            if error.code in {UNAUTHORIZED, FORBIDDEN}:
+                raise UnreadValueError(self._refusal(error.code)) from error
             raise UnreadValueError(f"the schema registry at {self.url} answers {error.code} {error.reason} to {path}") from error
         except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error
@@ -169,6 +192,18 @@ class _Fetching:
         except ValueError as error:
             told = f"what answers at {self.url} is no schema registry: {path} gives no JSON"
             raise UnreadValueError(f"{told}; see registry in [id]") from error
+
+    def _refusal(self, code: int) -> str:
+        """Say that the registry lets nobody in, or not whoever logged in."""
+        if not self.username:
+            said = "say registry_username and registry_password_from in [id]"
+            return f"the schema registry at {self.url} asks for a log-in ({code}): {said}"
+        if code == FORBIDDEN:
+            return f"the schema registry at {self.url} lets {self.username} in, but not to its schemas ({code})"
+        return (
+            f"the schema registry at {self.url} refuses the log-in of {self.username} ({code}): "
+            "is the password right that registry_password_from in [id] names?"
+        )
 
     def _body(self, answer: Any) -> bytes:
         found = b""
@@ -191,14 +226,15 @@ def _opener(url: str) -> urllib.request.OpenerDirector:
 
 def registry_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
     """Return what reads a value by a registry's schemas. ``schema.text``: where that is."""
-    return _registry(schema.text, schema.cell).read
+    return _registry(schema).read
 
 
 def why_unread(schema: ValueSchema, value: bytes) -> str | None:
     """Say why a value cannot be read by a registry's schemas, or return ``None``."""
-    return _registry(schema.text, schema.cell).why_unread(value)
+    return _registry(schema).why_unread(value)
 
 
 @lru_cache(maxsize=64)
-def _registry(url: str, _cell: str) -> Registry:
-    return Registry(url)
+def _registry(schema: ValueSchema) -> Registry:
+    """Return the registry of a cell: one for each ``schema.cell``, so that the next one's is asked anew."""
+    return Registry(schema.text, schema.username, schema.password_from)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import io
 import json
@@ -24,6 +25,8 @@ from tests.values.test_values import DECLARATION
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from harness.pipelines.declaration import Pipeline
 
 CUSTOMER = {"type": "record", "name": "shop.Customer", "fields": [{"name": "name", "type": "string"}]}
 ORDER = {
@@ -69,6 +72,13 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[str] = []
+        self.login = ""
+        """If not empty: ``name:password``, without which nobody is given anything."""
+        self.forbidden = False
+        self.elsewhere = ""
+        """If not empty: where everybody is sent to."""
+        self.heard: list[str | None] = []
+        """What came as Authorization."""
         self.silent = threading.Event()
         self.over = threading.Event()
 
@@ -88,6 +98,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server.asked.append(self.path)
         if server.silent.is_set():
             server.over.wait(30)
+            return
+        server.heard.append(self.headers["Authorization"])
+        if server.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", f"{server.elsewhere}{self.path}")
+            self.end_headers()
+            return
+        wanted = f"Basic {base64.b64encode(server.login.encode()).decode()}"
+        if server.forbidden or (server.login and self.headers["Authorization"] != wanted):
+            self.send_response(403 if server.forbidden else 401)
+            self.send_header("WWW-Authenticate", 'Basic realm="schemas"')
+            self.end_headers()
             return
         answer = PATHS.get(self.path)
         self.send_response(404 if answer is None else 500 if answer == [] else 200)
@@ -113,6 +135,20 @@ def server() -> Iterator[Server]:
 def identity_of(url: str, path: str = "id", cell: str = "") -> Identity:
     """Return where an id is, by a registry."""
     return Identity(json=path, schema=ValueSchema(REGISTRY, url, cell=cell))
+
+
+def pipeline_of(folder: Path, said: str) -> Pipeline:
+    """Return a pipeline whose ``[id]`` says this."""
+    file = folder / "pipeline.toml"
+    file.write_text(f"{DECLARATION}{said}".replace("order.id", "id"), encoding="utf-8")
+    return read_pipeline(file)
+
+
+def declared(folder: Path, said: str) -> Identity:
+    """Return where such a pipeline has its ids."""
+    identity = pipeline_of(folder, said).id
+    assert identity is not None
+    return identity
 
 
 def framed(number: int, data: bytes) -> bytes:
@@ -256,6 +292,73 @@ def test_what_is_no_registry_is_told(body: bytes) -> None:
         thread.join()
 
 
+@pytest.mark.parametrize("place", ["variable", "file"])
+def test_who_logs_in_is_given_schemas(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """The password is in the environment, or in a file beside the declaration, and nowhere in what is saved of a cell."""
+    server.login = "me:st:ack!é"
+    monkeypatch.setenv("SCHEMAS_PASSWORD", "st:ack!é")
+    (tmp_path / "password").write_text("st:ack!é\n", encoding="utf-8")
+    said = {"variable": "SCHEMAS_PASSWORD", "file": "./password"}[place]
+    identity = declared(tmp_path, f'registry = "{server.url}"\nregistry_username = "me"\nregistry_password_from = "{said}"\n')
+    assert identity.find(None, framed(1, avro(PLAIN, {"id": "k-1"}))) == "k-1"
+    assert "st:ack" not in json.dumps(identity.to_json())
+
+
+def test_a_refused_log_in_is_told_in_one_line(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is refused, and what to look at; without the password. Who says no name is told to say one."""
+    server.login = "me:right"
+    value = framed(1, avro(PLAIN, {"id": "k-1"}))
+    monkeypatch.setenv("SCHEMAS_PASSWORD", "secret-and-wrong")
+    login = 'registry_username = "me"\nregistry_password_from = "SCHEMAS_PASSWORD"\n'
+    named = declared(tmp_path, f'registry = "{server.url}"\n{login}')
+    with pytest.raises(UnreadValueError, match=r"refuses the log-in of me \(401\): is the password right") as told:
+        named.find(None, value)
+    assert "secret-and-wrong" not in str(told.value)
+    assert "\n" not in str(told.value)
+    with pytest.raises(UnreadValueError, match=r"asks for a log-in \(401\): say registry_username and registry_password_from"):
+        declared(tmp_path, f'registry = "{server.url}"\n').find(None, value)
+    monkeypatch.setenv("SCHEMAS_PASSWORD", "right")  # and who was refused may come again
+    assert named.find(None, value) == "k-1"
+    server.forbidden = True
+    with pytest.raises(UnreadValueError, match=r"lets me in, but not to its schemas \(403\)"):
+        named.find(None, framed(4, b'{"id": "k-2"}'))
+    monkeypatch.delenv("SCHEMAS_PASSWORD")
+    with pytest.raises(UnreadValueError, match="the environment variable SCHEMAS_PASSWORD is not set"):
+        named.find(None, framed(4, b'{"id": "k-2"}'))
+
+
+def test_a_password_goes_to_no_other_host(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry that sends its clients on is followed; to where it sends them, nobody logs in."""
+    monkeypatch.setenv("SCHEMAS_PASSWORD", "right")
+    login = 'registry_username = "me"\nregistry_password_from = "SCHEMAS_PASSWORD"\n'
+    with Server() as other:
+        thread = threading.Thread(target=other.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            server.elsewhere = other.url
+            found = declared(tmp_path, f'registry = "{server.url}"\n{login}').find(None, framed(1, avro(PLAIN, {"id": "k-1"})))
+        finally:
+            other.shutdown()
+            thread.join()
+    assert (found, other.heard) == ("k-1", [None])
+    assert [str(each).startswith("Basic ") for each in server.heard] == [True]
+
+
+@pytest.mark.parametrize(("said", "problem"), [
+    ("SCHEMAS_PASSWORD", r"id: registry_password_from: the environment variable SCHEMAS_PASSWORD is not set"),
+    ("./gone", r"id: registry_password_from: cannot read .*/gone: No such file"),
+    ("./empty", r"id: registry_password_from: .*/empty is empty"),
+    ("./latin", r"id: registry_password_from: .*/latin is no UTF-8"),
+])  # fmt: skip
+def test_a_password_that_is_not_there_is_told_before_anything_starts(tmp_path: Path, said: str, problem: str) -> None:
+    """As a command that is not there is."""
+    (tmp_path / "empty").write_text("\n", encoding="utf-8")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    login = f'registry_username = "me"\nregistry_password_from = "{said}"\n'
+    with pytest.raises(DeclarationError, match=problem):
+        pipeline_of(tmp_path, f'registry = "http://127.0.0.1:8081"\n{login}').check_commands()
+
+
 def test_the_wire_says_that_it_could_not_read_a_frame() -> None:
     """And that voids the cell: whose record it was nobody knows."""
 
@@ -290,13 +393,17 @@ def test_a_declaration_names_the_registry(tmp_path: Path, said: str, url: str) -
 
 @pytest.mark.parametrize(("said", "problem"), [
     ('registry = "http://127.0.0.1:8081"\navro = "x.avsc"', "avro and registry: a value is read by one of the two"),
-    ('registry = "http://me:secret@host"', "without user and password"),
+    ('registry = "http://me:secret@host"', "registry_username says who logs in"),
     ('registry = "ftp://host"', "is neither a URL .* nor a service's name"),
     ('registry = "127.0.0.1:8081"', "is neither a URL"),
     ('registry = "store"', r"\{store.port\}: there is no service store; did you mean schemas|there are: schemas"),
     ('registry = "http://127.0.0.1:{port}"', r"id: registry: nothing is put in for \{port\}"),
     ('registry = ""', "registry"),
     ('registry = "schemas"\nmessage = "x"', "message means nothing without protobuf"),
+    ('registry = "schemas"\nregistry_username = "me"', "registry_username and registry_password_from belong together"),
+    ('registry = "schemas"\nregistry_password_from = "PASSWORD"', "belong together"),
+    ('registry_username = "me"\nregistry_password_from = "PASSWORD"', "registry_username means nothing without registry"),
+    ('registry = "schemas"\nregistry_username = "a:b"\nregistry_password_from = "PASSWORD"', "a name with a colon"),
 ])  # fmt: skip
 def test_registries_that_cannot_be(tmp_path: Path, said: str, problem: str) -> None:
     """Each is one line that says what to do."""
