@@ -12,5 +12,9 @@ if TYPE_CHECKING:
 
 
 def listed() -> Mapping[str, str]:
-    """Return where each protocol is, by its name, ours first. Raises EnvironmentFailure where a name is taken twice."""
+    """Return where each protocol is, by its name, ours first.
+
+    Raises:
+        EnvironmentFailure: a name is taken twice.
+    """
     return with_others(GROUP, PROTOCOLS)

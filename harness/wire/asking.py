@@ -24,8 +24,10 @@ def answer(conn: Connection, direction: Direction) -> None:
 async def secure(conn: Connection, direction: Direction, inlet: Inlet, target: Stream, on: Callable[[], Awaitable[bool]]) -> bool:
     """Let TLS be asked for, or granted, by what ``on`` passes on; whether there may be more.
 
-    Who asks waits for what it is told; behind a server's word TLS begins on both sides. Raises :class:`TlsError` where somebody
-    has gone on in the clear before that.
+    Who asks waits for what it is told; behind a server's word TLS begins on both sides.
+
+    Raises:
+        TlsError: the other side has sent something in the clear before that.
     """
     if direction is Direction.REQUEST:
         answered = conn.ask_for_tls()

@@ -111,7 +111,11 @@ class WireCell:
     # -- rules ----------------------------------------------------------------------------------------------------
 
     def arm(self, rule: Rule) -> None:
-        """Put a rule to work; raises :class:`WireError` where its id is taken."""
+        """Put a rule to work.
+
+        Raises:
+            WireError: the cell has a rule of that id already, or none that the rule counts from.
+        """
         if rule.id in self.rules:
             raise WireError(f"cell {self.id} has a rule {rule.id} already")
         if rule.since is not None and rule.since not in self.rules:
@@ -121,14 +125,22 @@ class WireCell:
         self.write(kinds.RULE, rule=rule.id, phase="armed", **_spelled(rule))
 
     def disarm(self, rule_id: str) -> ArmedRule:
-        """Take a rule away and return it; raises :class:`WireError` where there is none."""
+        """Take a rule away and return it.
+
+        Raises:
+            WireError: the cell has no such rule.
+        """
         armed = self.rule(rule_id)
         del self.rules[rule_id]
         self.write(kinds.RULE, rule=rule_id, phase="disarmed", seen=armed.seen, matched=armed.matched, fired=armed.fired)
         return armed
 
     def rule(self, rule_id: str) -> ArmedRule:
-        """Return a rule; raises :class:`WireError` where there is none."""
+        """Return a rule.
+
+        Raises:
+            WireError: the cell has no such rule.
+        """
         try:
             return self.rules[rule_id]
         except KeyError:

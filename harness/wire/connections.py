@@ -100,7 +100,11 @@ class Connections:
         return Frozen(freeze.id, sum(freeze.id in conn.frozen_by for conn in self))
 
     def thaw(self, freeze: str) -> Frozen:
-        """End a freeze begun by hand."""
+        """End a freeze begun by hand.
+
+        Raises:
+            WireError: there is no such freeze.
+        """
         if freeze not in self._freezes:
             raise WireError(f"there is no freeze {freeze}")
         count = sum(freeze in conn.frozen_by for conn in self)
@@ -137,7 +141,11 @@ class Connections:
         return len(meant)
 
     async def black_hole(self, which: Selection, direction: Direction, *, on: bool) -> int:
-        """Let a direction go silent, or end that and cut connections that lost bytes to it. Return how many."""
+        """Let a direction go silent, or end that and cut connections that lost bytes to it. Return how many.
+
+        Raises:
+            WireError: one is to end that is not there.
+        """
         if on:
             self._dark[which, direction] = None
             return sum(which.covers(conn) for conn in self)

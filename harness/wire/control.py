@@ -49,7 +49,11 @@ class WireControl:
 
     @classmethod
     def connect(cls, port: int, *, host: str = LOOPBACK, within_s: float = REPLY_WITHIN_S) -> Self:
-        """Connect to the port a wire has printed."""
+        """Connect to the port a wire has printed.
+
+        Raises:
+            WireError: no wire answers there in time.
+        """
         try:
             sock = socket.create_connection((host, port), timeout=within_s)
         except OSError as error:

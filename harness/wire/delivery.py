@@ -91,7 +91,8 @@ class _Talk:
 async def deliver(conn: Connection, move: Move, carried: Carried, *, within_s: float) -> Answer:
     """Send a frame whole over a connection like ``conn``, and record it and its answer.
 
-    Raises :class:`DeliveryError` where it did not arrive.
+    Raises:
+        DeliveryError: the frame did not arrive.
     """
     cell = carried.cell
     assert cell is not None  # noqa: S101 - it was held for one

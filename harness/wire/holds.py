@@ -67,6 +67,9 @@ class Holds:
 
         ``cut`` belongs to ``release-later``: whether the connection ends or goes on without the frame. ``within_s``
         bounds the wait for forwarding, and for the answer of a delivery.
+
+        Raises:
+            WireError: no such frame is held.
         """
         hold = self._holds.get(held)
         if hold is None:

@@ -50,7 +50,11 @@ class Lane:
         """Of the lane of requests: that of their answers."""
 
     async def run(self) -> None:
-        """Pass frames on until the stream ends; raises :class:`CutError` where the connection is to end."""
+        """Pass frames on until the stream ends.
+
+        Raises:
+            CutError: a rule ends the connection.
+        """
         while await self._next():
             pass
         await self._pipe.rest()

@@ -244,7 +244,11 @@ class Protocol(Interface):
     steps: Mapping[tuple[str, Direction], Step]
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Take note of what else the names of topics may be called in frames. Raises ValueError with one line."""
+        """Take note of what else the names of topics may be called in frames.
+
+        Raises:
+            ValueError: a name is none; one line.
+        """
 
     def ledger(self, key: str, identity: Identity | None) -> Any:
         """Make the bookkeeping of one cell. ``identity``: where foreign records carry their ids."""

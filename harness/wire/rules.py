@@ -199,7 +199,11 @@ class Rule:
 
     @staticmethod
     def from_json(plain: Mapping[str, Any]) -> Rule:
-        """Build a rule from :meth:`to_json`; raises :class:`RuleError` with one line."""
+        """Build a rule from :meth:`to_json`.
+
+        Raises:
+            RuleError: it is no rule; one line.
+        """
         try:
             values = dict(plain)
             values["action"] = Action(values["action"])

@@ -22,7 +22,11 @@ PEEK_BYTES = 512
 
 
 async def bind(host: str, port: int) -> socket.socket:
-    """Listen on a port, waiting a bounded time for it to become free."""
+    """Listen on a port, waiting a bounded time for it to become free.
+
+    Raises:
+        WireError: the port is not free in time.
+    """
     deadline = asyncio.get_running_loop().time() + BIND_WITHIN_S
     while True:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -41,7 +45,11 @@ async def bind(host: str, port: int) -> socket.socket:
 
 
 async def connect(host: str, port: int) -> Stream:
-    """Connect to a broker; raises OSError when it refuses, or does not answer in time."""
+    """Connect to a broker.
+
+    Raises:
+        OSError: the broker refuses, or does not answer in time.
+    """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)  # noqa: FBT003 - the standard library's signature
     try:

@@ -128,11 +128,21 @@ class Stream:
         self._back = data + self._back
 
     async def serve_tls(self, ends: Ends) -> None:
-        """Begin TLS with a client; what was read of it, and given back, is of TLS already. Raises :class:`TlsError`, OSError."""
+        """Begin TLS with a client. What was read of it and given back belongs to TLS already.
+
+        Raises:
+            TlsError: the client does not agree.
+            OSError: the connection has ended.
+        """
         await self._secure(ends.server, None, why_not_served)
 
     async def speak_tls(self, ends: Ends) -> None:
-        """Begin TLS with a server. Raises :class:`TlsError`, OSError."""
+        """Begin TLS with a server.
+
+        Raises:
+            TlsError: the server does not agree, or is not trusted.
+            OSError: the connection has ended.
+        """
         await self._secure(ends.client, ends.name, why_not_let_in)
 
     async def _secure(self, context: ssl.SSLContext, name: str | None, why: Callable[[Exception], str]) -> None:

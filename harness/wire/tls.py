@@ -33,7 +33,11 @@ class Ends:
 
 
 def make_ends(tls: Tls) -> Ends:
-    """Read the files. Raises :class:`WireError` with one line where they are no good."""
+    """Read certificates and keys.
+
+    Raises:
+        WireError: a file cannot be used; one line.
+    """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.options |= ssl.OP_NO_RENEGOTIATION
     server.num_tickets = 0  # a client that leaves without having read them would be seen to break off

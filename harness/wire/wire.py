@@ -271,7 +271,11 @@ class Wire:
         self.cells.open(cell_id, key, history_path, claimed, identity)
 
     def learn(self, topics: Mapping[str, str]) -> None:
-        """Take note of topic ids (name to id)."""
+        """Take note of topic ids (name to id).
+
+        Raises:
+            WireError: a protocol does not know them as topic ids.
+        """
         try:
             for protocol in self._protocols.values():
                 protocol.learn(topics)

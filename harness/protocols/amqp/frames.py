@@ -45,7 +45,11 @@ class Body:
 
 
 def greeting(data: Data) -> bool | None:
-    """Whether a greeting stands here; None: that cannot be told yet. Raises NotAFrameError for one that is not read."""
+    """Say whether a greeting stands here; None: that cannot be told yet.
+
+    Raises:
+        NotAFrameError: it is a greeting of another protocol or version.
+    """
     if bytes(data[: len(MAGIC)]) != MAGIC[: len(data)]:
         return False
     if len(data) < HEAD:
@@ -56,7 +60,11 @@ def greeting(data: Data) -> bool | None:
 
 
 def size(data: Data) -> int:
-    """Return the size of the frame whose head is here. Raises NotAFrameError."""
+    """Return the size of the frame whose head is here.
+
+    Raises:
+        NotAFrameError: no frame has such a head.
+    """
     found = int.from_bytes(data[:4])
     if not HEAD <= found <= MOST_BYTES or not HEAD <= data[4] * 4 <= found:
         raise NotAFrameError(f"a frame of {found} bytes, with {data[4]} words before its body")
@@ -64,7 +72,12 @@ def size(data: Data) -> int:
 
 
 def body(data: Data) -> Body:
-    """Read a frame, of which the message need not be there. Raises NotAFrameError, and ShortError where more is needed."""
+    """Read a frame, of which the message need not be there.
+
+    Raises:
+        NotAFrameError: it cannot be read.
+        ShortError: more of it is needed.
+    """
     channel = int.from_bytes(data[6:8])
     if data[5] == SASL_FRAME:
         return Body(Performative.SASL)
@@ -95,7 +108,11 @@ class Message:
 
 
 def message(data: Data) -> Message:
-    """Read the sections of a message. Raises NotAFrameError."""
+    """Read the sections of a message.
+
+    Raises:
+        NotAFrameError: they cannot be read.
+    """
     content: Any = b""
     named: Mapping[str, Any] = {}
     said, deliveries, at = None, 0, 0

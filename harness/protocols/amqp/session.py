@@ -325,7 +325,11 @@ class AmqpSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - whatever it is
-        """No step of it can be refused."""
+        """No step of it can be refused.
+
+        Raises:
+            UnableError: always, for no step of AMQP can be refused.
+        """
         raise UnableError(f"a {frame.step} cannot be refused by {error!r}")
 
     def move(self, frame: Frame, data: bytes) -> Immovable:  # noqa: ARG002 - whatever it is

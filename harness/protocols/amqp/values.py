@@ -44,12 +44,15 @@ class Described:
 
 
 def value(data: Data, at: int, *, within: int = 0) -> tuple[Any, int]:
-    """Return the value at a place, and where it ends. Raises NotAValueError.
+    """Return the value at a place, and where it ends.
 
     >>> value(bytes([0x00, 0x53, 0x24, 0x45]), 0)
     (Described(what=36, value=[]), 4)
     >>> value(bytes([0xC0, 5, 2, 0x52, 7, 0x41, 0x40]), 0)
     ([7, True], 7)
+
+    Raises:
+        NotAValueError: there is none.
     """
     if within > DEEPEST:
         raise NotAValueError("values within values")

@@ -36,7 +36,11 @@ class Reader:
         return struct.unpack(form, self.some(struct.calcsize(form)))[0]
 
     def some(self, size: int) -> bytes:
-        """Return so many bytes."""
+        """Return so many bytes.
+
+        Raises:
+            NotAPacketError: there are fewer.
+        """
         if size < 0 or size > len(self._data) - self.at:
             raise NotAPacketError(f"{size} bytes where {len(self._data) - self.at} are left")
         self.at += size
@@ -90,7 +94,11 @@ class Message:
 
 
 def message(data: Data) -> Message:
-    """Read the message of a whole packet, SESS_SEND or SESS_RECEIVE_MSG. Raises :class:`NotAPacketError`."""
+    """Read the message of a whole packet, SESS_SEND or SESS_RECEIVE_MSG.
+
+    Raises:
+        NotAPacketError: it cannot be read.
+    """
     reader = Reader(data, HEAD)
     body = reader.some(reader.one(">i") - HEAD)
     number, address = reader.one(">q"), reader.maybe("simple")
@@ -120,7 +128,11 @@ class Session:
 
 
 def session(data: Data, *, names_client: bool) -> Session:
-    """Read a whole CREATESESSION, or the second form of it. Raises :class:`NotAPacketError`."""
+    """Read a whole CREATESESSION, or the second form of it.
+
+    Raises:
+        NotAPacketError: it cannot be read.
+    """
     reader = Reader(data, HEAD)
     reader.text()
     channel, version = reader.one(">q"), reader.one(">i")
@@ -135,7 +147,11 @@ def session(data: Data, *, names_client: bool) -> Session:
 
 
 def branch(data: Data) -> str:
-    """Return the name of the distributed transaction that a whole packet is about. Raises :class:`NotAPacketError`."""
+    """Return the name of the distributed transaction that a whole packet is about.
+
+    Raises:
+        NotAPacketError: it cannot be read.
+    """
     reader = Reader(data, HEAD)
     reader.one(">i")
     own, whole = reader.some(reader.one(">i")), reader.some(reader.one(">i"))
@@ -143,14 +159,22 @@ def branch(data: Data) -> str:
 
 
 def refusal(data: Data) -> str | None:
-    """Read why a whole SESS_XA_RESP refuses; None: it does not. Raises :class:`NotAPacketError`."""
+    """Read why a whole SESS_XA_RESP refuses; None: it does not.
+
+    Raises:
+        NotAPacketError: it cannot be read.
+    """
     reader = Reader(data, HEAD)
     refuses, code = reader.one(">?"), reader.one(">i")
     return f"{reader.maybe('text') or 'refused'} ({code})" if refuses else None
 
 
 def error(data: Data) -> str:
-    """Read why a whole EXCEPTION refuses. Raises :class:`NotAPacketError`."""
+    """Read why a whole EXCEPTION refuses.
+
+    Raises:
+        NotAPacketError: it cannot be read.
+    """
     reader = Reader(data, HEAD)
     code = reader.one(">i")
     return f"{reader.maybe('text') or 'refused'} ({code})"

@@ -333,7 +333,11 @@ class CoreSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
-        """Make the EXCEPTION that refuses what is to be answered."""
+        """Make the EXCEPTION that refuses what is to be answered.
+
+        Raises:
+            UnableError: the step asks for no answer, or is never refused so.
+        """
         assert isinstance(frame, CoreFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
             raise UnableError(f"a {frame.step} that asks for {'an' if frame.id else 'no'} answer cannot be refused by {error!r}")

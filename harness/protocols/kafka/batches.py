@@ -52,9 +52,13 @@ class Batch:
 
 
 def read_batches(data: Any, room: Room | None = None) -> tuple[Batch, ...]:
-    """Read the record batches of one partition. A batch cut off at the end is left out, as consumers do.
+    """Read the record batches of one partition.
 
-    ``room`` is what the batches of its frame may still come to, decompressed; raises :class:`inflating.NotReadError` beyond it.
+    A batch cut off at the end is left out, as consumers do. ``room`` is what the batches of its frame may still come to,
+    decompressed.
+
+    Raises:
+        NotReadError: the batches come to more than the room.
     """
     if not data:
         return ()

@@ -189,6 +189,9 @@ def topic_id_name(topic_id: uuid.UUID | str) -> str:
 
     >>> topic_id_name("AAAAAAAAAAAAAAAAAAAAAQ")
     'id:00000000-0000-0000-0000-000000000001'
+
+    Raises:
+        UndecodableError: it is no topic id.
     """
     if isinstance(topic_id, uuid.UUID):
         return f"{_ID_PREFIX}{topic_id}"
@@ -203,7 +206,11 @@ def topic_id_name(topic_id: uuid.UUID | str) -> str:
 
 
 def topic_id(name: str) -> uuid.UUID:
-    """Return the id behind a stand-in name. Raises ValueError where it is none."""
+    """Return the id behind a stand-in name.
+
+    Raises:
+        ValueError: it is no stand-in name.
+    """
     return uuid.UUID(name.removeprefix(_ID_PREFIX))
 
 

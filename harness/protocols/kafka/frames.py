@@ -52,10 +52,13 @@ class RequestHead:
 
 
 def frame_size(data: bytes | bytearray | memoryview, *, least: int) -> int:
-    """Return the length in the first four bytes; raises :class:`NotAFrameError` where it is absurd.
+    """Return the length in the first four bytes.
 
     >>> frame_size(bytes([0, 0, 0, 9]), least=8)
     9
+
+    Raises:
+        NotAFrameError: no frame has such a length.
     """
     size = int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)
     if not least <= size <= MAX_FRAME_BYTES:
@@ -71,7 +74,8 @@ def request_prefix_bytes(size: int) -> int:
 def request_head_bytes(prefix: bytes | bytearray | memoryview, size: int) -> int:
     """Return where the client id ends; ``prefix`` holds :func:`request_prefix_bytes` bytes.
 
-    Raises :class:`NotAFrameError` for an API, version or client id length that cannot be.
+    Raises:
+        NotAFrameError: the API, its version or the length of the client id is impossible.
     """
     api, version, _ = _SHORT.unpack_from(prefix)
     if not 0 <= api <= MAX_API or not 0 <= version <= MAX_VERSION:
@@ -85,7 +89,11 @@ def request_head_bytes(prefix: bytes | bytearray | memoryview, size: int) -> int
 
 
 def request_head(head: bytes | bytearray | memoryview, size: int) -> RequestHead:
-    """Parse a request header from its :func:`request_head_bytes` bytes."""
+    """Parse a request header from its :func:`request_head_bytes` bytes.
+
+    Raises:
+        NotAFrameError: the client id is no UTF-8.
+    """
     api, version, corr = _SHORT.unpack_from(head)
     if len(head) < _FIXED.size:
         return RequestHead(size, api, version, corr, None, len(head))
@@ -141,7 +149,11 @@ def software(payload: bytes | bytearray | memoryview, head: RequestHead) -> str 
 
 
 def varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """Return the unsigned number at this place, and where it ends; raises IndexError where it does not."""
+    """Return the unsigned number at this place, and where it ends.
+
+    Raises:
+        IndexError: it ends too late, or not at all.
+    """
     value = shift = 0
     while True:
         byte = data[at]

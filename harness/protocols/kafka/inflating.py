@@ -44,7 +44,11 @@ class Room:
         self._left = MOST_BYTES
 
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Make room for the record batches of one partition. Raises :class:`NotReadError` where there is none."""
+        """Make room for the record batches of one partition.
+
+        Raises:
+            NotReadError: there is no room left.
+        """
         for codec, body in _compressed(memoryview(data)):
             for size in _SIZES[codec](body):
                 self._left -= size

@@ -14,7 +14,11 @@ _READERS: Final = {**codec.READERS, **sharing.READERS}
 
 
 def decode(api: str, direction: Direction, version: int, payload: bytes | bytearray) -> Content:
-    """Read a frame; raises :class:`codec.UndecodableError` for an API, version or body that cannot be read."""
+    """Read a frame.
+
+    Raises:
+        UndecodableError: the API, its version or the body cannot be read.
+    """
     reader = _READERS.get((api, direction))
     if reader is None:
         raise codec.UndecodableError(f"no reader for {api} {direction}")

@@ -53,10 +53,13 @@ SEVERAL: Final = 4
 def refusal(  # noqa: PLR0917 - what stands in a frame, in its order
     api: str, version: int, corr: int, request: bytes, error: str, fetched: Collection[tuple[str, int]] = ()
 ) -> bytes:
-    """Return the answer to a request (whole, without its length), as a frame. Raises :class:`UnableError`.
+    """Return the answer to a request (whole, without its length), as a frame.
 
     ``fetched``: of a Fetch, all partitions that its session has, by what they are called in it. It ends the session, so that the
     next request, too, is one that the broker expects.
+
+    Raises:
+        UnableError: the request is never refused so.
     """
     known = _KNOWN.get(api)
     if known is None:

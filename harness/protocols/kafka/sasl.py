@@ -79,7 +79,11 @@ def token_of(request: bytes, at: int, version: int) -> bytes:
 
 
 def talk(mechanism: str, user: str, password: str, client: str) -> Sequence[Say | Expect]:
-    """Return what logs a fresh connection in. Raises :class:`UnableError` where nobody but its owner can."""
+    """Return what logs a fresh connection in.
+
+    Raises:
+        UnableError: only the connection's owner can log in, or not even that.
+    """
     if mechanism == PLAIN:
         parts: list[Say | Expect] = [_said(-2, client, f"\0{user}\0{password}".encode()), _heard()]
     elif mechanism in SCRAM:

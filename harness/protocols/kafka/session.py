@@ -61,7 +61,11 @@ class Kafka:
         self._users.update(users)
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Take note of topic ids, in hex or in Kafka's base64. Raises ValueError where one is none."""
+        """Take note of topic ids, in hex or in Kafka's base64.
+
+        Raises:
+            ValueError: one is no topic id.
+        """
         self.names.update({codec.topic_id_name(topic_id): name for name, topic_id in names.items()})
 
     def ledger(self, key: str, identity: Identity | None) -> Tracker:  # noqa: ARG002 - record ids are told apart by the offered ones
@@ -227,7 +231,11 @@ class KafkaSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:
-        """Refuse a request, as a broker would."""
+        """Refuse a request, as a broker would.
+
+        Raises:
+            UnableError: the request asks for no answer, or is never refused so.
+        """
         assert isinstance(frame, KafkaFrame)  # noqa: S101 - sessions get their own frames back
         if frame.id is None or error not in STEPS.get((frame.step, frame.way), PLAIN).errors:
             raise UnableError(f"a {frame.step} {frame.way} that asks for {'no' if frame.id is None else 'an'} answer is never "

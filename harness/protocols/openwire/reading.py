@@ -40,7 +40,12 @@ class Reader:
         self.at = at
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes.
+
+        Raises:
+            ShortError: there are fewer.
+            NotAFrameError: their number is below 0.
+        """
         if size < 0:
             raise NotAFrameError(f"something of {size} bytes")
         if self.at + size > len(self._data):
@@ -50,7 +55,11 @@ class Reader:
         return found
 
     def skip(self, size: int) -> None:
-        """Pass over bytes."""
+        """Pass over bytes.
+
+        Raises:
+            ShortError: there are fewer.
+        """
         if self.at + size > len(self._data):
             raise ShortError
         self.at += size
@@ -88,7 +97,11 @@ class Reader:
         return self.take(self.number()) if self.flag() else None
 
     def nested(self, *, within: int = 0) -> Any:
-        """Return an object: a name, as the others write it. None: there is none."""
+        """Return an object: a name, as the others write it. None: there is none.
+
+        Raises:
+            NotAFrameError: it is of an unknown type, or nested too deeply.
+        """
         if within > 3:  # noqa: PLR2004 - a transaction has a connection, a message a producer
             raise NotAFrameError("objects within objects")
         if not self.flag():
@@ -162,7 +175,9 @@ class Said:
 def said(kind: int, data: Data) -> Said:
     """Read the head of a command: of a message, what stands before its properties. ``data`` begins behind its type.
 
-    Raises :class:`ShortError` and :class:`NotAFrameError`.
+    Raises:
+        ShortError: more of it is needed.
+        NotAFrameError: it cannot be read.
     """
     reader = Reader(data)
     if kind == Kind.WIREFORMAT_INFO:
@@ -249,7 +264,13 @@ class Content:
 
 
 def content(data: Data) -> Content:
-    """Return what the message in a command carries, whole. Raises ShortError, NotAFrameError, and struct.error."""
+    """Return what the message in a command carries, whole.
+
+    Raises:
+        ShortError: more of it is needed.
+        NotAFrameError: it cannot be read.
+        struct.error: a number is cut off.
+    """
     reader = Reader(data, 4)
     kind = reader.byte()
     if dispatched := kind == Kind.MESSAGE_DISPATCH:

@@ -264,7 +264,11 @@ class OpenWireSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its number is enough
-        """Make the EXCEPTION_RESPONSE that refuses what is to be answered."""
+        """Make the EXCEPTION_RESPONSE that refuses what is to be answered.
+
+        Raises:
+            UnableError: the command asks for no answer, or is never refused so.
+        """
         assert isinstance(frame, OpenWireFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or not frame.said.asks:
             raise UnableError(

@@ -38,7 +38,11 @@ class NotAMessageError(ValueError):
 
 
 def start(head: bytes) -> tuple[int, int]:
-    """Return size and code of what a client sends first. Raises :class:`NotAMessageError`."""
+    """Return size and code of what a client sends first.
+
+    Raises:
+        NotAMessageError: no client begins so.
+    """
     size, code = int.from_bytes(head[:4], "big", signed=True), int.from_bytes(head[4:8], "big")
     if not START_BYTES <= size <= MAX_MESSAGE_BYTES or code not in (STARTUP, CANCEL, *ENCRYPTION):
         raise NotAMessageError(f"a first message of {size} bytes with code {code}")
@@ -46,7 +50,11 @@ def start(head: bytes) -> tuple[int, int]:
 
 
 def encrypts(wanted: int, answer: bytes) -> bool | None:
-    """Whether a server grants the encryption that was wanted; None: it says something else. Raises :class:`NotAMessageError`."""
+    """Say whether a server grants the encryption that was wanted; None: it answers otherwise.
+
+    Raises:
+        NotAMessageError: the server says something else.
+    """
     if answer == b"G" and wanted == GSSAPI:
         raise NotAMessageError(KERBEROS)
     return {b"N": False, b"S": True}.get(answer) if wanted == TLS else {b"N": False}.get(answer)
@@ -76,10 +84,13 @@ def parameters(startup: bytes) -> dict[str, str]:
 
 
 def message(head: bytes) -> tuple[int, int]:
-    """Return kind and size (the whole of it) of a message. Raises :class:`NotAMessageError`.
+    """Return kind and size (the whole of it) of a message.
 
     >>> message(b"Z" + bytes([0, 0, 0, 5]))
     (90, 6)
+
+    Raises:
+        NotAMessageError: no message begins so.
     """
     kind, length = head[0], int.from_bytes(head[1:5], "big", signed=True)
     if not (chr(kind).isascii() and chr(kind).isalnum()) or not 4 <= length <= MAX_MESSAGE_BYTES:  # noqa: PLR2004 - its own bytes
@@ -88,10 +99,13 @@ def message(head: bytes) -> tuple[int, int]:
 
 
 def names(body: bytes) -> tuple[bytes, bytes]:
-    """Return the two texts that a Parse or a Bind begins with. Raises :class:`NotAMessageError`.
+    """Return the two texts that a Parse or a Bind begins with.
 
     >>> names(b"s1" + bytes(1) + b"select 1" + bytes(3))
     (b's1', b'select 1')
+
+    Raises:
+        NotAMessageError: there are not two.
     """
     one, end, rest = body.partition(b"\0")
     other, also, _ = rest.partition(b"\0")

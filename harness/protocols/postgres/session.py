@@ -284,7 +284,11 @@ class PostgresSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - none of them can
-        """A server that was not asked has the transaction open still, so no refusal of a commit would be true."""
+        """Refuse nothing: a server that was not asked has the transaction open still, so no refusal of a commit would be true.
+
+        Raises:
+            UnableError: always.
+        """
         raise UnableError(f"a {frame.step} cannot be refused by {error}")
 
     def move(self, frame: Frame, data: bytes) -> Move | Immovable:  # noqa: ARG002 - none of them is

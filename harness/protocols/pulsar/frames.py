@@ -54,7 +54,11 @@ class Head:
 
 
 def head(data: Data) -> Head | int:
-    """Read what a frame begins with, or return how many bytes that takes. Raises :class:`NotAFrameError`."""
+    """Read what a frame begins with, or return how many bytes that takes.
+
+    Raises:
+        NotAFrameError: no frame begins so.
+    """
     if len(data) < SIZES:
         return SIZES
     total, size = _int(data, 0), _int(data, INT.size)
@@ -83,7 +87,8 @@ class Outline:
 def outline(data: Data, at: int, size: int) -> Outline | int:
     """Read the metadata of a message that begins at ``at`` in a frame of ``size`` bytes, or return how many of them that takes.
 
-    Raises :class:`NotAFrameError`.
+    Raises:
+        NotAFrameError: they cannot be read.
     """
 
     def there(end: int) -> bool:

@@ -41,7 +41,11 @@ class Single:
 
 
 def transaction_of(metadata: Message, fields: tuple[int, int] = TRANSACTION) -> str | None:
-    """Return the id of a transaction, ``most:least``; ``None`` where there is none. Raises :class:`MalformedError`."""
+    """Return the id of a transaction, ``most:least``; ``None`` where there is none.
+
+    Raises:
+        MalformedError: the metadata are no message.
+    """
     least, most = fields
     return f"{metadata.number(most)}:{metadata.number(least)}" if least in metadata or most in metadata else None
 
@@ -52,12 +56,20 @@ def is_chunk(metadata: Message) -> bool:
 
 
 def is_last(metadata: Message) -> bool:
-    """Whether it is the last of them, or alone. Raises :class:`MalformedError`."""
+    """Say whether it is the last of them, or alone.
+
+    Raises:
+        MalformedError: the metadata are no message.
+    """
     return not is_chunk(metadata) or metadata.number(CHUNK) >= metadata.number(CHUNKS) - 1
 
 
 def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
-    """Return the messages of a payload that is whole. Raises :class:`NotReadError`."""
+    """Return the messages of a payload that is whole.
+
+    Raises:
+        NotReadError: they cannot be read.
+    """
     try:
         if KEYS in metadata or ALGORITHM in metadata:
             raise NotReadError("an encrypted payload: nobody but who has the key knows what it carries")
@@ -70,12 +82,20 @@ def singles(metadata: Message, payload: bytes) -> tuple[Single, ...]:
 
 
 def properties(metadata: Message, field: int) -> tuple[tuple[str, bytes], ...]:
-    """Return what a program has said beside a message. Raises :class:`MalformedError`."""
+    """Return what a program has said beside a message.
+
+    Raises:
+        MalformedError: the metadata are no message.
+    """
     return tuple((each.text(1), each.raw(2)) for each in metadata.inners(field))
 
 
 def batched(plain: bytes, count: int) -> list[Single]:
-    """Return the messages of a batch of so many. Raises :class:`NotReadError`."""
+    """Return the messages of a batch of so many.
+
+    Raises:
+        NotReadError: they cannot be read.
+    """
     at = 0
     found: list[Single] = []
     for _ in range(count):
@@ -95,7 +115,11 @@ def batched(plain: bytes, count: int) -> list[Single]:
 
 
 def inflated(codec: int, data: bytes, size: int) -> bytes:
-    """Return the bytes that were compressed, of which there were ``size``. Raises :class:`NotReadError`."""
+    """Return the bytes that were compressed, of which there were ``size``.
+
+    Raises:
+        NotReadError: they cannot be inflated, or not to that size.
+    """
     if codec == 0:
         return data
     if codec not in _CODECS:

@@ -27,7 +27,11 @@ class Message:
     """A message that was read. A field that is not there has the default that is asked for; of several the last one counts."""
 
     def __init__(self, data: bytes | memoryview) -> None:
-        """Read the whole of ``data``. Raises :class:`MalformedError`."""
+        """Read the whole of ``data``.
+
+        Raises:
+            MalformedError: it is no message.
+        """
         self._fields: dict[int, list[Value]] = {}
         at, end = 0, len(data)
         while at < end:
@@ -51,7 +55,11 @@ class Message:
         return number in self._fields
 
     def number(self, number: int, default: int = 0) -> int:
-        """Return an integer, as it is without a sign. Raises :class:`MalformedError` where the field is none."""
+        """Return an integer, as it is without a sign.
+
+        Raises:
+            MalformedError: the field is no integer.
+        """
         return self.numbers(number)[-1] if number in self._fields else default
 
     def signed(self, number: int, default: int = 0) -> int:
@@ -64,14 +72,22 @@ class Message:
         return value - _ALL if value >= _SIGN else value
 
     def numbers(self, number: int) -> list[int]:
-        """Return every integer of a repeated field that is not packed."""
+        """Return every integer of a repeated field that is not packed.
+
+        Raises:
+            MalformedError: one is no integer.
+        """
         found = self._fields.get(number, [])
         if not all(isinstance(each, int) for each in found):
             raise MalformedError(f"field {number} is no integer")
         return [each for each in found if isinstance(each, int)]
 
     def raws(self, number: int) -> list[bytes]:
-        """Return the bytes of every such field. Raises :class:`MalformedError` where one is an integer."""
+        """Return the bytes of every such field.
+
+        Raises:
+            MalformedError: one is an integer.
+        """
         found = self._fields.get(number, [])
         if not all(isinstance(each, bytes) for each in found):
             raise MalformedError(f"field {number} is an integer")
@@ -86,19 +102,30 @@ class Message:
         return self.raw(number).decode("utf-8", "replace") if number in self._fields else default
 
     def inner(self, number: int) -> Message:
-        """Return the message in a field; an empty one where there is none. Raises :class:`MalformedError`."""
+        """Return the message in a field; an empty one where there is none.
+
+        Raises:
+            MalformedError: the field is no message.
+        """
         return Message(self.raw(number))
 
     def inners(self, number: int) -> list[Message]:
-        """Return the message in every such field. Raises :class:`MalformedError`."""
+        """Return the message in every such field.
+
+        Raises:
+            MalformedError: one is no message.
+        """
         return [Message(each) for each in self.raws(number)]
 
 
 def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    r"""Return the integer at a place, below 2**64, and where it ends. Raises :class:`MalformedError`.
+    r"""Return the integer at a place, below 2**64, and where it ends.
 
     >>> varint(b"\xac\x02", 0)
     (300, 2)
+
+    Raises:
+        MalformedError: it is too large, or cut off.
     """
     value = shift = 0
     for byte in data[at : at + MOST_VARINT_BYTES]:

@@ -348,7 +348,11 @@ class PulsarSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - what is answered is known
-        """Make the answer that refuses a request."""
+        """Make the answer that refuses a request.
+
+        Raises:
+            UnableError: the request asks for no answer, or is never refused so.
+        """
         assert isinstance(frame, PulsarFrame)  # noqa: S101 - sessions get their own frames back
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
             raise UnableError(f"a {frame.step} cannot be refused by {error!r}")

@@ -38,10 +38,13 @@ class Head:
 
 
 def head(data: Data, *, escaped: bool) -> Head | None:
-    r"""Read what stands before the body; None where it is not whole yet. Raises :class:`NotAFrameError`.
+    r"""Read what stands before the body; None where it is not whole yet.
 
     >>> head(b"SEND\ndestination:/queue/a\\cb\n\nbody", escaped=True)
     Head(command='SEND', headers={'destination': '/queue/a:b'}, size=30, body=-1)
+
+    Raises:
+        NotAFrameError: no frame begins so.
     """
     start = bytes(data[:MOST_COMMAND_BYTES])
     line = start.split(b"\n", 1)[0].removesuffix(b"\r")

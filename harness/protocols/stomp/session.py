@@ -264,7 +264,11 @@ class StompSession:
     # -- what can be done to it ---------------------------------------------------------------------------------------
 
     def refuse(self, frame: Frame, data: bytes, error: str) -> bytes:  # noqa: ARG002 - its receipt is enough
-        """Make the ERROR that refuses what asked for a receipt. Who says it ends the connection."""
+        """Make the ERROR that refuses what asked for a receipt. Who says it ends the connection.
+
+        Raises:
+            UnableError: no receipt was asked for, or the step is never refused so.
+        """
         if error not in STEPS.get((frame.step, Direction.REQUEST), PLAIN).errors or frame.id is None:
             raise UnableError(f"a {frame.step} that asks for {'a' if frame.id else 'no'} receipt cannot be refused by {error!r}")
         headers = {"receipt-id": str(frame.id), "message": REFUSED, "content-length": "0"}

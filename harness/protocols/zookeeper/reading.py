@@ -47,7 +47,11 @@ class Cursor:
         return what.unpack(self._take(what.size))
 
     def buffer(self) -> bytes:
-        """Read bytes behind their length; none is written as -1."""
+        """Read bytes behind their length; none is written as -1.
+
+        Raises:
+            UnreadableError: the length is below -1.
+        """
         size = self.number()
         if size < -1:
             raise UnreadableError(f"a length of {size}")
@@ -76,7 +80,11 @@ def operation(cursor: Cursor, op: Op | None) -> Operation:
 
 
 def operations(cursor: Cursor) -> Iterator[Operation]:
-    """Read those of a ``multi``."""
+    """Read those of a ``multi``.
+
+    Raises:
+        UnreadableError: one of them is of an unknown type.
+    """
     while True:
         number, done, _ = cursor.unpack(_MULTI_HEADER)
         if done:
