@@ -10,7 +10,7 @@ from harness.model.waiting import WaitTimeoutError, wait_until
 from harness.run.parts import Drained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.model.cell import Cell
 
@@ -130,13 +130,17 @@ class QuietSink:
     """A drain that is over when all conditions hold and the sink does not change any more.
 
     ``size`` returns a value that changes while results arrive. ``still``, for a cell that must stand still, says that it does, so
-    that the drain need not wait for its deadline.
+    that the drain need not wait for its deadline. ``more`` returns what the line of a complete drain says besides.
     """
 
-    def __init__(self, checks: Checks, size: Callable[[], Any], still: Idle | None = None) -> None:
+    def __init__(
+        self, checks: Checks, size: Callable[[], Any], still: Idle | None = None,
+        more: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:  # fmt: skip
         self._checks = checks
         self._sink_size = size
         self._still = still
+        self._more = more
         self._size: Any = None
         self._rests = False
 
@@ -148,7 +152,7 @@ class QuietSink:
             pass
         except StageEndedError as error:
             return Drained(str(error), error.stage or self._checks.stage)
-        return Drained() if self._rests else Drained(self._checks.because, self._checks.stage)
+        return Drained(more=self._more()) if self._rests else Drained(self._checks.because, self._checks.stage)
 
     def _over(self) -> bool:
         self._rests = self._is_at_rest()

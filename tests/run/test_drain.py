@@ -251,3 +251,12 @@ def test_nobody_looks_twice_at_the_same_moment(monkeypatch: pytest.MonkeyPatch) 
     assert still.looks == 2
     assert still.at(3)
     assert not still.at(3.01)
+
+
+def test_what_a_complete_drain_says_besides() -> None:
+    """Of one that is not complete it says nothing."""
+    right, behind = Cell(position=no_trouble), Cell(position=lambda: "behind")
+    assert QuietSink(right.checks(), right.size, more=lambda: {"tail": True}).wait() == Drained(more={"tail": True})
+    assert (
+        QuietSink(behind.checks(), behind.size, Idle(lambda: 0, lambda: True, 0), more=lambda: {"tail": True}).wait().more == {}
+    )

@@ -163,7 +163,10 @@ def parts_of(
             Check("topic", brokers.log_trouble, costly=True), Check("position", position_trouble, costly=True),
             *ground.sink_checks(),
         ]  # fmt: skip
-        return QuietSink(Checks(checks, UNANSWERED), ground.sink.size, stillness(cell, scene.progress, producing.has_ended))
+        return QuietSink(
+            Checks(checks, UNANSWERED), ground.sink.size, stillness(cell, scene.progress, producing.has_ended),
+            more=lambda: {"tail": True} if scene.rewound else {},
+        )  # fmt: skip
 
     return Parts(
         ground=(brokers, *ground.parts(), Opened(brokers.place_topics), reading, producing, Opened(lambda: None, brokers.leave)),

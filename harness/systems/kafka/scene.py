@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.model import events as kinds
 from harness.run.scene import CellScene
 from harness.stages.settings import GroupProtocol, SaveCursor, ShareSettings, ours
+from harness.systems.kafka.rewound import rewound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +41,8 @@ class Scene(CellScene):
         self.group = f"{cell.key}.group"
         self.added = 0
         """How many partitions the source has got since."""
+        self.rewound = False
+        """Whether positions were behind when they were asked for last, and stay so: a late commit has taken them back."""
 
     @property
     def observer(self) -> Observer:
@@ -115,10 +119,14 @@ class Scene(CellScene):
         return None
 
     def position_trouble(self, saved_positions: Callable[[], Mapping[int, int]]) -> str | None:
-        """Which partition has visible records at or above the saved position, or ``None``."""
+        """Which partition has visible records at or above the saved position, or ``None``; so where it was :attr:`rewound`."""
         saved = saved_positions()
         last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
-        for partition, offset in last.items():
-            if saved.get(partition, UNSAVED) <= offset:
-                return f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record at {offset}"
+        behind = {partition: offset for partition, offset in last.items() if saved.get(partition, UNSAVED) <= offset}
+        answers = [e for e in self.so_far.of(kinds.COMMIT_ANSWER) if (e["group"], e["topic"]) == (self.group, self.source)]
+        self.rewound = bool(behind) and rewound(behind, saved, answers, self.so_far.of(kinds.NODE))
+        if self.rewound:
+            return None
+        for partition, offset in behind.items():
+            return f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record at {offset}"
         return None
