@@ -149,9 +149,10 @@ class Results:
         from harness.matrix.selection import not_run, systems_of  # noqa: PLC0415
         from harness.model.failures import EnvironmentFailure  # noqa: PLC0415
         from harness.model.history import HistoryError  # noqa: PLC0415
-        from harness.report import ReportError, append_step_summary, point_latest, write_reports  # noqa: PLC0415
         from harness.report.breaks import breaks_of  # noqa: PLC0415
+        from harness.report.renderers import write_reports  # noqa: PLC0415
         from harness.report.trend import remember  # noqa: PLC0415
+        from harness.report.writing import ReportError, append_step_summary, point_latest  # noqa: PLC0415
 
         plan = RunPlan(
             systems=systems_of(cells),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from harness.audit.pages import PAGE, PAGE_BITS, Copies, Ints, decode, encode
-from harness.judge.verdict import Kind
 from harness.model.semantics import Anomaly, Semantic, forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from harness.judge.verdict import Kind
 
 RANGES: Final = 1000
 """Ranges of lost ids that a report keeps; how many there are in all is counted."""
@@ -246,6 +247,8 @@ def rule(found: Findings, semantic: Semantic) -> Ruling:
     everything could be looked at, what was duplicated is certain all the same; so is a loss where all that arrived was seen,
     and a phantom where all that was offered is known.
     """
+    from harness.judge.verdict import Kind  # noqa: PLC0415 - the whole judge, for a word; most audits are not ruled
+
     nothing = _nothing_read(found)
     if nothing is not None:
         return Ruling(Kind.VOID, nothing)

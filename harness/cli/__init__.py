@@ -1,5 +1,5 @@
 """The commands. Everything a command prints is made elsewhere; this package only connects."""
 
-from harness.cli.application import app, main
+from harness.cli.application import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

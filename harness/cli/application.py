@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from harness.cli.check import check
-from harness.cli.counting import account, audit
-from harness.cli.init import init
-from harness.cli.listing import list_cells
-from harness.cli.machine import doctor, fetch, images
-from harness.cli.points import points
-from harness.cli.regressions import regressions
-from harness.cli.run import run
-from harness.cli.saved import clients, events, judge, report, trend
-from harness.cli.soak import soak
-from harness.cli.sweep import export, sweep
 from harness.cli.telling import complain
-from harness.model.failures import EnvironmentFailure, UsageError
-from harness.model.history import HistoryError
-from harness.pipelines.declaration import RepeatedIdError
-from harness.pipelines.refusing import DeclarationError
-from harness.registry import UnknownNameError
-from harness.report import ReportError
-from harness.report.breaks import BaselineError
-from harness.report.record import NoRecordError
-from harness.report.summary import ExitCode
-from harness.report.trend import TrendError
-from harness.saved import SavedRunError
+from harness.model.exits import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,13 +33,57 @@ _SIDES = (
     f"Exit codes: 0 the promise of --semantic kept, or none named; 1 it is broken; {_LACKING}, or a side cannot be reached; "
     "4 it proves nothing: rows cannot be read, or not all could be looked at; 130 Ctrl-C."
 )
-app = typer.Typer(
-    name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
-    help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
-)  # fmt: skip
 
 
-@app.callback(invoke_without_command=True)
+class Command(NamedTuple):
+    """Where a command's function is, and what its help ends with."""
+
+    module: str
+    function: str
+    epilog: str | None = None
+
+
+COMMANDS = {
+    "run": Command("run", "run", EPILOG), "init": Command("init", "init"),
+    "check": Command("check", "check", EPILOG), "sweep": Command("sweep", "sweep", _FAULTS),
+    "soak": Command("soak", "soak", _FAULTS), "export": Command("sweep", "export"), "fetch": Command("machine", "fetch"),
+    "list": Command("listing", "list_cells"), "points": Command("points", "points"),
+    "regressions": Command("regressions", "regressions", _BUGS), "judge": Command("saved", "judge", EPILOG),
+    "report": Command("saved", "report"), "events": Command("saved", "events"), "trend": Command("saved", "trend"),
+    "clients": Command("saved", "clients"), "account": Command("counting", "account"),
+    "audit": Command("counting", "audit", _SIDES), "images": Command("machine", "images"), "doctor": Command("machine", "doctor"),
+}  # fmt: skip
+"""The commands in the order of the help. Modules lie in this package; each is imported when its command is asked for."""
+_ENDS_WITH = {
+    "harness.model.failures.UsageError": ExitCode.USAGE,
+    "harness.report.breaks.BaselineError": ExitCode.USAGE,
+    "harness.pipelines.declaration.RepeatedIdError": ExitCode.VOID,
+    "harness.pipelines.refusing.DeclarationError": ExitCode.USAGE,
+    "harness.registry.UnknownNameError": ExitCode.USAGE,
+    "harness.saved.SavedRunError": ExitCode.USAGE,
+    "harness.report.record.NoRecordError": ExitCode.USAGE,
+    "harness.model.history.HistoryError": ExitCode.ENVIRONMENT,
+    "harness.model.failures.EnvironmentFailure": ExitCode.ENVIRONMENT,
+    "harness.report.writing.ReportError": ExitCode.ENVIRONMENT,
+    "harness.report.trend.TrendError": ExitCode.USAGE,
+}
+"""A user's mistakes and a machine's, by name: a command's errors are not imported for another one."""
+
+
+def application(only: str | None = None) -> typer.Typer:
+    """Return the command line: whole, or with one command, so that nothing is imported for the others."""
+    app = typer.Typer(
+        name="lostack", add_completion=False, pretty_exceptions_enable=False, epilog=EPILOG,
+        help="Crashes real messaging systems at exact points and counts what was lost and what was duplicated.",
+    )  # fmt: skip
+    app.callback(invoke_without_command=True)(_options)
+    for name, command in COMMANDS.items():
+        if only in {None, name}:
+            module = importlib.import_module(f"harness.cli.{command.module}")
+            app.command(name, epilog=command.epilog)(getattr(module, command.function))
+    return app
+
+
 def _options(
     context: typer.Context,
     *,
@@ -73,18 +97,6 @@ def _options(
         raise typer.Exit(ExitCode.USAGE)
 
 
-for named, command, epilog in (
-    ("run", run, EPILOG), ("init", init, None),
-    ("check", check, EPILOG), ("sweep", sweep, _FAULTS), ("soak", soak, _FAULTS),
-    ("export", export, None), ("fetch", fetch, None),
-    ("list", list_cells, None), ("points", points, None),
-    ("regressions", regressions, _BUGS), ("judge", judge, EPILOG), ("report", report, None),
-    ("events", events, None), ("trend", trend, None), ("clients", clients, None),
-    ("account", account, None), ("audit", audit, _SIDES), ("images", images, None), ("doctor", doctor, None),
-):  # fmt: skip
-    app.command(named, epilog=epilog)(command)
-
-
 def _version() -> str:
     try:
         return version("lostack")
@@ -94,19 +106,6 @@ def _version() -> str:
 
 _BAD_OPTION = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The base of every complaint about an option; typer brings its own copy of it or another package's, by version."""
-_USER_ERRORS: tuple[tuple[type[Exception], ExitCode], ...] = (
-    (UsageError, ExitCode.USAGE),
-    (BaselineError, ExitCode.USAGE),
-    (RepeatedIdError, ExitCode.VOID),
-    (DeclarationError, ExitCode.USAGE),
-    (UnknownNameError, ExitCode.USAGE),
-    (SavedRunError, ExitCode.USAGE),
-    (NoRecordError, ExitCode.USAGE),
-    (HistoryError, ExitCode.ENVIRONMENT),
-    (EnvironmentFailure, ExitCode.ENVIRONMENT),
-    (ReportError, ExitCode.ENVIRONMENT),
-    (TrendError, ExitCode.USAGE),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,9 +115,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ✔ is no reason to fail
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
-        return _guarded(lambda: app(args=arguments, standalone_mode=False))
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        return _guarded(lambda: application(_asked_for(words))(args=words, standalone_mode=False))
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _asked_for(words: Sequence[str]) -> str | None:
+    """Return the command that is asked for; ``None`` where it is not the first word, or there is no such command."""
+    return words[0] if words and words[0] in COMMANDS else None
 
 
 def _guarded(act: Callable[[], Any]) -> int:
@@ -144,7 +149,8 @@ def _exit_code(error: Exception) -> ExitCode | None:
         return ExitCode.USAGE
     if isinstance(error, OSError) and error.filename is not None:
         return ExitCode.ENVIRONMENT
-    return next((code for kind, code in _USER_ERRORS if isinstance(error, kind)), None)
+    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
+    return next((code for name, code in _ENDS_WITH.items() if name in names), None)
 
 
 def _one_line(error: Exception) -> str:

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Reports  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain, finish, warn
+from harness.cli.telling import complain, warn
 from harness.judge.verdict import UNCLEAN, Kind
 from harness.matrix.progress import make_progress
+from harness.model.exits import ExitCode
 from harness.pipelines.declaration import EXPECTABLE
-from harness.report import append_step_summary, point_latest, write_reports
 from harness.report.advising import last_words
 from harness.report.breaks import breaks_of, exit_code, read_baseline
 from harness.report.escaping import visible
 from harness.report.record import advice
-from harness.report.summary import ExitCode
+from harness.report.renderers import write_reports
 from harness.report.trend import remember
+from harness.report.writing import append_step_summary, point_latest
 from harness.saved import load_run
 
 if TYPE_CHECKING:

@@ -9,14 +9,12 @@ from typing import Annotated
 
 import typer
 
-from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain
-from harness.judge.verdict import Kind
+from harness.model.exits import ExitCode
 from harness.model.history import HistoryError
 from harness.model.semantics import Semantic
 from harness.report.escaping import visible
-from harness.report.summary import ExitCode
 
 
 def account(
@@ -61,7 +59,7 @@ def audit(
     from harness.audit import auditing, findings  # noqa: PLC0415 - pyarrow and perhaps PySpark; nobody else needs them
     from harness.audit.spec import shown  # noqa: PLC0415
 
-    judged = None if semantic is None else Semantic(registry.known(semantic, list(Semantic), "semantic"))
+    judged = None if semantic is None else _known(semantic)
     found = auditing.audit(offered, arrived, engine=engine, master=master, jars=jars or (), say=complain)
     if as_json:
         verdict = None if judged is None else findings.rule(found, judged)
@@ -72,5 +70,14 @@ def audit(
         for line in findings.as_text(found, judged).splitlines():
             typer.echo(visible(line))
     if judged is not None:
+        from harness.judge.verdict import Kind  # noqa: PLC0415 - the whole judge, for a word
+
         kinds = {Kind.KEPT: ExitCode.KEPT, Kind.BROKEN: ExitCode.BROKEN}
         raise typer.Exit(kinds.get(findings.rule(found, judged).kind, ExitCode.VOID))
+
+
+def _known(semantic: str) -> Semantic:
+    """Return a semantic by its name. Raises UnknownNameError."""
+    from harness.registry import known  # noqa: PLC0415 - brings what every system declares
+
+    return Semantic(known(semantic, list(Semantic), "semantic"))

@@ -12,7 +12,7 @@ from harness import registry
 from harness.cli.options import AsJson  # noqa: TC001 - typer reads them
 from harness.cli.telling import complain
 from harness.matrix.progress import make_progress
-from harness.report.summary import ExitCode
+from harness.model.exits import ExitCode
 
 
 def fetch(

@@ -17,9 +17,9 @@ from harness.matrix.runner import RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, systems_of
 from harness.model.cell import DEFAULT_RECORDS
-from harness.report import write_reports
+from harness.model.exits import ExitCode
 from harness.report.escaping import visible
-from harness.report.summary import ExitCode
+from harness.report.renderers import write_reports
 from harness.report.trend import remember
 
 

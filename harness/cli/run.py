@@ -12,18 +12,19 @@ from typing import Annotated
 import typer
 
 from harness import registry
+from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Clients, Only, Reports, Semantics  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain, finish, warn
+from harness.cli.telling import complain, warn
 from harness.matrix.progress import make_progress
 from harness.matrix.runner import RunBrokenError, RunPlan
 from harness.matrix.runner import run as run_cells
 from harness.matrix.selection import MOST_SEEDS, SelectionError, select
 from harness.model.cell import DEFAULT_RECORDS
+from harness.model.exits import ExitCode
 from harness.model.scenario import Suite
-from harness.report import ReportError, append_step_summary, point_latest
 from harness.report.breaks import breaks_of, exit_code, read_baseline
-from harness.report.summary import ExitCode
 from harness.report.trend import remember
+from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRunError, load_run
 
 

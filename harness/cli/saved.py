@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import registry
+from harness.cli.finishing import finish
 from harness.cli.options import AsJson, Baseline, Directory, Only  # noqa: TC001 - typer reads them
-from harness.cli.telling import complain, finish
+from harness.cli.telling import complain
+from harness.latest import run_directory
 from harness.matrix.selection import matches
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.report import RENDERERS, publish, run_directory, write_reports
 from harness.report.breaks import HISTORY_FILE, breaks_of, exit_code, read_baseline
 from harness.report.clients import client_table
 from harness.report.comparing import as_text, write_comparison
 from harness.report.comparing import compare as compare_runs
 from harness.report.escaping import visible
 from harness.report.eventlog import event_lines
+from harness.report.publishing import publish
 from harness.report.record import record_text
-from harness.report.summary import ExitCode
+from harness.report.renderers import RENDERERS, write_reports
 from harness.report.trend import breaks_over, left_out, read_past, write_trend
 from harness.saved import SWEEP_FILE, load_run
 

@@ -21,9 +21,9 @@ from harness.matrix.progress import make_progress
 from harness.matrix.selection import choose, systems_of
 from harness.matrix.soak import SOAK_FILE, Soak, SoakError, as_lines
 from harness.matrix.soak import soak as run_soak
+from harness.model.exits import ExitCode
 from harness.model.scenario import Deployment
 from harness.report.escaping import visible
-from harness.report.summary import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

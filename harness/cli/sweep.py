@@ -16,9 +16,9 @@ from harness.cli.options import AsJson, Reports  # noqa: TC001 - typer reads the
 from harness.cli.telling import complain
 from harness.matrix.progress import make_progress
 from harness.model.cell import DEFAULT_RECORDS
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.report.escaping import visible
-from harness.report.summary import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.model.exits import ExitCode
 from harness.model.failures import why_damaged
 from harness.report.commit import commit_of
-from harness.report.summary import GREEN, ExitCode, Outcome, outcome, summarise
+from harness.report.summary import GREEN, Outcome, outcome, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

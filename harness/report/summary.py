@@ -6,8 +6,10 @@ import dataclasses
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from harness.model.exits import ExitCode
 
 if TYPE_CHECKING:
     from harness.judge.verdict import Verdict
@@ -22,17 +24,6 @@ SWEEP = "sweep"
 """The group of the cells that a sweep makes."""
 SIMULATED = frozenset({"memory"})
 """Systems that are none: what they show says something about the harness only."""
-
-
-class ExitCode(IntEnum):
-    """The exit codes of a command. A broken promise beats a void run."""
-
-    KEPT = 0
-    BROKEN = 1
-    USAGE = 2
-    ENVIRONMENT = 3
-    VOID = 4
-    INTERRUPTED = 130
 
 
 class Outcome(StrEnum):

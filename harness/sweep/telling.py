@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.judge.verdict import Kind
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
-from harness.report.summary import ExitCode, counted
+from harness.report.summary import counted
 from harness.saved import write_whole
 from harness.sweep.classes import Why
 from harness.sweep.found import Found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.model.states import State
-from harness.report import RENDERERS
+from harness.report.renderers import RENDERERS
 from tests.browser.chromium import chromium, programs
 from tests.report.hostile import run_of
 from tests.report.lively import lively

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.report import write_reports
+from harness.report.renderers import write_reports
 from tests.browser.chromium import chromium
 from tests.report.hostile import NASTY, hostile_run, run_of
 from tests.report.lively import golden, lively

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.latest import run_directory
 from harness.model.waiting import wait_until
-from harness.report import run_directory
 from tests.browser.chromium import chromium
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.report import write_reports
+from harness.report.renderers import write_reports
 from tests.browser.test_page import CONTRAST, every, js, one, shown
 from tests.report.own import LAST, LIBRARY, own_run
 

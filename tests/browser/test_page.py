@@ -13,8 +13,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from harness.model.waiting import wait_until
-from harness.report import RENDERERS
 from harness.report.matrix import tables
+from harness.report.renderers import RENDERERS
 from harness.report.summary import SIGNS, outcome
 from tests.bench.page import LOST_EACH, large_run
 from tests.browser.conftest import HARMFUL, requests

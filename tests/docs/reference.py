@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from harness.cli.application import EPILOG, app
+from harness.cli.application import EPILOG, application
 from harness.model import events
 from harness.pipelines import declaration, reading
 from tests.docs.markdown import MADE, cell, columns, plain
@@ -58,7 +58,7 @@ def event_page() -> str:
 def command_page() -> str:
     """Return the page of every command and option."""
     out = ["# Commands", "", MADE]
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(application())
     out += columns("command", "what it does")
     for name, command in group.commands.items():
         out.append(f"| [`lostack {name}`](#lostack-{name}) | {cell(plain(command.help).split(chr(10) * 2)[0])} |")

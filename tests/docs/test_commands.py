@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from harness.cli.application import app
+from harness.cli.application import application
 from tests.docs import pages
 from tests.docs.pages import ROOT
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _SPOKEN = re.compile(r"`(lostack [a-z][^`\n]*)`")
 COMMANDS = {name: {word for option in command.params for word in (*option.opts, *option.secondary_opts)}
-            for name, command in typer.main.get_command(app).commands.items()}  # type: ignore[attr-defined]  # fmt: skip
+            for name, command in typer.main.get_command(application()).commands.items()}  # type: ignore[attr-defined]  # fmt: skip
 
 
 def shown(text: str) -> Iterator[str]:

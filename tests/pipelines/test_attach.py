@@ -13,7 +13,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from typer.testing import CliRunner
 
-from harness.cli import app
+from harness.cli.application import application
 from harness.judge.verdict import Kind
 from harness.matrix.checking import Check, seen_in
 from harness.matrix.progress import make_progress
@@ -79,7 +79,7 @@ def test_a_listener_that_would_not_do_is_named(advertised: str, said: str) -> No
 ])  # fmt: skip
 def test_another_machine_needs_a_word(at: str, said: str) -> None:
     """Before anything is connected to."""
-    done = CliRunner().invoke(app, ["check", str(ORDERS), "--attach", at])
+    done = CliRunner().invoke(application(), ["check", str(ORDERS), "--attach", at])
     assert done.exit_code
     assert said in str(done.exception)
 

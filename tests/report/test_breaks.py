@@ -10,8 +10,9 @@ import pytest
 
 from harness import registry
 from harness.judge.verdict import Kind, Verdict
+from harness.model.exits import ExitCode
 from harness.report.breaks import BaselineError, Known, append_history, breaks_of, exit_code, read_baseline, seedless
-from harness.report.summary import ExitCode, Outcome
+from harness.report.summary import Outcome
 from tests.report.hostile import ACK_LOST, ALO, EOS, NONE, result, run_of
 
 if TYPE_CHECKING:

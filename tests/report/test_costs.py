@@ -12,8 +12,8 @@ import pytest
 
 from harness.judge.movement import Movement
 from harness.judge.verdict import Kind, Verdict
-from harness.report import RENDERERS
 from harness.report.costs import LATENCY, MOVED, TEXTS, THROUGHPUT, costs
+from harness.report.renderers import RENDERERS
 from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NONE, green_run, hostile_run, result, run_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.protocols.kafka.steps import STEPS
-from harness.report import RENDERERS
 from harness.report.coverage import Goal, Group, coverage, groups
+from harness.report.renderers import RENDERERS
 from harness.saved import judge_cell
 from harness.wire.rules import Direction
 from tests.report.hostile import run_of

@@ -14,9 +14,9 @@ import pytest
 
 import harness.report.publishing
 from harness.judge.verdict import Kind
-from harness.report import ReportError, publish
 from harness.report.page.model import unfold
-from harness.report.publishing import FILES, MOST_BYTES, without_folders
+from harness.report.publishing import FILES, MOST_BYTES, publish, without_folders
+from harness.report.writing import ReportError
 from harness.saved import RunInfo, SavedRun, judge_cell, load_run
 from tests.report.hostile import run_of
 from tests.report.lively import golden, lively

@@ -19,12 +19,13 @@ from markdown_it import MarkdownIt
 
 import harness.report
 from harness.judge.verdict import Kind, Verdict
-from harness.report import RENDERERS
+from harness.model.exits import ExitCode
 from harness.report.escaping import code, markdown, visible
 from harness.report.matrix import tables
 from harness.report.page.detail import Shared, detail_of
 from harness.report.page.model import unfold
-from harness.report.summary import ExitCode, rerun_line, summarise
+from harness.report.renderers import RENDERERS
+from harness.report.summary import rerun_line, summarise
 from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 from tests.report.own import own_run
 

@@ -10,10 +10,10 @@ import pytest
 
 from harness.cli import main
 from harness.judge.verdict import Kind, Verdict
-from harness.report import write_reports
 from harness.report.comparing import as_page, as_text, compare
 from harness.report.index import listed, write_index
 from harness.report.record import NoRecordError, record_text
+from harness.report.renderers import write_reports
 from harness.saved import NotRun
 from tests.report.hostile import ACK_LOST, ALO, AMO, EOS, NASTY, NASTY_ID, NONE, green_run, hostile_run, result, run_of
 from tests.report.lively import golden, lively

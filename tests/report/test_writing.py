@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import harness.report.writing
-from harness.latest import LATEST, is_newest
-from harness.report import RENDERERS, ReportError, append_step_summary, point_latest, run_directory, write_reports
+from harness.latest import LATEST, is_newest, run_directory
 from harness.report.index import INDEX
+from harness.report.renderers import RENDERERS, write_reports
+from harness.report.writing import ReportError, append_step_summary, point_latest
 from harness.saved import SavedRun, SavedRunError
 from tests.report.hostile import green_run, hostile_run
 

@@ -10,7 +10,7 @@ import pytest
 from harness.cli import sweep as command
 from harness.cli.application import main
 from harness.faults import Drop
-from harness.report.summary import ExitCode
+from harness.model.exits import ExitCode
 from harness.sweep import pipelines
 from harness.sweep.sweeping import Sweep
 from harness.systems.memory.plants import Plant

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from harness.cli.application import main
+from harness.model.exits import ExitCode
 from harness.model.waiting import wait_until
-from harness.report.summary import ExitCode
 from harness.saved import SWEEP_FILE, judge_cell
 from harness.sweep import pipelines
 from tests.sweep.played import sweep_of

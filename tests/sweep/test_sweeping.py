@@ -13,10 +13,10 @@ import pytest
 from harness.faults import Drop, Kill, NoFault, Twice
 from harness.judge.verdict import Kind
 from harness.matrix.selection import SelectionError
+from harness.model.exits import ExitCode
 from harness.model.failures import UsageError
 from harness.model.history import History
 from harness.registry import UnknownNameError
-from harness.report.summary import ExitCode
 from harness.saved import SWEEP_FILE
 from harness.stages.settings import ours
 from harness.sweep.classes import Why

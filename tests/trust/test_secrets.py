@@ -12,7 +12,7 @@ from harness.judge.verdict import Kind
 from harness.model.history import HISTORY, read_history
 from harness.model.scenario import Deployment
 from harness.model.semantics import Semantic
-from harness.report import write_reports
+from harness.report.renderers import write_reports
 from harness.saved import load_run
 from harness.systems.kafka.security import USER
 from scenarios.secured import SECURED

@@ -1,0 +1,41 @@
+"""What a run ends with: what came out, on the screen and in its reports."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.report.escaping import visible
+from harness.report.renderers import RENDERERS, write_reports
+from harness.report.summary import rerun_line, summarise
+
+if TYPE_CHECKING:
+    from harness.model.exits import ExitCode
+    from harness.saved import CellResult, SavedRun
+
+
+def finish(saved: SavedRun, *, as_json: bool) -> ExitCode:
+    """Say what came out, write the reports, and return the exit code."""
+    summary = summarise(saved)
+    if as_json:
+        typer.echo(RENDERERS["json"].render(saved), nl=False)
+    else:
+        for result in saved.results:
+            if not result.verdict.green:
+                _tell_red(result)
+        typer.echo(f"\n{summary.sentence}")
+        for sentence in saved.info.untried:
+            typer.echo(sentence)
+    files = write_reports(saved)
+    if not as_json:
+        typer.echo(f"reports: {', '.join(os.path.relpath(file) for file in files)}")
+    return summary.exit_code
+
+
+def _tell_red(result: CellResult) -> None:
+    typer.echo(f"\n{result.verdict.label.upper()}  {visible(result.plan.id)}\n  {visible(result.verdict.reason)}")
+    typer.echo(f"  {visible(result.plan.because)}")
+    typer.echo(f"  again: {visible(rerun_line(result.plan))}")
+    typer.echo(f"  saved: {os.path.relpath(result.directory)}")

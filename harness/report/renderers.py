@@ -1,0 +1,34 @@
+"""Every renderer, and the reports that a run leaves. A new one is a small file and a line in :data:`RENDERERS`."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from harness.report import as_anomalies, as_html, as_json, as_junit, as_markdown
+from harness.report.index import write_index
+from harness.report.writing import point_latest, write_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.report.renderer import Renderer
+    from harness.saved import SavedRun
+
+RENDERERS: dict[str, Renderer] = {
+    renderer.name: renderer
+    for renderer in (as_json.RENDERER, as_markdown.RENDERER, as_junit.RENDERER, as_html.RENDERER, as_anomalies.RENDERER)
+}
+
+
+def write_reports(run: SavedRun) -> tuple[Path, ...]:
+    """Write every report into the run's folder, let ``latest`` point to it unless it points to a newer run, list the runs.
+
+    Returns the files. Raises :class:`ReportError` where one cannot be written. A pointer that cannot be moved is no
+    error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
+    """
+    files = write_all(run, RENDERERS)
+    point_latest(run)
+    with contextlib.suppress(OSError):  # like the pointer: the reports are there without it
+        write_index(run.directory.parent)
+    return files

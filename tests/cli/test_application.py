@@ -1,0 +1,65 @@
+"""The command line imports for a command what it needs, and knows its errors by name."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from harness.cli.application import _ENDS_WITH, COMMANDS, EPILOG, _exit_code, application
+from harness.model.exits import ExitCode
+from harness.model.failures import EnvironmentFailure
+
+NOT_FOR_AN_AUDIT = (
+    "harness.registry", "harness.report.renderers", "harness.saved", "harness.matrix", "harness.wire", "jinja2", "pandas",
+    "pyspark", "psutil", "yaml", "rich",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", _ENDS_WITH)
+def test_every_error_that_is_known_by_name_is_one(path: str) -> None:
+    """An error that is renamed or moved would be a traceback."""
+    module, _, name = path.rpartition(".")
+    kind = getattr(importlib.import_module(module), name)
+    assert issubclass(kind, Exception)
+    assert (kind.__module__, kind.__qualname__) == (module, name), "where it is made, and not where it is imported"
+
+
+def test_an_error_below_a_known_one_ends_with_its_code() -> None:
+    """A subclass is known by what it derives from; another error is ours."""
+
+    class FurtherFailure(EnvironmentFailure):
+        pass
+
+    assert _exit_code(FurtherFailure("x")) is ExitCode.ENVIRONMENT
+    assert _exit_code(ValueError("x")) is None
+
+
+def test_a_command_is_made_alone_or_among_all() -> None:
+    """Each brings its help's last line; alone it has no others beside it."""
+    whole = {command.name: command for command in application().registered_commands}
+    assert list(whole) == list(COMMANDS)
+    assert whole["run"].epilog == EPILOG
+    assert [command.name for command in application("audit").registered_commands] == ["audit"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "absent"),
+    [
+        (["audit", "--offered", "range:1-3", "--arrived", "parquet:/there/is/none#id=x"], 3, NOT_FOR_AN_AUDIT),
+        (["audit", "--offered", "range:1-3", "--arrived", "kafka:127.0.0.1:1/none#id=key"], 3, ("pyspark", "harness.saved")),
+        (["judge", "/there/is/no/run"], 2, ("harness.sweep", "harness.audit")),
+    ],
+    ids=["parquet", "topic", "judge"],
+)  # fmt: skip
+def test_a_command_imports_nothing_for_others(arguments: list[str], code: int, absent: tuple[str, ...]) -> None:
+    """A process that ends with a user's mistake has not imported what other commands need."""
+    program = (
+        "import sys\nfrom harness.cli import main\n"
+        f"code = main({arguments!r})\n"
+        f"print(code, *[name for name in {absent!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == [str(code)], done.stderr
