@@ -5,10 +5,12 @@ All of it is read from the history. A run can be unsound in two ways: see :mod:`
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.judge.crosschecks import contradiction as crosscheck
 from harness.judge.firing import SIGKILL, Firing
+from harness.judge.load import load_of
 from harness.judge.rest import Rest
 from harness.model import events as kinds
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.judge.accounting import Account
+    from harness.judge.load import Load
     from harness.judge.proof import Knowledge
     from harness.judge.signs import Signs
     from harness.model.history import Event, History
@@ -54,6 +57,13 @@ class Course:
     def healed_at(self) -> int | None:
         """When the fault was healed."""
         return self.firing.healed_at
+
+    @cached_property
+    def load(self) -> Load | None:
+        """The load around the fault; ``None`` where it did not fire."""
+        if self.fired_at is None:
+            return None
+        return load_of(self.history, self.plan.target, self.fired_at, self.firing.hits)
 
     def misfire(self) -> str | None:
         """Say how the trigger was not hit as declared: not at all, elsewhere, or too often."""
@@ -220,16 +230,11 @@ class Course:
         return None
 
     def _load(self) -> str | None:
-        if self.fired_at is None or self.plan.refused_by_client:
+        if self.load is None or self.plan.refused_by_client:
             return None
-        # what the fault stands at comes again by itself: that is no load
-        told = any(True for _ in self.history.of(kinds.DELIVERED, kinds.BATCH))
-        seen = () if told else (kinds.FETCHED,)  # a foreign program keeps no ledger: its deliveries are what the wire saw
-        moves = [e["t"] for e in self.history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
-                 if e.get("record") != self.plan.target and e.get("reached") is not False]  # fmt: skip
-        if not any(t < self.fired_at for t in moves):
+        if not self.load.before:
             return "there was no load before the fault"
-        if not self.plan.stops and not any(t > self.fired_at for t in moves) and not self._hangs():
+        if not self.plan.stops and not self.load.after and not self._hangs():
             return "there was no load after the fault"
         return None
 

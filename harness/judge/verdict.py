@@ -187,7 +187,7 @@ def _verdict(plan: Plan, history: History, found: Account, signs: Signs, knowled
     harmed = _missing(plan, found) or found.duplicated or found.over
     effect = not _anything_goes(plan) or bool(harmed or _effects(plan, history, signs))
     return Verdict(
-        Kind.KEPT, _kept(plan, history, found, signs, course.drain), plan.control, as_predicted, fired, plan.stands, effect=effect
+        Kind.KEPT, _kept(plan, history, found, signs, course), plan.control, as_predicted, fired, plan.stands, effect=effect
     )
 
 
@@ -337,7 +337,7 @@ def _repeats(history: History, record: str) -> Iterator[str]:
         yield "fetched-again"
 
 
-def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Event | None) -> str:
+def _kept(plan: Plan, history: History, found: Account, signs: Signs, course: Course) -> str:
     """Return the sentence that explains a kept promise."""
     if plan.refused_by_client:
         return "the client refused these settings; nothing was sent"
@@ -360,9 +360,17 @@ def _kept(plan: Plan, history: History, found: Account, signs: Signs, drain: Eve
         elif not (_missing(plan, found) or counts["duplicated"]):
             parts.append(f"no effect was seen on {plan.target}")
     parts += [*_absorbed(history, found), *_held_back(history)] if _anything_goes(plan) else _held_back(history)
-    if drain is not None and drain.get("tail"):
-        parts.append("no position is saved behind the last records: the next start reads them again")
-    return "; ".join((*parts, *_rested(drain)))
+    return "; ".join((*parts, *_circumstances(plan, course)))
+
+
+def _circumstances(plan: Plan, course: Course) -> Iterator[str]:
+    """Say under which circumstances a promise was kept."""
+    if course.load and course.load.beside:
+        with_it = "1 record" if len(course.load.beside) == 1 else f"{len(course.load.beside)} records"
+        yield f"nothing had been sent before: the load is what was in one request with {plan.target}, {with_it}"
+    if course.drain is not None and course.drain.get("tail"):
+        yield "no position is saved behind the last records: the next start reads them again"
+    yield from _rested(course.drain)
 
 
 def _effects(plan: Plan, history: History, signs: Signs) -> list[str]:

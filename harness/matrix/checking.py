@@ -265,7 +265,7 @@ def explanation(pipeline: Pipeline, seen: Mapping[str, Seen], scenarios: Sequenc
         if one.written.made:
             yield f"    durable writes behind the record: {_asked(one.written.counts)}"
     if short:
-        yield f"  there may be no load before or after a fault, and the cell is void then: {short}"
+        yield f"  a fault may strike many records at once, and find no load behind it (the cell is void then): {short}"
     yield "failure points; each fault strikes at one record of the middle third:"
     for scenario in scenarios:
         expectation = scenario.expect[pipeline.claims]

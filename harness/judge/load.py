@@ -1,0 +1,83 @@
+"""What counts as load: which records, other than the target, moved before the fault struck, and which after it.
+
+A fault that strikes an idle pipeline proves nothing. A record moves when a program takes it from the source, when it is sent, and
+when it is delivered. The target's own moves do not count: what the fault strikes comes again by itself.
+
+Our own programs write down what they are given, and send in units that the settings fix. A program of somebody else's writes
+nothing down, and nobody but its client decides how many records go into one request. Three things count for it that do not count
+for ours:
+
+- what the wire saw it being given;
+- before the fault: the records beside the target in the request that was struck. A client that sends a whole file at once sends
+  nothing before its first request, and those records were on their way when the fault struck;
+- after the fault: a position that it saves behind a record, or the acknowledgement of one, for the first time. A client that was
+  given everything before the fault works on, and asks for nothing more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.model import events as kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.model.history import Event, History
+
+LEDGERS = (kinds.TAKEN, kinds.DELIVERED, kinds.BATCH)
+"""What only our own programs write down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Whether there was load around a fault. ``beside``: all that there was before it, if that was in the struck request."""
+
+    before: bool
+    after: bool
+    beside: frozenset[str] = frozenset()
+
+
+def load_of(history: History, target: str, fired_at: int, hits: Sequence[Event]) -> Load:
+    """Return the load around a fault. ``fired_at``: when it struck; ``hits``: the hits of its triggers."""
+    told = any(True for _ in history.of(kinds.DELIVERED, kinds.BATCH))
+    seen = () if told else (kinds.FETCHED,)
+    moves = [
+        e["t"] for e in history.of(kinds.TAKEN, kinds.DELIVERED, kinds.SENT, kinds.BATCH, *seen)
+        if e.get("record") != target and e.get("reached") is not False
+    ]  # fmt: skip
+    before, after = any(t < fired_at for t in moves), any(t > fired_at for t in moves)
+    if any(True for _ in history.of(*LEDGERS)):
+        return Load(before, after)
+    beside = frozenset() if before else _beside(target, hits)
+    return Load(before or bool(beside), after or any(each != target for each in _finished(history, fired_at)), beside)
+
+
+def _beside(target: str, hits: Iterable[Event]) -> frozenset[str]:
+    """Return the records that were in a struck request together with the target."""
+    struck = (set(hit.get("records") or ()) for hit in hits)
+    return frozenset(record for records in struck if target in records for record in records - {target})
+
+
+def _finished(history: History, since: int) -> Iterator[str]:
+    """Yield the records that were first acknowledged, or behind which a position was first saved, after a moment."""
+    given = {(e["topic"], e["partition"], e["offset"]): e["record"] for e in history.of(kinds.FETCHED) if "offset" in e}
+    saved: dict[tuple[object, str, int], int] = {}
+    done: set[str] = set()
+    for event in sorted(history.of(kinds.COMMITTED, kinds.ACKNOWLEDGED), key=lambda e: e["t"]):
+        if event.get("reached") is False:
+            continue
+        if event["event"] == kinds.COMMITTED:
+            log = (event["topic"], event["partition"])
+            at = (event.get("group"), *log)
+            before, saved[at] = saved.get(at, 0), max(event["offset"], saved.get(at, 0))
+            records = [given[*log, offset] for offset in range(before, event["offset"]) if (*log, offset) in given]
+        else:
+            records = [event["record"]] if event.get("outcome") is None and event.get("how") == "ack" else []
+        if event["t"] > since:
+            yield from (record for record in records if record not in done)
+        done.update(records)
+
+
+__all__ = ["Load", "load_of"]
