@@ -32,7 +32,7 @@ def consume(stage: Stage, ledger: HistoryWriter) -> None:
     consumer = client_of(stage).make_consumer(stage)
     with_result = settings.position is SavePosition.WITH_RESULT
     unsaved = Unsaved(stage, ledger, consumer)
-    subscribe(stage, ledger, consumer, sink.positions if with_result else None, unsaved.forget)
+    subscribe(stage, ledger, consumer, sink.positions if with_result else None, unsaved.given_anew)
     for batch in batches(stage, ledger, consumer, unsaved.again):
         if settings.position is SavePosition.BEFORE_WORK and not save_until_confirmed(stage, ledger, consumer, batch):
             continue

@@ -27,15 +27,15 @@ COMMIT_S = 10.0
 
 def subscribe(stage: Stage, ledger: HistoryWriter, consumer: Consumer,
               kept: Callable[[], dict[int, int]] | None = None,
-              forget: Callable[[Collection[int]], None] = lambda _: None) -> None:  # fmt: skip
+              anew: Callable[[Collection[int]], None] = lambda _: None) -> None:  # fmt: skip
     """Join the stage's group; assignments are written down, and begin at the positions ``kept`` elsewhere.
 
-    ``forget`` is told of each partition that was assigned: nothing is left of what was known of it.
+    ``anew`` is told of each partition that was assigned.
     """
 
     def assigned(partitions: list[int]) -> dict[int, int]:
         begins = kept() if kept else {}
-        forget(partitions)
+        anew(partitions)
         ledger.write(kinds.READY, role="consumer", partitions=partitions)
         return begins
 
@@ -98,30 +98,43 @@ def save(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[De
 class Unsaved:
     """Saves the position behind each batch. One that is not known to be saved is tried again with the next batch, or poll.
 
-    Where the group gives its partition out anew, or puts this consumer out, that is left: reading begins where it was saved last.
+    Where the group gives its partition out anew, or puts this consumer out, that is left, unless the client goes on behind it all
+    the same: reading begins where it was saved last.
     """
 
     def __init__(self, stage: Stage, ledger: HistoryWriter, consumer: Consumer) -> None:
         self._of = stage, ledger, consumer
         self._left: list[Delivered] = []
+        self._anew: set[int] = set()
 
     def save(self, batch: list[Delivered]) -> None:
         """Save what is behind a batch, and what was not saved before."""
-        _, _, consumer = self._of
-        mine = consumer.assignment() if self._left else frozenset()
-        self._left = [*(message for message in self._left if message.partition in mine), *batch]
+        self._left = [*self._still_mine(), *batch]
         problem = save(*self._of, self._left) if self._left else None
-        if problem is None or problem.meaning is Meaning.PUT_OUT:
+        if problem is None:
             self._left = []
+        elif problem.meaning is Meaning.PUT_OUT:
+            self.given_anew(positions_after(self._left))
 
     def again(self) -> None:
         """Try again what is left."""
         if self._left:
             self.save([])
 
-    def forget(self, partitions: Collection[int]) -> None:
-        """Leave what is of partitions that were given out anew."""
-        self._left = [message for message in self._left if message.partition not in partitions]
+    def given_anew(self, partitions: Collection[int]) -> None:
+        """Take in that these partitions are given out anew."""
+        self._anew.update(partitions)
+
+    def _still_mine(self) -> list[Delivered]:
+        """Return what is left of partitions that are this consumer's own, and that it goes on in right behind it."""
+        if not self._left:
+            self._anew.clear()
+            return []
+        stage, _, consumer = self._of
+        mine, anew, self._anew = consumer.assignment(), self._anew, set()
+        behind = positions_after(self._left)
+        gone = {each for each in behind if each in anew & mine and consumer.position(stage.topic_in, each) != behind[each]}
+        return [message for message in self._left if message.partition in mine - gone]
 
 
 def save_until_confirmed(stage: Stage, ledger: HistoryWriter, consumer: Consumer, batch: list[Delivered]) -> bool:

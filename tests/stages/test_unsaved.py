@@ -20,6 +20,7 @@ class Client:
 
     fails: list[Meaning] = field(default_factory=list)
     mine: frozenset[int] = frozenset({0, 1})
+    goes_on: dict[int, int] = field(default_factory=dict)
     committed: list[dict[int, int]] = field(default_factory=list)
 
     def commit(self, _topic: str, positions: Mapping[int, int], _within_s: float) -> None:
@@ -31,6 +32,10 @@ class Client:
     def assignment(self) -> frozenset[int]:
         """Return what is its own."""
         return self.mine
+
+    def position(self, _topic: str, partition: int) -> int | None:
+        """Return where it goes on."""
+        return self.goes_on.get(partition)
 
 
 class Stage:
@@ -77,7 +82,7 @@ def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     assert client.committed == []
     client.fails.append(Meaning.UNKNOWN)
     one.save([at(0, 4)])
-    one.forget([0])
+    one.given_anew([0])
     one.again()
     assert client.committed == []
     client.fails.append(Meaning.UNKNOWN)
@@ -85,3 +90,22 @@ def test_a_position_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     client.mine = frozenset({1})
     one.again()
     assert client.committed == [{1: 2}]
+
+
+def test_who_goes_on_behind_it_all_the_same_saves_it(tmp_path: Path) -> None:
+    """A client that keeps its place through a rebalance never reads the record again; nor may it save another place."""
+    client = Client([Meaning.PUT_OUT], goes_on={0: 5})
+    one = unsaved(tmp_path, client)
+    one.save([at(0, 4)])
+    one.given_anew([0, 1])
+    one.again()
+    one.again()
+    assert client.committed == [{0: 5}]
+    client.fails.append(Meaning.PUT_OUT)
+    one.save([at(0, 5), at(1, 1)])
+    one.again()
+    assert client.committed == [{0: 5}]
+    client.fails.append(Meaning.UNKNOWN)
+    one.save([at(1, 2)])
+    one.save([])
+    assert client.committed == [{0: 5}, {1: 3}]

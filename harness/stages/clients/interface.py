@@ -138,6 +138,9 @@ class Consumer(Protocol):
     def assignment(self) -> frozenset[int]:
         """Return the partitions that are this consumer's own now."""
 
+    def position(self, topic: str, partition: int) -> int | None:
+        """Return where it goes on in a partition of its own, if it keeps that when a group gives out its partitions anew."""
+
     def membership(self) -> Membership:
         """Return the group metadata of now."""
 

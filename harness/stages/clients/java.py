@@ -198,6 +198,10 @@ class Consumer:
         """Return the partitions that are this consumer's own now."""
         return frozenset(_numbers(_bridge().call("assignment", self._number)[0]))
 
+    def position(self, _topic: str, _partition: int) -> int | None:
+        """Return ``None``: it asks its group where it goes on."""
+        return None
+
     def membership(self) -> Membership:
         """Return the group metadata of now."""
         token, generation = _bridge().call("membership", self._number)

@@ -39,6 +39,7 @@ _PATIENCE = {"request_timeout_ms": 15_000, "retry_backoff_ms": 50, "reconnect_ba
 METADATA_S = 10.0
 OUTAGE_S = 60.0
 CLOSE_MS = 1000
+POSITION_MS = 1000
 
 
 def _patience(kind: Any) -> dict[str, Any]:
@@ -247,6 +248,14 @@ class Consumer:
     def assignment(self) -> frozenset[int]:
         """Return the partitions that are this consumer's own now."""
         return frozenset(one.partition for one in self._consumer.assignment())
+
+    def position(self, topic: str, partition: int) -> int | None:
+        """Return where it goes on: it keeps its own place in a partition that a rebalance has given it back."""
+        try:
+            found: int | None = self._consumer.position(TopicPartition(topic, partition), timeout_ms=POSITION_MS)
+        except Errors.KafkaError:  # it does not know, or nobody answers
+            return None
+        return found
 
     def membership(self) -> Membership:
         """Return the group metadata of now."""

@@ -326,6 +326,10 @@ class Consumer:
         """Return the partitions that are this consumer's own now."""
         return frozenset(one.partition for one in self._consumer.assignment())
 
+    def position(self, _topic: str, _partition: int) -> int | None:
+        """Return ``None``: it asks its group where it goes on."""
+        return None
+
     def membership(self) -> Membership:
         """Return the group metadata of now."""
         token = self._consumer.consumer_group_metadata()

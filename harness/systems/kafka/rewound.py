@@ -21,17 +21,22 @@ MOVES = frozenset({"started", "exited"})
 READERS = frozenset({Role.CONSUMER, Role.PROCESSOR})
 
 
-def rewound(behind: Mapping[int, int], saved: Mapping[int, int], answers: Sequence[Event], nodes: Iterable[Event]) -> bool:
+def rewound(
+    behind: Mapping[int, int], saved: Mapping[int, int], asked: Sequence[Event], answers: Sequence[Event], nodes: Iterable[Event]
+) -> bool:
     """Whether every partition whose position is behind was taken back there by a commit that arrived late.
 
-    ``behind``: the offset of the last record, ``saved``: the position, both by partition; ``answers``: what the wire saw answered
-    to commits of the group; ``nodes``: what became of processes. Where a reader has started or ended since one was told of the
-    later position, records are read again from the one that there is, and their position will be saved.
+    ``behind``: the offset of the last record, ``saved``: the position, both by partition; ``asked`` and ``answers``: what the
+    wire saw committed by the group, in the order in which the broker was given it, and answered; ``nodes``: what became of
+    processes. Where a reader has started or ended since one was told of the later position, records are read again from the one
+    that there is, and their position will be saved.
     """
     moved = max((event["t"] for event in nodes if event["phase"] in MOVES and event["role"] in READERS), default=0)
+    taken = {(answer["request"], answer["partition"]): answer for answer in answers if not answer["error"]}
     for partition, offset in behind.items():
-        mine = [answer for answer in answers if answer["partition"] == partition and not answer["error"]]
-        told = [answer["t"] for answer in mine if answer["offset"] > offset and answer["reached"] is not False]
+        mine = [e for e in asked if e["partition"] == partition and (e["request"], partition) in taken]
+        past = (taken[e["request"], partition] for e in mine if e["offset"] > offset)
+        told = [answer["t"] for answer in past if answer["reached"] is not False]
         if not told or moved > told[0] or mine[-1]["offset"] != saved.get(partition):
             return False
     return True

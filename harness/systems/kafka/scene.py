@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.cell import Cell
-    from harness.model.history import HistoryWriter
+    from harness.model.history import Event, HistoryWriter
     from harness.systems.kafka.observer import Observer, Placement
     from harness.systems.kafka.transport import KafkaTransport
 
@@ -123,10 +123,16 @@ class Scene(CellScene):
         saved = saved_positions()
         last = self.observer.visible(self.source, {p: max(o - 1, 0) for p, o in saved.items()})
         behind = {partition: offset for partition, offset in last.items() if saved.get(partition, UNSAVED) <= offset}
-        answers = [e for e in self.so_far.of(kinds.COMMIT_ANSWER) if (e["group"], e["topic"]) == (self.group, self.source)]
-        self.rewound = bool(behind) and rewound(behind, saved, answers, self.so_far.of(kinds.NODE))
+        self.rewound = bool(behind) and rewound(
+            behind, saved, self._commits(kinds.COMMITTED), self._commits(kinds.COMMIT_ANSWER), self.so_far.of(kinds.NODE)
+        )
         if self.rewound:
             return None
         for partition, offset in behind.items():
             return f"partition {partition}: position {saved.get(partition, UNSAVED)}, last record at {offset}"
         return None
+
+    def _commits(self, kind: str) -> list[Event]:
+        """Return what the wire saw of positions that the group has committed, or been answered, outside of transactions."""
+        mine = (self.group, self.source, None)
+        return [e for e in self.so_far.of(kind) if (e["group"], e["topic"], e.get("transactional_id")) == mine]
