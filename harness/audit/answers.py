@@ -37,10 +37,13 @@ class Fetched(NamedTuple):
 
 
 def fetched_part(data: Octets, end: int) -> Fetched:
-    """Read the answer to a fetch of one partition that stands in a room up to ``end``. Raises ConnectionError where it is none.
+    """Read the answer to a fetch of one partition that stands in a room up to ``end``.
 
     >>> fetched_part(bytes(4) + HEAD.pack(0, 6, 0, 0), 18).error
     6
+
+    Raises:
+        ConnectionError: it is no such answer.
     """
     try:
         return _part(data, end)

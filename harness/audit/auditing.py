@@ -27,7 +27,12 @@ def audit(
     jars: Sequence[Path] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
-    """Audit two SPECs. Raises SpecError for a bad SPEC, AuditError where a side cannot be read whole."""
+    """Audit two SPECs.
+
+    Raises:
+        SpecError: a SPEC cannot be read.
+        AuditError: a side cannot be read whole.
+    """
     left, right = parse(offered), parse(arrived)
     if isinstance(right, NumberedRange):
         raise SpecError("what arrived cannot be a range: it is a topic, Parquet or a table")

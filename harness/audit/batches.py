@@ -113,7 +113,11 @@ class Records:
         return slices(self.data, self.key_at, self.key_length)
 
     def header(self, name: str) -> pa.Array:
-        """Return the last header of that name, null where a record has none. Raises DamagedBatchError."""
+        """Return the last header of that name, null where a record has none.
+
+        Raises:
+            DamagedBatchError: the headers cannot be read.
+        """
         view = _view(self.data)
         wanted = np.frombuffer(name.encode(), dtype=np.uint8)
         left, at = _varints(view, self.headers_at)
@@ -186,7 +190,11 @@ def read(data: Octets, aborted: Iterable[tuple[int, int]], at: int = 0, stop: in
 
     The fetch stands in ``data`` from ``at`` to ``stop``. Where there is room behind it, it is read where it stands, and what
     is returned is true for as long as it stands there. A last batch that is not whole is left out: it comes with the next
-    fetch. Raises DamagedBatchError where a checksum or a length is wrong, NotOursToReadError for formats older than Kafka 0.11.
+    fetch.
+
+    Raises:
+        DamagedBatchError: a checksum or a length is wrong.
+        NotOursToReadError: the format is older than Kafka 0.11.
     """
     stop = len(data) if stop is None else stop
     pending = list(aborted)

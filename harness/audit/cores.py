@@ -58,7 +58,11 @@ class Cores:
     def done(self, work: Callable[..., Iterable[Any]], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Give what ``work(*task)`` gives for each task, with the task's number, in the order of the tasks.
 
-        Items of a task that comes later wait here meanwhile. Raises what ``work`` raises, AuditError where a process has died.
+        Items of a task that comes later wait here meanwhile.
+
+        Raises:
+            AuditError: a process has died.
+            Exception: whatever ``work`` raises.
         """
         waiting = deque(range(len(tasks)))
         idle = list(range(len(self._workers)))

@@ -76,7 +76,12 @@ def extent_from(
 
 
 def extent_by_brokers(side: Rows) -> Extent:
-    """Ask the brokers themselves. Raises AuditError where none answers, or none may; NotOursToReadError for old ones."""
+    """Ask the brokers themselves.
+
+    Raises:
+        AuditError: no broker answers, or none may.
+        NotOursToReadError: a broker is too old.
+    """
     said = "no broker answers there"
 
     def asked() -> Extent | None:

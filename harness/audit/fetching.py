@@ -55,7 +55,9 @@ class _Moved(Exception):  # noqa: N818 - no error: asked elsewhere
 def fetched(stretch: Stretch) -> Iterator[Records]:
     """Read a stretch, committed, in order, some megabytes at a time. Records are true until the next ones are asked for.
 
-    Raises UnreadableError where it cannot be read whole, NotOursToReadError where the Java client should read it.
+    Raises:
+        UnreadableError: the stretch cannot be read whole.
+        NotOursToReadError: the Java client should read it.
     """
     at = stretch.first
     deadline = time.monotonic() + PATIENCE_S

@@ -64,8 +64,10 @@ def can_read(side: Side) -> bool:
 def audit_here(offered: Side, arrived: Rows) -> Findings:
     """Compare two sides.
 
-    Raises AuditError where one of them cannot be read whole, OutgrownError where it is more than this process holds,
-    NotOursToReadError where a broker or its records are older than what is read here.
+    Raises:
+        AuditError: one of them cannot be read whole.
+        OutgrownError: one is more than this process holds.
+        NotOursToReadError: a broker or its records are older than what is read here.
     """
     with contextlib.ExitStack() as readers:
         right = _reader(arrived)

@@ -79,7 +79,11 @@ def servers_of(servers: str) -> Iterator[tuple[str, int]]:
 
 
 def need(link: Link, *spoken_here: tuple[Any, int]) -> None:
-    """Ask a broker whether it speaks requests at these versions. Raises NotOursToReadError where it does not."""
+    """Ask a broker whether it speaks requests at these versions.
+
+    Raises:
+        NotOursToReadError: the broker does not.
+    """
     spoken = link.ask(ApiVersionsRequest(version=0), ApiVersionsResponse, 0)
     versions = {api.api_key: (api.min_version, api.max_version) for api in spoken.api_keys}
     for kind, version in spoken_here:

@@ -65,7 +65,11 @@ PICKED: Final = 10_000
 
 
 def audit_on_spark(spark: SparkSession, offered: Side, arrived: Rows) -> Findings:
-    """Compare two sides. Raises AuditError where one of them cannot be read whole."""
+    """Compare two sides.
+
+    Raises:
+        AuditError: one of them cannot be read whole.
+    """
     try:
         try:
             return _audit(spark, offered, arrived, straight=True)

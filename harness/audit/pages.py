@@ -84,7 +84,11 @@ class Keys:
         self.names: list[str] = []
 
     def code(self, name: str) -> int:
-        """Return the code of one key. Raises TooManyKeysError beyond four million."""
+        """Return the code of one key.
+
+        Raises:
+            TooManyKeysError: there are more than four million.
+        """
         code = self._codes.setdefault(name, len(self.names))
         if code == len(self.names):
             if code >= KEYS:

@@ -43,7 +43,10 @@ def spark_session(
     """Give a session on ``master`` (2.5 s on an idle machine); its JVM is gone when the block is left, however.
 
     One session per process at a time: PySpark keeps its JVM in a global. ``jars`` come behind the driver's class path
-    and are sent to executors elsewhere. Raises EnvironmentFailure where Spark cannot be had or the master is not there.
+    and are sent to executors elsewhere.
+
+    Raises:
+        EnvironmentFailure: Spark cannot be had, or the master is not there.
     """
     from py4j.protocol import Py4JError  # noqa: PLC0415 - half a second
     from pyspark import SparkContext  # noqa: PLC0415

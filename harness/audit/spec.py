@@ -110,12 +110,15 @@ Side: TypeAlias = NumberedRange | Rows
 
 
 def parse(text: str) -> Side:
-    """Read a SPEC. Raises SpecError.
+    """Read a SPEC.
 
     >>> parse("range:a=1-5").spans
     (Span(key='a', first=1, last=5),)
     >>> parse("kafka:localhost:9092/orders#id=header:seq").id
     'header:seq'
+
+    Raises:
+        SpecError: it is none.
     """
     kind, _, rest = text.partition(":")
     if kind == "range":

@@ -27,7 +27,11 @@ HINTS: Final = {
 
 
 def extent_of(spark: SparkSession, side: Rows) -> Extent:
-    """Ask the broker. Raises AuditError where there is none, no such topic, or no permission."""
+    """Ask the broker.
+
+    Raises:
+        AuditError: there is no broker, no such topic, or no permission.
+    """
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark's one way to Java
     properties = jvm.java.util.Properties()
     for name, value in side.more.items():

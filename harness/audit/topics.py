@@ -57,7 +57,11 @@ class Topic:
         self._cores.close()
 
     def count(self, *, ordered: bool, phantoms: Mapping[str, Ints] | None = None) -> Counted:
-        """Count the records, partition by partition; ``phantoms`` are left out of the order, where they are known."""
+        """Count the records, partition by partition; ``phantoms`` are left out of the order, where they are known.
+
+        Raises:
+            OutgrownError: there are more ids than this process holds.
+        """
         parts = self._parts()
         noted: list[Ints] = []
         found = Counted({}, 0, 0)

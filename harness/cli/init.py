@@ -44,7 +44,11 @@ class Asker:
     asks: bool
 
     def answer(self, given: str | None, option: str, question: str, guess: str = "") -> str:
-        """Return what was given, or else the answer, or else the guess. Raises UsageError where there is none of them."""
+        """Return what was given, or else the answer, or else the guess.
+
+        Raises:
+            UsageError: the option is missing, nobody is there to answer, and there is no guess.
+        """
         if given is not None:
             return given
         if self.asks:

@@ -90,7 +90,12 @@ class Check:
     seed: int = 1
 
     def dry_run(self, progress: Progress) -> CellResult:
-        """Run it without a fault. Raises as :func:`harness.matrix.runner.run`, and KeyboardInterrupt at Ctrl-C."""
+        """Run it without a fault.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+            Exception: whatever :func:`harness.matrix.runner.run` raises.
+        """
         watched = NoFault(watched=True)
         first = [replace(scenario, fault=watched) for scenario in failure_points(self.pipeline) if scenario.id == NO_FAULT]
         saved = self._run(cells_of(self.pipeline, first, seed=self.seed), (), self.reports / DRY_RUNS, progress)

@@ -41,7 +41,11 @@ def behind(full: str | None, text: str) -> str:
 
 
 def new_directory(reports: Path) -> Path:
-    """Make a folder of its own for a run, named by the time; two runs at once get two. Raises EnvironmentFailure."""
+    """Make a folder of its own for a run, named by the time; two runs at once get two.
+
+    Raises:
+        EnvironmentFailure: the folder cannot be made.
+    """
     try:
         reports.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -61,7 +61,9 @@ def select(
 
     Keep those whose id matches one of ``only`` (a glob, or a part of the id); where ``only`` names none, those of ``suite``.
 
-    Raises :class:`SelectionError` or :class:`~harness.registry.UnknownNameError` with one line.
+    Raises:
+        SelectionError: nothing fits; one line.
+        UnknownNameError: a system, client or suite is not known; one line.
     """
     chosen = choose(scenarios, only=only, semantics=semantics, seeds=seeds, records=records, system=system, clients=clients,
                     runtime=runtime, suite=suite)  # fmt: skip
@@ -84,7 +86,12 @@ def choose(
     runtime: str = "process",
     suite: str = Suite.NIGHT,
 ) -> tuple[Cell, ...]:
-    """Return the selected cells, at least one, those that do not apply included. Raises like :func:`select`."""
+    """Return the selected cells, at least one, those that do not apply included.
+
+    Raises:
+        SelectionError: none is left.
+        UnknownNameError: a system, client or suite is not known; one line.
+    """
     check_numbers(records, seeds)
     named = dict.fromkeys(semantics)
     wanted = [Semantic(registry.known(name, list(Semantic), "semantic")) for name in named] or list(Semantic)

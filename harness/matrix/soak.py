@@ -128,7 +128,9 @@ class Soaked:
 def soak(asked: Soak, progress: Progress, *, clock: Callable[[], float] = time.monotonic) -> Soaked:
     """Run waves until all records were offered, or Ctrl-C. Goes on where the folder has a soak.
 
-    Raises SoakError where that one was another soak, and what :func:`harness.matrix.runner.run` raises.
+    Raises:
+        SoakError: the folder has a soak of something else.
+        Exception: whatever :func:`harness.matrix.runner.run` raises.
     """
     found = Soaked(_begun(asked))
     since, before = clock(), found.records

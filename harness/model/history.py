@@ -65,7 +65,11 @@ class HistoryWriter:
             raise HistoryError(msg) from error
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields."""
+        """Append one event of kind ``event`` (see :mod:`harness.model.events`) with its fields.
+
+        Raises:
+            HistoryError: the line could not be written whole.
+        """
         with self._turn:
             number = self._lines + 1
             times = {"line": number, "t": time.monotonic_ns(), "w": time.time_ns()}

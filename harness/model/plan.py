@@ -182,7 +182,12 @@ class Plan:
 
     @staticmethod
     def load(directory: Path) -> Plan:
-        """Read ``cell.json`` of a saved cell. Raises :class:`PlanError`; where it was changed, :class:`EditedPlanError`."""
+        """Read ``cell.json`` of a saved cell.
+
+        Raises:
+            PlanError: the file cannot be read, or is no plan.
+            EditedPlanError: the plan was changed after it was sealed.
+        """
         file = directory / PLAN_FILE
         try:
             return Plan.from_json(file.read_text(encoding="utf-8"))

@@ -103,7 +103,8 @@ class Total:
 def amounts(records: Sequence[Record]) -> dict[str, int]:
     """Return the amount of each record by its id: the powers of BASE, in the order of its key.
 
-    Raises DeclarationError where a key has more than DIGITS records.
+    Raises:
+        DeclarationError: a key has more than DIGITS records.
     """
     found: dict[str, int] = {}
     seen: dict[str, int] = defaultdict(int)

@@ -106,7 +106,8 @@ class DeclaredCell(Cell):
     def totals(self) -> dict[str, dict[str, int]]:
         """Return what each record adds to a total, by key (of one total of all: an empty text) and by the record's id.
 
-        Raises TypeError of a pipeline whose results are no aggregates.
+        Raises:
+            TypeError: the results of the pipeline are no aggregates.
         """
         aggregate, found = self.declared.aggregate, defaultdict[str, dict[str, int]](dict)
         if aggregate is None:
@@ -127,7 +128,9 @@ class DeclaredCell(Cell):
     def load(self) -> Load:
         """Return the records, named by the id that is found in their lines, and the target.
 
-        Raises :class:`DeclarationError` where a line has none, :class:`RepeatedIdError` where several have the same.
+        Raises:
+            DeclarationError: a line has no id.
+            RepeatedIdError: several lines have the same.
         """
         drawn = self._drawn()
         records = tuple(replace(record, id=self._found(record), key=self._key(record)) for record in drawn.records)

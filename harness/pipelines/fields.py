@@ -56,11 +56,19 @@ class Table:
     early: Callable[[Mapping[str, Any]], None] = lambda _: None
 
     def read(self, where: str, data: Any) -> Any:
-        """Read a table field by field. Raises DeclarationError where one is unknown, missing, or of a wrong kind."""
+        """Read a table field by field.
+
+        Raises:
+            DeclarationError: a field is unknown, missing, or of a wrong kind.
+        """
         return self.make(**self.values(where, data))
 
     def values(self, where: str, data: Any) -> dict[str, Any]:
-        """Return the value of each field that is there. Raises DeclarationError as :meth:`read`."""
+        """Return the value of each field that is there.
+
+        Raises:
+            DeclarationError: a field is unknown, missing, or of a wrong kind.
+        """
         at = f"{where}: " if where else ""
         if not isinstance(data, dict):
             raise DeclarationError(f"{at}is a table, not {data!r}")

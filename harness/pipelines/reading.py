@@ -131,7 +131,11 @@ _MANY: Final = {"stage": "stages", "service": "services", "invariant": "invarian
 
 
 def read_pipeline(file: Path) -> Pipeline:
-    """Read a declaration. Raises :class:`DeclarationError` with one line that names the file."""
+    """Read a declaration.
+
+    Raises:
+        DeclarationError: the declaration is wrong; one line that names the file and the field.
+    """
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -26,7 +26,11 @@ class Refusal:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read ``"Produce NOT_ENOUGH_REPLICAS"`` or ``"Produce REQUEST_TIMED_OUT done"``. Raises DeclarationError."""
+        """Read ``"Produce NOT_ENOUGH_REPLICAS"`` or ``"Produce REQUEST_TIMED_OUT done"``.
+
+        Raises:
+            DeclarationError: there is no such request, or a broker never refuses it so.
+        """
         step, error, *rest = text.split() if len(text.split()) > 1 else ("", "")
         if not step or rest not in ([], [DONE]):
             raise DeclarationError(f"refusals: {text!r}: write a step and an error, and perhaps {DONE}")

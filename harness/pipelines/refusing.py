@@ -25,7 +25,11 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def choice(where: str, value: str, names: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``names``; raise :class:`DeclarationError` with the nearest where it is none."""
+    """Return ``value`` if it is one of ``names``.
+
+    Raises:
+        DeclarationError: it is none; the line names the nearest.
+    """
     names = [str(name) for name in names]
     if value not in names:
         raise DeclarationError(f"{where}: {value!r} is none; {nearest(str(value), names)}")

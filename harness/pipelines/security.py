@@ -51,7 +51,11 @@ class DeclaredSecurity:
         return Security(self.protocol.endswith("SSL"), Mechanism(self.mechanism) if self.mechanism else None)
 
     def password(self) -> str:
-        """Return the user's password. Raises :class:`DeclarationError` where it is nowhere."""
+        """Return the user's password.
+
+        Raises:
+            DeclarationError: the environment variable is not set.
+        """
         if not self.password_from:
             return ""
         try:

@@ -46,7 +46,12 @@ class Sought:
     registry_password_from: str = ""
 
     def identity(self, folder: Path) -> Identity:
-        """Return it with the schema of its file. Raises DeclarationError where that cannot be used, IdentityError of the rest."""
+        """Return where an id is found, with the schema of its file.
+
+        Raises:
+            DeclarationError: the schema, or the log-in, cannot be used.
+            IdentityError: the place or the pattern can find nothing.
+        """
         given = [name for name in ("avro", "protobuf", "registry") if getattr(self, name)]
         if len(given) > 1:
             raise DeclarationError(f"id: {' and '.join(given)}: a value is read by one of the two")

@@ -129,7 +129,11 @@ def ensure_archive(
 
 
 def make_archive(java: Java, jars: Sequence[Path], directory: Path) -> None:
-    """Run a broker once and leave ``classes.jsa`` in ``directory``. Raises where any step fails."""
+    """Run a broker once and leave ``classes.jsa`` in ``directory``.
+
+    Raises:
+        Exception: a step has failed.
+    """
     archive = directory / "classes.jsa"
     work = directory / "work"
     work.mkdir()

@@ -83,7 +83,11 @@ def locked(target: Path, say: Callable[[str], None]) -> Iterator[None]:
 def fill(target: Path, make: Callable[[Path], None]) -> None:
     """Let ``make`` fill a fresh directory, then put it in the place of ``target``, whole. Needs the lock of ``target``.
 
-    What an earlier, killed attempt left is removed. Raises what ``make`` raises; EnvironmentFailure for a full disk.
+    What an earlier, killed attempt left is removed.
+
+    Raises:
+        EnvironmentFailure: the disk is full.
+        Exception: whatever ``make`` raises.
     """
     for stale in target.parent.glob(f".{target.name}.*.part"):
         shutil.rmtree(stale, ignore_errors=True)

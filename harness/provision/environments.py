@@ -33,7 +33,11 @@ _BEHIND: Final = f"import os, sys; sys.path.extend(filter(None, [os.environ.get(
 
 
 def ensure_client(client: str, say: Callable[[str], None], root: Path | None = None) -> str:
-    """Return the interpreter of an environment with ``name==version`` in it. Raises EnvironmentFailure."""
+    """Return the interpreter of an environment with ``name==version`` in it.
+
+    Raises:
+        EnvironmentFailure: the environment cannot be made.
+    """
     name, version = client_name(client), Version(client.partition("==")[2])
     clients = (root or cache_root()) / "clients"
     clients.mkdir(exist_ok=True)

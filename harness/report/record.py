@@ -27,7 +27,11 @@ class NoRecordError(Exception):
 
 
 def record_text(results: Sequence[CellResult], record: str) -> str:
-    """Return the path of a record in every one of these cells that has one of this name. Raises :class:`NoRecordError`."""
+    """Return the path of a record in every one of these cells that has one of this name.
+
+    Raises:
+        NoRecordError: no cell has such a record.
+    """
     found = [(result, path) for result in results if (path := _path(result, record))]
     if not found:
         raise no_record(results, record)

@@ -24,8 +24,11 @@ RENDERERS: dict[str, Renderer] = {
 def write_reports(run: SavedRun) -> tuple[Path, ...]:
     """Write every report into the run's folder, let ``latest`` point to it unless it points to a newer run, list the runs.
 
-    Returns the files. Raises :class:`ReportError` where one cannot be written. A pointer that cannot be moved is no
+    Returns the files.  A pointer that cannot be moved is no
     error here: who wants to tell people about it calls :func:`point_latest`, which returns the warning.
+
+    Raises:
+        ReportError: one cannot be written.
     """
     files = write_all(run, RENDERERS)
     point_latest(run)

@@ -112,7 +112,12 @@ class Strip:
 
 
 def write_trend(reports: Path) -> Path:
-    """Write the page beside the runs. Raises :class:`TrendError` where there is no history, ``OSError`` where it cannot."""
+    """Write the page beside the runs.
+
+    Raises:
+        TrendError: there is no history.
+        OSError: the page cannot be written.
+    """
     past, damaged = read_past(reports)
     if not past:
         raise TrendError(_why_none(reports, damaged))

@@ -138,6 +138,9 @@ class WireControls:
 
         What counts from something that has fired is about to come, and does not show beforehand: it has longer, and where a cell
         knows for how long nothing may move, so long.
+
+        Raises:
+            NotFiredError: the trigger did not fire.
         """
         if trigger in self._waiting:
             self._approach(trigger)

@@ -72,7 +72,11 @@ class QueueServer(ServedBroker):
         return found
 
     def start(self) -> None:
-        """Start wire and broker; it is there when it has answered. Raises EnvironmentFailure."""
+        """Start wire and broker; it is there when it has answered.
+
+        Raises:
+            EnvironmentFailure: the broker does not come up.
+        """
         self.runtime.expect(PRELOADS[STOMP_PY])
         super().start()
 
@@ -92,7 +96,11 @@ class QueueServer(ServedBroker):
         )
 
     def answers(self) -> bool:
-        """Whether its control port answers. Raises OSError where it does not."""
+        """Say whether its control port answers.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
         return bool(self._ask("hello"))
 
     def address(self, role: Role) -> str:

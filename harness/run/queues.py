@@ -193,7 +193,11 @@ class Queue:
 
 
 def what_waits(broker: QueueBroker, queue: str) -> str | None:
-    """Return what waits in a queue, by the broker's own count or by its journal, or ``None``. Raises OSError."""
+    """Return what waits in a queue, by the broker's own count or by its journal, or ``None``.
+
+    Raises:
+        OSError: the broker cannot be asked.
+    """
     count = broker.count(queue)
     if count != Count():
         return f"{count.ready} messages are ready, {count.in_flight} in flight, {count.scheduled} scheduled"
@@ -228,10 +232,13 @@ class Readers:
     reading: Reading
 
     def trouble(self) -> str | None:
-        """What has arrived at a reader that lives, and it has not said so, or ``None``. Raises StageEndedError.
+        """Say what has arrived at a reader that lives and was not reported by it, or return ``None``.
 
         A library may give back what its program has not seen, and be given it again: where the program has said so once, and has
         acknowledged it since it came last, nothing is on its way.
+
+        Raises:
+            StageEndedError: a reader has ended that should live.
         """
         self.reading.trouble()
         told = Counter(e["record"] for e in self.scene.so_far.of(kinds.DELIVERED))

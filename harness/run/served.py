@@ -56,7 +56,11 @@ class ServedBroker(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it does what it is asked. Raises OSError where it cannot be asked."""
+        """Say whether it does what it is asked.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
 
     @property
     def wire(self) -> WireControl:
@@ -81,7 +85,11 @@ class ServedBroker(ABC):
         return self._up.node
 
     def start(self) -> None:
-        """Start wire and broker; it is there when it has answered. Raises EnvironmentFailure."""
+        """Start wire and broker; it is there when it has answered.
+
+        Raises:
+            EnvironmentFailure: the broker does not come up.
+        """
         self._up.wire = start_wire(self.runtime, self._directory, self._wire_control, self.routes())
         self._up.node = self.runtime.start(self.spec())
         self._await_answer()
@@ -94,7 +102,11 @@ class ServedBroker(ABC):
         return end
 
     def restart(self) -> None:
-        """Start it again on the same data; the wire connects again once it has answered. Raises EnvironmentFailure."""
+        """Start it again on the same data; the wire connects again once it has answered.
+
+        Raises:
+            EnvironmentFailure: the broker does not come up.
+        """
         self._up.node = self.runtime.start(self.spec())
         self._await_answer()
         for route in self.routes():

@@ -92,7 +92,11 @@ class Reading:
         return node
 
     def trouble(self) -> str | None:
-        """Find no trouble, or raise StageEndedError where one has ended although it should go on."""
+        """Find no trouble.
+
+        Raises:
+            StageEndedError: one has ended although it should go on.
+        """
         for node in self.nodes:
             if node.started and (end := node.ended()) is not None:
                 raise StageEndedError(f"the {node.name} ended with {end}")

@@ -38,7 +38,11 @@ class RunningWire:
 
 
 def start_wire(runtime: Runtime, directory: Path, control_port: int, routes: Iterable[Route]) -> RunningWire:
-    """Start the wire of a deployment, with its routes. Its log goes into ``directory``. Raises EnvironmentFailure."""
+    """Start the wire of a deployment, with its routes. Its log goes into ``directory``.
+
+    Raises:
+        EnvironmentFailure: the wire does not come up.
+    """
     log = directory / "wire.log"
     spec = NodeSpec(
         name="wire", role="wire", log=log, stdin_pipe=True, cwd=Path.cwd(),

@@ -45,7 +45,11 @@ class NodeLife:
         return not self._ended.is_set()
 
     def wait(self, within_s: float) -> Exit | None:
-        """Wait for its end; None where it lives on. Raises what makes the runtime useless: then nobody can know any more."""
+        """Wait for its end; None: it lives on.
+
+        Raises:
+            Exception: what makes the runtime useless, for nobody can know any more.
+        """
         self._ended.wait(within_s)
         if self._exit is None:
             self._check()

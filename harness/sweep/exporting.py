@@ -32,7 +32,8 @@ BEFORE, BEHIND = 12, 40
 def export(file: Path, to: Path) -> tuple[Path, ...]:
     """Write the folder of a finding, by its scenario file in the folder ``found`` of its sweep. Return its files.
 
-    Raises UsageError where the file is none of a sweep's, or the folder is there.
+    Raises:
+        UsageError: the file is none of a sweep's, or the folder is there.
     """
     directory = file.resolve().parent.parent
     if file.resolve().parent.name != FOUND:

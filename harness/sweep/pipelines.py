@@ -37,7 +37,9 @@ WITHOUT = "Without a fault nothing is lost and nothing is duplicated: what the s
 def swept(only: Sequence[str], asked: Asked) -> list[SweepCell]:
     """Return a cell without a fault for each pipeline and semantic that is meant: ``plain/exactly-once``, ``plain`` or a glob.
 
-    Raises :class:`SelectionError` where a pattern means none, and UnknownNameError for a client or a system that is not there.
+    Raises:
+        SelectionError: a pattern means none.
+        UnknownNameError: a client or a system is not known.
     """
     check_numbers(asked.records, (asked.seed,))
     systems = registry.systems("process", asked.system or None)
@@ -69,7 +71,10 @@ def _without(asked: Asked, pipeline: Pipeline, semantic: Semantic) -> Predicted:
 def sweep_of(asked: Asked, directory: Path, *, keep: bool = True) -> Sweep:
     """Make a sweep of what is asked for; nothing is written. ``keep``: a declared pipeline's broker stays up between runs.
 
-    Raises as :func:`swept`, or as the declaration is read.
+    Raises:
+        DeclarationError: the declaration is wrong.
+        SelectionError: no cell is meant.
+        UnknownNameError: a client or a system is not known.
     """
     if not asked.declared:
         [base] = swept([asked.what], asked)
@@ -143,7 +148,12 @@ def partitions_of(base: Cell) -> int:
 
 
 def plan_of_files(files: Iterable[Path], reports: Path, jobs: int, command: str) -> RunPlan:
-    """Return the plan of a run of scenario files. Raises as :func:`sweep_of`, and UsageError where a file is none."""
+    """Return the plan of a run of scenario files.
+
+    Raises:
+        SelectionError: no cell is meant.
+        UsageError: a file is no scenario.
+    """
     cells: list[Cell] = []
     systems: dict[str, Launcher] = {}
     for file in dict.fromkeys(files):

@@ -50,7 +50,12 @@ class Happening:
     into: OnWire | None = None
 
     def fault(self) -> Any:
-        """Return the fault that does it. Raises ``ValueError`` (or RuleError) where the act cannot be there."""
+        """Return the fault that does it.
+
+        Raises:
+            ValueError: the act cannot be there.
+            RuleError: the wire can hold no such frame.
+        """
         if isinstance(self.at, AtWrite):
             if self.act != KILL:
                 raise ValueError(f"at a durable write nothing happens that is called {self.act}")

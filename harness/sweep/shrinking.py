@@ -86,7 +86,10 @@ def smaller(found: Found, partitions: int) -> Iterator[tuple[str, Found]]:
 def shrink(sweep: Sweep, finding: Finding, usual: frozenset[str], progress: Progress) -> Found:
     """Return the smallest scenario that a finding was seen in: what can be left out is tried, each alone, then all together.
 
-    Where they do not bear each other, the first of them counts. Raises KeyboardInterrupt at Ctrl-C.
+    Where they do not bear each other, the first of them counts.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     whole = found_of(sweep, finding)
     tried = {"": whole, **dict(smaller(whole, partitions_of(sweep.base)))}

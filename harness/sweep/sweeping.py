@@ -193,7 +193,12 @@ class Sweep:
     # --- the dry runs --------------------------------------------------------------------------------------------------
 
     def dry_run(self, progress: Progress) -> None:
-        """Run it three times without a fault, unless that was done. Raises :class:`DryRunError`; KeyboardInterrupt at Ctrl-C."""
+        """Run it three times without a fault, unless that was done.
+
+        Raises:
+            DryRunError: a run without a fault proves nothing, or breaks the promise.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
         if len(self.dry_runs()) < DRY_RUNS:
             done = {result.plan.scenario for result in self.results(DRY) if result.ended}
             names = [f"dry-{number}" for number in range(1, DRY_RUNS + 1)]
@@ -305,7 +310,11 @@ class Sweep:
             self.interrupted = saved.info.interrupted
 
     def run_beside(self, cells: Sequence[Cell], progress: Progress) -> tuple[CellResult, ...]:
-        """Run cells that are no points, as those that shrink a finding. Raises KeyboardInterrupt at Ctrl-C."""
+        """Run cells that are no points, as those that shrink a finding.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
         saved = run(self._run_plan(tuple(cells), BESIDE, bool), progress)
         if saved.info.interrupted:
             raise KeyboardInterrupt
@@ -326,7 +335,8 @@ class Sweep:
     def confirm(self, planned: Planned, progress: Progress, until: float | None = None) -> None:
         """Run a point of each finding that stood still with all its time. Where that comes to an end, run all its points so.
 
-        Raises KeyboardInterrupt at Ctrl-C.
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
         """
         if not isinstance(self.base, SweepCell):  # declared ones learn how long to wait, and run again what did not
             return

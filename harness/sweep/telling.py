@@ -182,7 +182,8 @@ def _outcome(directory: Path, one: Outcome) -> dict[str, Any]:
 def report_of(directories: Sequence[Path]) -> Told:
     """Tell of a sweep again, or of its parts as one; what is written stands in the folder of the first.
 
-    Raises UsageError where a folder is no sweep, where they are of different ones, and where nothing was run yet.
+    Raises:
+        UsageError: a folder is no sweep, the folders are of different ones, or nothing was run yet.
     """
     sweeps = [sweep_of(Asked.load(directory), directory) for directory in directories]
     first = sweeps[0]

@@ -19,7 +19,11 @@ MOST_SHOWN = 120
 
 
 def avro_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return what reads a value as JSON, or returns ``None`` where it is none. Raises SchemaError."""
+    """Return what reads a value as JSON, or returns ``None`` where it is none.
+
+    Raises:
+        SchemaError: the schema cannot be used.
+    """
     read_whole = whole_reader(schema.text)
 
     def read(value: bytes) -> str | None:

@@ -11,7 +11,11 @@ class SchemaError(ValueError):
 
 
 def library(name: str, what: str) -> Any:
-    """Return a library. Raises SchemaError with how to install it."""
+    """Return a library.
+
+    Raises:
+        SchemaError: it is not installed; the line says how to install it.
+    """
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -18,7 +18,11 @@ class Messages:
     """The messages of a descriptor set."""
 
     def __init__(self, described: bytes) -> None:
-        """Raises SchemaError where it is no descriptor set."""
+        """Read a descriptor set.
+
+        Raises:
+            SchemaError: it is no descriptor set.
+        """
         sets = library("google.protobuf.descriptor_pb2", "protobuf")
         pools = library("google.protobuf.descriptor_pool", "protobuf")
         self._factory = library("google.protobuf.message_factory", "protobuf")
@@ -37,7 +41,11 @@ class Messages:
         return [_full(file.package, each.name) for file in self._set.file for each in file.message_type]
 
     def name_at(self, file: str, at: Sequence[int]) -> str:
-        """Return the full name of the message at these indexes of a file. Raises SchemaError where there is none."""
+        """Return the full name of the message at these indexes of a file.
+
+        Raises:
+            SchemaError: there is no such message.
+        """
         found: Any = next(each for each in self._set.file if each.name == file)
         name, inside = found.package, found.message_type
         for index in at:
@@ -47,7 +55,11 @@ class Messages:
         return str(name)
 
     def reader(self, name: str) -> Callable[[bytes], str | None]:
-        """Return what reads a message without a head as JSON, or returns ``None``. Raises SchemaError."""
+        """Return what reads a message without a head as JSON, or returns ``None``.
+
+        Raises:
+            SchemaError: there is no such message.
+        """
         try:
             kind = self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
         except KeyError as error:
@@ -65,9 +77,12 @@ class Messages:
 
 
 def protobuf_reader(schema: ValueSchema) -> Callable[[bytes], str | None]:
-    """Return what reads a message as JSON, or returns ``None`` where it is none. Raises SchemaError.
+    """Return what reads a message as JSON, or returns ``None`` where it is none.
 
     ``schema.text``: a FileDescriptorSet in base 64; ``schema.message``: the full name of the message, or of the only one.
+
+    Raises:
+        SchemaError: the schema cannot be used.
     """
     messages = Messages(base64.b64decode(schema.text))
     if not schema.message and len(messages.names) != 1:

@@ -76,7 +76,11 @@ class Registry:
         return None if isinstance(found, NoSchemaError) else found(value[HEAD:])
 
     def why_unread(self, value: bytes) -> str | None:
-        """Say why a value cannot be read, or return ``None``. Raises UnreadValueError as :meth:`read`."""
+        """Say why a value cannot be read, or return ``None``.
+
+        Raises:
+            UnreadValueError: the registry does not answer.
+        """
         number = schema_id(value)
         if number is None:
             return None

@@ -40,7 +40,11 @@ class Composed:
 
 
 def read_compose(file: Path) -> tuple[Composed, ...]:
-    """Return the services of a compose file. Raises DeclarationError with one line that names it."""
+    """Return the services of a compose file.
+
+    Raises:
+        DeclarationError: the file cannot be read, or has no services; one line that names it.
+    """
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
         services = data["services"]

@@ -80,7 +80,12 @@ class Disks:
         return full
 
     def act(self, node: Node, verb: Literal["fill", "empty"]) -> Room:
-        """Fill a node's disk or make room again, from beside it; return what the disk says then."""
+        """Fill a node's disk or make room again, from beside it; return what the disk says then.
+
+        Raises:
+            NodeStateError: the node has no small disk of its own.
+            EngineError: the disk cannot be written on.
+        """
         disk = node.spec.container.disk
         if disk is None:
             raise NodeStateError(f"node {node.name} has no small disk of its own")

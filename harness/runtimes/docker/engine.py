@@ -48,7 +48,11 @@ class Image:
 
 @contextlib.contextmanager
 def telling(what: str) -> Iterator[None]:
-    """Turn what the engine's client raises into one line for the user."""
+    """Turn what the engine's client raises into one line for the user.
+
+    Raises:
+        EngineError: the engine refuses, or does not answer.
+    """
     try:
         yield
     except APIError as error:

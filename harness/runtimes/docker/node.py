@@ -149,7 +149,11 @@ class DockerNode(NodeLife):
         return any(row[1].startswith("T") for row in rows)
 
     def write_stdin(self, data: bytes) -> None:
-        """Refuse: nothing is written into a container's input."""
+        """Refuse: nothing is written into a container's input.
+
+        Raises:
+            NodeStateError: always.
+        """
         raise NodeStateError(f"node {self.name} is a container: {len(data)} bytes cannot be written to its input")
 
     def close_stdin(self) -> None:
@@ -169,6 +173,9 @@ class DockerNode(NodeLife):
         """Let it hit a limit of its memory, and wait for its end. Return the limit in bytes; the next life has none.
 
         The limit is little more than it has now, and something inside it wants more.
+
+        Raises:
+            WaitTimeoutError: it lives on.
         """
         self._runtime.check()
         first = psutil.Process(self.pid)

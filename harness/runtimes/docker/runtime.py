@@ -107,7 +107,12 @@ class DockerRuntime:
         """Do nothing: every container is a program started afresh."""
 
     def start(self, spec: NodeSpec) -> DockerNode:
-        """Start a container; the one that ended, where that is kept and its spec the same. Raises StartError, NodeStateError."""
+        """Start a container; the one that ended, where that is kept and its spec the same.
+
+        Raises:
+            StartError: the container does not start.
+            NodeStateError: the runtime is closed.
+        """
         self.check()
         node, before = self._admit(spec)
         try:
@@ -128,7 +133,11 @@ class DockerRuntime:
             self._client.volumes.create(name, driver="local", driver_opts=dict(options), labels=self._labels)
 
     def disconnect(self, node: DockerNode) -> str:
-        """Take a container from the network; return the address that it had."""
+        """Take a container from the network; return the address that it had.
+
+        Raises:
+            NodeStateError: it still has an address.
+        """
         self.check()
         address = self._address(node)
         with telling(f"disconnecting node {node.name}"):

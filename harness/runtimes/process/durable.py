@@ -131,7 +131,11 @@ class Tracing:
     """
 
     def __init__(self, node: ProcessNode, log: Path, point: Point | None = None, *, plain: bool = False) -> None:
-        """``plain``: write down every other write into a file, too."""
+        """``plain``: write down every other write into a file, too.
+
+        Raises:
+            TracingError: the tracer cannot follow all processes of the node.
+        """
         self._log = log
         self._point = point
         said = log.with_suffix(".said")

@@ -94,7 +94,11 @@ class ProcessNode(NodeLife):
             return False
 
     def write_stdin(self, data: bytes) -> None:
-        """Give it something to read; what does not fit into the pipe (64 KiB unread) raises NodeStateError."""
+        """Write to its standard input.
+
+        Raises:
+            NodeStateError: its standard input is closed, or takes no more (64 KiB are unread).
+        """
         with self._stdin_lock:
             if self._stdin is None:
                 raise NodeStateError(f"node {self.name} has no open standard input")
