@@ -10,8 +10,6 @@ from harness.audit.links import CORRELATION
 if TYPE_CHECKING:
     from harness.audit.batches import Octets
 
-FETCH_VERSION: Final = 11
-"""The first that knows every compression (10) and the last that Kafka 2.3 knows."""
 HEAD: Final = struct.Struct(">ihii")
 """Throttled for, error, session, count of topics."""
 PART: Final = struct.Struct(">ihqqqi")

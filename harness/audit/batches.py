@@ -11,11 +11,11 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+import cramjam
 import google_crc32c
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from kafka import codec
 
 from harness.audit.failures import NotOursToReadError
 from harness.audit.pages import arrow_ints
@@ -34,6 +34,8 @@ base sequence, count."""
 BEFORE_LENGTH: Final = 12
 CHECKED_FROM: Final = 21
 MAGIC: Final = 2
+XERIAL: Final = b"\x82SNAPPY\x00"
+XERIAL_HEADER_BYTES: Final = 16
 COMPRESSION, TRANSACTIONAL, CONTROL = 0x07, 0x10, 0x20
 ABORT: Final = 0
 LAST_BYTE: Final = 0x80
@@ -63,23 +65,21 @@ class _Batch(NamedTuple):
     end: int
 
 
-def _gzip(data: bytes) -> bytes:
-    return bytes(codec.gzip_decode(data))
+def _snappy(data: bytes) -> Octets:
+    """Decompress one block; or several, each with its length in front, as the Java client writes them behind a header."""
+    if not data.startswith(XERIAL):
+        return bytes(cramjam.snappy.decompress_raw(data))
+    view, at, blocks = memoryview(data), XERIAL_HEADER_BYTES, []
+    while at < len(data):
+        begin = at + 4
+        at = begin + int.from_bytes(view[begin - 4 : begin], "big")
+        blocks.append(cramjam.snappy.decompress_raw(view[begin:at]))
+    return b"".join(blocks)
 
 
-def _snappy(data: bytes) -> bytes:
-    return bytes(codec.snappy_decode(data))
-
-
-def _lz4(data: bytes) -> bytes:
-    return bytes(codec.lz4_decode(data))
-
-
-def _zstd(data: bytes) -> bytes:
-    return bytes(codec.zstd_decode(data))
-
-
-DECOMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+DECOMPRESS: Final[dict[int, Callable[[bytes], Any]]] = {
+    1: cramjam.gzip.decompress, 2: _snappy, 3: cramjam.lz4.decompress, 4: cramjam.zstd.decompress,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,13 @@ def _laid_out(data: Octets, batches: list[_Batch]) -> tuple[Octets, list[_Batch]
     if not any(batch.compression for batch in batches):
         roomy = not batches or batches[-1].end + len(PADDING) <= len(data)
         return data if roomy else b"".join([data, PADDING]), batches
-    parts: list[bytes] = []
+    parts: list[Octets] = []
     placed: list[_Batch] = []
     size = 0
     for batch in batches:
-        body = bytes(memoryview(data)[batch.at : batch.end])
+        body: Octets = bytes(memoryview(data)[batch.at : batch.end])
         if batch.compression:
-            body = _decompressed(body, batch.compression, batch.base)
+            body = _decompressed(bytes(body), batch.compression, batch.base)
         parts.append(body)
         placed.append(batch._replace(at=size, end=size + len(body)))
         size += len(body)
@@ -257,13 +257,14 @@ def _skip(body: bytes, at: int) -> int:
     return at + 1
 
 
-def _decompressed(body: bytes, kind: int, base: int) -> bytes:
+def _decompressed(body: bytes, kind: int, base: int) -> Octets:
     if kind not in DECOMPRESS:
         raise NotOursToReadError(f"the batch at offset {base} has an unknown compression, {kind}")
     try:
-        return DECOMPRESS[kind](body)
+        data: Octets = DECOMPRESS[kind](body)
     except Exception as error:
         raise DamagedBatchError(f"the batch at offset {base} cannot be decompressed: {error}") from error
+    return data
 
 
 def _records(data: Octets, batches: list[_Batch]) -> Records:

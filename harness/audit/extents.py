@@ -9,26 +9,35 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from harness.audit.failures import AuditError
+from harness.audit.links import Link, need, servers_of
+from harness.audit.messages import (
+    COMMITTED,
+    DESCRIBE_CONFIGS,
+    LIST_OFFSETS,
+    METADATA,
+    UNCOMMITTED,
+    config_request,
+    config_values,
+    metadata,
+    metadata_request,
+    offsets,
+    offsets_request,
+)
 from harness.audit.spec import shown
 from harness.model.waiting import WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.audit.links import Link
     from harness.audit.spec import Rows
 
 ANSWER_WITHIN_MS: Final = 15_000
 ASK_AGAIN_S: Final = 0.2
-OFFSETS_VERSION: Final = 3
-CONFIGS_VERSION: Final = 1
 EARLIEST, LATEST = -2, -1
-COMMITTED, UNCOMMITTED = 1, 0
-TOPIC: Final = 2
-"""The kind of a resource with a configuration."""
+POLICY: Final = "cleanup.policy"
 FINAL: Final = {
     "TopicAuthorizationFailedError": "no permission to read it",
     "ClusterAuthorizationFailedError": "no permission to read it",
@@ -106,27 +115,17 @@ class _NotYetError(Exception):
 
 
 def _extent(side: Rows) -> Extent:
-    from kafka.protocol.admin.configs import DescribeConfigsRequest  # noqa: PLC0415 - a quarter of a second
-    from kafka.protocol.consumer.offsets import ListOffsetsRequest  # noqa: PLC0415
-    from kafka.protocol.metadata import MetadataRequest, MetadataResponse  # noqa: PLC0415
-
-    from harness.audit.links import METADATA_VERSION, metadata_request, need  # noqa: PLC0415
-
     with contextlib.closing(_any_broker(side)) as link:
-        need(
-            link, (MetadataRequest, METADATA_VERSION), (ListOffsetsRequest, OFFSETS_VERSION),
-            (DescribeConfigsRequest, CONFIGS_VERSION),
-        )  # fmt: skip
-        answer = link.ask(metadata_request(side.topic), MetadataResponse, METADATA_VERSION)
-        for topic in answer.topics:
-            _sound(side, topic.error_code)
-        compacted = _compacted(link, side.topic)
-    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        need(link, METADATA, LIST_OFFSETS, DESCRIBE_CONFIGS)
+        told = link.ask(metadata_request(side.topic), metadata)
+        _sound(side, told.error)
+        # whether old copies of a key may be removed; not known where the configuration may not be read
+        compacted = any("compact" in value for value in link.ask(config_request(side.topic, POLICY), config_values))
     led: dict[tuple[str, int], list[int]] = {}
-    for part in answer.topics[0].partitions:
-        if part.leader_id not in brokers:
-            raise _NotYetError(f"nobody leads partition {part.partition_index}")
-        led.setdefault(brokers[part.leader_id], []).append(part.partition_index)
+    for partition, leader in told.partitions:
+        if leader not in told.brokers:
+            raise _NotYetError(f"nobody leads partition {partition}")
+        led.setdefault(told.brokers[leader], []).append(partition)
     starts, stable, ends = (
         _offsets(side, led, time=time, isolation=isolation)
         for time, isolation in ((EARLIEST, COMMITTED), (LATEST, COMMITTED), (LATEST, UNCOMMITTED))
@@ -135,8 +134,6 @@ def _extent(side: Rows) -> Extent:
 
 
 def _any_broker(side: Rows) -> Link:
-    from harness.audit.links import Link, servers_of  # noqa: PLC0415
-
     failed: OSError | None = None
     for host, port in servers_of(side.at):
         try:
@@ -150,7 +147,7 @@ def _sound(side: Rows, code: int) -> None:
     """Raise what an error means: AuditError for one that stays, _NotYetError for others."""
     if not code:
         return
-    from kafka import errors  # noqa: PLC0415
+    from kafka import errors  # noqa: PLC0415 - a third of a second, for what is refused
 
     name = errors.for_code(code).__name__
     if name in FINAL:
@@ -160,33 +157,11 @@ def _sound(side: Rows, code: int) -> None:
 
 def _offsets(side: Rows, led: Mapping[tuple[str, int], Iterable[int]], *, time: int, isolation: int) -> dict[int, int]:
     """Ask each leader for an offset of each of its partitions."""
-    from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse  # noqa: PLC0415
-
-    from harness.audit.links import Link  # noqa: PLC0415
-
-    kind = ListOffsetsRequest.ListOffsetsTopic
     found: dict[int, int] = {}
     for (host, port), partitions in led.items():
-        wanted = [kind.ListOffsetsPartition(version=OFFSETS_VERSION, partition_index=one, timestamp=time) for one in partitions]
-        request = ListOffsetsRequest(
-            version=OFFSETS_VERSION, replica_id=-1, isolation_level=isolation,
-            topics=[kind(version=OFFSETS_VERSION, name=side.topic, partitions=wanted)],
-        )  # fmt: skip
         with contextlib.closing(Link(host, port)) as link:
-            answer = link.ask(request, ListOffsetsResponse, OFFSETS_VERSION)
-        for part in answer.topics[0].partitions:
-            _sound(side, part.error_code)
-            found[part.partition_index] = part.offset
+            answer = link.ask(offsets_request(side.topic, partitions, time=time, isolation=isolation), offsets)
+        for partition, error, offset in answer:
+            _sound(side, error)
+            found[partition] = offset
     return dict(sorted(found.items()))
-
-
-def _compacted(link: Link, topic: str) -> bool:
-    """Whether old copies of a key may be removed; not known (False) where the configuration may not be read."""
-    from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse  # noqa: PLC0415
-
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
-        version=CONFIGS_VERSION, resource_type=TOPIC, resource_name=topic, configuration_keys=["cleanup.policy"]
-    )
-    request = DescribeConfigsRequest(version=CONFIGS_VERSION, resources=[resource], include_synonyms=False)
-    answer: Any = link.ask(request, DescribeConfigsResponse, CONFIGS_VERSION)
-    return any("compact" in (entry.value or "") for result in answer.results for entry in result.configs)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafka import errors
-from kafka.protocol.consumer.fetch import FetchRequest
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-
-from harness.audit.answers import FETCH_VERSION, fetched_part
+from harness.audit.answers import fetched_part
 from harness.audit.batches import DamagedBatchError, next_offset, read
-from harness.audit.links import FETCH_BYTES, METADATA_VERSION, PATIENCE_S, Link, metadata_request, need, servers_of
+from harness.audit.links import FETCH_BYTES, PATIENCE_S, Link, need, servers_of
+from harness.audit.messages import FETCH, METADATA, fetch_request, metadata, metadata_request
 from harness.model.waiting import WaitTimeoutError, wait_until
 
 if TYPE_CHECKING:
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 
     from harness.audit.answers import Fetched
     from harness.audit.batches import Records
+    from harness.audit.messages import Request
 
 WAIT_MS: Final = 500
 ASK_AGAIN_S: Final = 0.2
@@ -136,26 +134,18 @@ def _from_leader(link: Link, stretch: Stretch, at: int) -> Iterator[tuple[Record
 
 def _refused(code: int, stretch: Stretch, at: int) -> None:
     """Raise what an error of the broker means."""
-    kind = errors.for_code(code)
-    name = kind.__name__
+    from kafka import errors  # noqa: PLC0415 - a third of a second, for a fetch that is refused
+
+    name = errors.for_code(code).__name__
     if name in MOVED:
         raise _Moved(name)
-    if kind is errors.OffsetOutOfRangeError:
+    if name == "OffsetOutOfRangeError":
         name = "it is gone (retention), or was never there"
     raise UnreadableError(f"partition {stretch.partition} of {stretch.topic} cannot be read at offset {at}: {name}")
 
 
-def _request(stretch: Stretch, at: int) -> Any:
-    topic = FetchRequest.FetchTopic(version=FETCH_VERSION, topic=stretch.topic, partitions=[
-        FetchRequest.FetchTopic.FetchPartition(
-            version=FETCH_VERSION, partition=stretch.partition, current_leader_epoch=-1, fetch_offset=at,
-            log_start_offset=-1, partition_max_bytes=FETCH_BYTES,
-        )
-    ])  # fmt: skip
-    return FetchRequest(
-        version=FETCH_VERSION, replica_id=-1, max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, isolation_level=1,
-        session_id=0, session_epoch=-1, topics=[topic], forgotten_topics_data=[], rack_id="",
-    )  # fmt: skip
+def _request(stretch: Stretch, at: int) -> Request:
+    return fetch_request(stretch.topic, stretch.partition, at, wait_ms=WAIT_MS, most_bytes=FETCH_BYTES)
 
 
 def _leader(stretch: Stretch) -> Link:
@@ -183,11 +173,7 @@ def _leader(stretch: Stretch) -> Link:
 
 def _asked(link: Link, stretch: Stretch) -> tuple[str, int] | None:
     """Ask one broker who leads. Raises NotOursToReadError for a broker that is too old."""
-    need(link, (FetchRequest, FETCH_VERSION), (MetadataRequest, METADATA_VERSION))
-    answer = link.ask(metadata_request(stretch.topic), MetadataResponse, METADATA_VERSION)
-    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-    for topic in answer.topics:
-        for part in topic.partitions:
-            if part.partition_index == stretch.partition:
-                return brokers.get(part.leader_id)
-    return None
+    need(link, FETCH, METADATA)
+    told = link.ask(metadata_request(stretch.topic), metadata)
+    leaders = [leader for partition, leader in told.partitions if partition == stretch.partition]
+    return told.brokers.get(leaders[0]) if leaders else None

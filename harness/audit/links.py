@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any, Final
-
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from harness.audit.failures import NotOursToReadError
+from harness.audit.messages import Words, versions, versions_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-METADATA_VERSION: Final = 5
+    from harness.audit.messages import Api, Request
+
+T = TypeVar("T")
+
 FETCH_BYTES: Final = 8 << 20
 ROOM_BESIDE: Final = 1 << 16
 ROOM_BEHIND: Final = 64
@@ -36,16 +38,20 @@ class Link:
         """Leave."""
         self._socket.close()
 
-    def send(self, request: Any) -> None:
+    def send(self, request: Request) -> None:
         """Send a request; answers come in the order of requests."""
         self._sent += 1
-        request.with_header(correlation_id=self._sent, client_id="lostack-audit")
-        self._socket.sendall(request.encode(header=True, framed=True))
+        self._socket.sendall(request.framed(self._sent))
 
-    def receive(self, kind: Any, version: int) -> Any:
-        """Return the answer to the oldest request; what it holds is its own, for the room is used again."""
+    def ask(self, request: Request, read: Callable[[Words], T]) -> T:
+        """Send a request and return what is read of its answer.
+
+        Raises:
+            ConnectionError: the answer is none.
+        """
+        self.send(request)
         room, end = self.answer()
-        return kind.decode(memoryview(room)[CORRELATION:end], version=version)
+        return read(Words(room, CORRELATION, end))
 
     def answer(self) -> tuple[bytearray, int]:
         """Return the room with the answer to the oldest request, from CORRELATION on, and where it ends; till the next one."""
@@ -56,11 +62,6 @@ class Link:
         self._fill(memoryview(self._room)[:size])
         self._room[size : size + ROOM_BEHIND] = bytes(ROOM_BEHIND)
         return self._room, size
-
-    def ask(self, request: Any, kind: Any, version: int) -> Any:
-        """Send a request and return its answer."""
-        self.send(request)
-        return self.receive(kind, version)
 
     def _fill(self, view: memoryview) -> None:
         at = 0
@@ -78,21 +79,14 @@ def servers_of(servers: str) -> Iterator[tuple[str, int]]:
         yield host.strip("[]"), int(port)
 
 
-def need(link: Link, *spoken_here: tuple[Any, int]) -> None:
+def need(link: Link, *spoken_here: Api) -> None:
     """Ask a broker whether it speaks requests at these versions.
 
     Raises:
         NotOursToReadError: the broker does not.
     """
-    spoken = link.ask(ApiVersionsRequest(version=0), ApiVersionsResponse, 0)
-    versions = {api.api_key: (api.min_version, api.max_version) for api in spoken.api_keys}
-    for kind, version in spoken_here:
-        low, high = versions.get(kind.API_KEY, (0, -1))
-        if not low <= version <= high:
-            raise NotOursToReadError(f"the broker does not speak {kind.name} {version}")
-
-
-def metadata_request(topic: str) -> Any:
-    """Ask who leads the partitions of a topic; it is not created."""
-    name = MetadataRequest.MetadataRequestTopic(version=METADATA_VERSION, name=topic)
-    return MetadataRequest(version=METADATA_VERSION, topics=[name], allow_auto_topic_creation=False)
+    spoken = link.ask(versions_request(), versions)
+    for api in spoken_here:
+        low, high = spoken.get(api.key, (0, -1))
+        if not low <= api.version <= high:
+            raise NotOursToReadError(f"the broker does not speak {api.name} {api.version}")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.audit.fetching import Stretch, fetched
 from harness.audit.findings import UNREAD
 from harness.audit.partials import CHUNKS, CHUNKS_OF, PARTIAL, Beside, count_rows, partial_rows
 from harness.audit.texts import as_bytes, plain_reader_of, reader_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from harness.audit.batches import Records
     from harness.audit.extents import Extent
-    from harness.audit.fetching import Stretch
     from harness.audit.pages import Ints
     from harness.audit.spec import Rows
     from harness.audit.texts import Columns
@@ -50,8 +50,6 @@ class Log:
 
 def log_of(side: Any, extent: Extent | None) -> Log | None:
     """Return a topic that tasks can fetch themselves, or None: encryption, log-in and other options are Spark's."""
-    from harness.audit.fetching import Stretch  # noqa: PLC0415 - a quarter of a second
-
     if extent is None or side.more or reader_of(side) is None:
         return None
     ends = extent.ends
@@ -91,8 +89,6 @@ def places_in_log(spark: SparkSession, log: Log, numbers: list[int], chunks: byt
 
 def looked_at(side: Rows, stretch: Stretch, wanted: Ints, unreadable: bool) -> Iterator[pa.RecordBatch]:  # noqa: FBT001 - sent
     """Fetch a stretch again: where these numbers stand (and the first rows of each fetch without one), as PLACES."""
-    from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
-
     for records in fetched(stretch):
         yield _hits(_read(side, records), records, stretch, wanted, unreadable=unreadable)
 
@@ -137,8 +133,6 @@ def _hits(columns: Columns, records: Records, stretch: Stretch, wanted: Ints, *,
 
 def read_rows(side: Rows, stretch: Stretch) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """Read a stretch: key and number of each record of a fetch, and what is to be noted of the fetch (CHUNK numbers)."""
-    from harness.audit.fetching import fetched  # noqa: PLC0415 - in the task
-
     at = stretch.first
     for records in fetched(stretch):
         keys, numbers = _ids(side, records)

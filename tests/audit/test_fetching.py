@@ -8,8 +8,9 @@ import pytest
 from kafka.protocol.consumer.fetch import FetchResponse
 
 from harness.audit import fetching
-from harness.audit.answers import FETCH_VERSION, fetched_part
+from harness.audit.answers import fetched_part
 from harness.audit.fetching import Stretch, UnreadableError, fetched
+from harness.audit.messages import FETCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +24,13 @@ def answered(error: int, aborted: list[tuple[int, int]] | None, records: bytes |
     of_topic = FetchResponse.FetchableTopicResponse
     gone = of_topic.PartitionData.AbortedTransaction
     part = of_topic.PartitionData(
-        version=FETCH_VERSION, partition_index=1, error_code=error, high_watermark=9, last_stable_offset=8, log_start_offset=0,
+        version=FETCH.version, partition_index=1, error_code=error, high_watermark=9, last_stable_offset=8, log_start_offset=0,
         preferred_read_replica=-1, records=records, aborted_transactions=None if aborted is None else [
-            gone(version=FETCH_VERSION, producer_id=who, first_offset=first) for first, who in aborted
+            gone(version=FETCH.version, producer_id=who, first_offset=first) for first, who in aborted
         ],
     )  # fmt: skip
-    topic = of_topic(version=FETCH_VERSION, topic="orders", partitions=[part] * parts)
-    answer = FetchResponse(version=FETCH_VERSION, throttle_time_ms=3, error_code=0, session_id=0, responses=[topic])
+    topic = of_topic(version=FETCH.version, topic="orders", partitions=[part] * parts)
+    answer = FetchResponse(version=FETCH.version, throttle_time_ms=3, error_code=0, session_id=0, responses=[topic])
     answer.with_header(correlation_id=5)
     return bytearray(answer.encode(header=True))
 

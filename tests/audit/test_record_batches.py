@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+import zstandard
+from kafka import codec
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
@@ -15,6 +17,9 @@ from harness.audit.batches import DamagedBatchError, next_offset, read
 from harness.audit.failures import NotOursToReadError
 from harness.audit.spec import Rows, parse
 from tests.wire.kafka_frames import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Item = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
@@ -170,3 +175,20 @@ def test_text_that_is_no_utf8() -> None:
     assert columns.keys is not None
     assert columns.keys.to_pylist() == ["a�", "b", None, "b"]
     assert columns.numbers.to_pylist() == [None, None, None, 2]
+
+
+@pytest.mark.parametrize(
+    ("number", "compress"),
+    [
+        (1, codec.gzip_encode), (3, codec.lz4_encode), (4, codec.zstd_encode),
+        (2, lambda data: codec.snappy_encode(data, xerial_compatible=True)),
+        (2, lambda data: codec.snappy_encode(data, xerial_compatible=False)),
+        (4, lambda data: zstandard.ZstdCompressor(write_content_size=False).compress(data)),
+    ],
+    ids=["gzip", "lz4", "zstd", "snappy in blocks", "snappy in one", "zstd of a size that is not told"],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [0, 1, 3_000_000])
+def test_what_producers_compress(number: int, compress: Callable[[bytes], bytes], size: int) -> None:
+    """Each compression in each of its forms, of any size."""
+    data = random.Random(size).randbytes(min(size, 1000)) * max(1, size // 1000)
+    assert bytes(batches.DECOMPRESS[number](compress(data))) == data

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from harness.audit import fetching
+from harness.audit import logs
 from harness.audit.batches import read
 from harness.audit.failures import NotOursToReadError
 from harness.audit.fetching import Stretch
@@ -318,7 +318,7 @@ def test_the_first_three_of_a_topic_that_tasks_fetch(monkeypatch: pytest.MonkeyP
         for at in range(stretch.first, stretch.end, 10):
             yield read(batch(at, items[stretch.partition][at : min(at + 10, stretch.end)]), [])
 
-    monkeypatch.setattr(fetching, "fetched", fetched)
+    monkeypatch.setattr(logs, "fetched", fetched)
     side = topic("id=value")
     log = Log(side, tuple(Stretch("h:1", "t", partition, 0, 30) for partition in (0, 1)))
     chunks: list[np.ndarray[Any, Any]] = []

@@ -14,7 +14,7 @@ from harness.model.failures import EnvironmentFailure
 
 NOT_FOR_AN_AUDIT = (
     "harness.registry", "harness.report.renderers", "harness.saved", "harness.matrix", "harness.wire", "jinja2", "pandas",
-    "pyspark", "psutil", "yaml", "rich",
+    "pyspark", "psutil", "yaml", "rich", "kafka",
 )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def test_a_command_is_made_alone_or_among_all() -> None:
     ("arguments", "code", "absent"),
     [
         (["audit", "--offered", "range:1-3", "--arrived", "parquet:/there/is/none#id=x"], 3, NOT_FOR_AN_AUDIT),
-        (["audit", "--offered", "range:1-3", "--arrived", "kafka:127.0.0.1:1/none#id=key"], 3, ("pyspark", "harness.saved")),
+        (["audit", "--offered", "range:1-3", "--arrived", "kafka:127.0.0.1:1/none#id=key"], 3, NOT_FOR_AN_AUDIT),
         (["judge", "/there/is/no/run"], 2, ("harness.sweep", "harness.audit")),
     ],
     ids=["parquet", "topic", "judge"],
