@@ -84,6 +84,9 @@ def arm(folder: Path, name: str, *, record: str | None, action: str, history: Pa
 
     ``called`` is the name of the record in the history, where that is not the id that the program has.
     ``place`` is the record's partition and offset, for a program that knows batches of offsets and no records.
+
+    Raises:
+        ValueError: there is no such action.
     """
     if action not in _ACTIONS:
         raise ValueError(f"a failpoint can {' or '.join(_ACTIONS)}, not {action}")

@@ -51,7 +51,11 @@ def point_latest(directory: Path, info: RunInfo) -> str | None:
 
 
 def run_directory(named: Path) -> Path:
-    """Return the folder that a name means: itself, or what a ``latest`` points to. Raises :class:`SavedRunError`."""
+    """Return the folder that a name means: itself, or what a ``latest`` points to.
+
+    Raises:
+        SavedRunError: there is no such run.
+    """
     if named.is_file() and named.name == LATEST:
         return named.parent / named.read_text(encoding="utf-8").strip()
     if not named.is_dir():

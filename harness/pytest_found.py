@@ -24,7 +24,12 @@ class ScenarioItem(pytest.Item):
     """One scenario file."""
 
     def runtest(self) -> None:
-        """Run it against a real system. Raises :class:`NotKeptError` where its cell is not green."""
+        """Run it against a real system.
+
+        Raises:
+            NotKeptError: its cell is not green.
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
         import sys  # noqa: PLC0415
 
         from harness.matrix.progress import make_progress  # noqa: PLC0415 - only for those who have one

@@ -29,7 +29,11 @@ T = TypeVar("T")
 
 
 def described(name: str) -> System:
-    """Return what a system (``name``, or ``name==version``) declares of itself. Raises :class:`UnknownNameError`."""
+    """Return what a system (``name``, or ``name==version``) declares of itself.
+
+    Raises:
+        UnknownNameError: there is no such system.
+    """
     return declaration(known(system_name(name), listed(), "system"))
 
 
@@ -74,7 +78,8 @@ def clients_of(system: str, wanted: Iterable[str] = ()) -> tuple[str, ...]:
     >>> clients_of("kafka"), clients_of("spark"), clients_of("kafka", ["confluent-kafka==2.3.0", "spark-sql-kafka"])
     (('kafka-python',), ('spark-sql-kafka',), ('confluent-kafka==2.3.0',))
 
-    Raises :class:`UnknownNameError`.
+    Raises:
+        UnknownNameError: no system talks through one of them.
     """
     wanted, clients = tuple(dict.fromkeys(wanted)), dict.fromkeys(client for each in declared() for client in each.clients)
     for client in wanted:
@@ -141,7 +146,11 @@ def baseline() -> Path:
 
 
 def system(name: str, runtime: str = "process") -> Launcher:
-    """Return a system by its name (``name``, or ``name==version``), in a runtime. Raises :class:`UnknownNameError`."""
+    """Return a system by its name (``name``, or ``name==version``), in a runtime.
+
+    Raises:
+        UnknownNameError: there is no such system.
+    """
     return described(name).launch(runtime, name.partition("==")[2] or None)
 
 
@@ -184,6 +193,9 @@ def known(name: str, names: Iterable[str], what: str) -> str:
     >>> known("at-last-once", ["at-least-once", "at-most-once"], "semantic")
     Traceback (most recent call last):
     harness.registry.UnknownNameError: no semantic is called at-last-once; did you mean at-least-once or at-most-once?
+
+    Raises:
+        UnknownNameError: it is none; the line names the nearest.
     """
     names = list(names)
     if name in names:

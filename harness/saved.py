@@ -95,7 +95,11 @@ class RunInfo:
 
     @staticmethod
     def load(directory: Path) -> RunInfo:
-        """Read ``run.json``. Raises :class:`SavedRunError`."""
+        """Read ``run.json``.
+
+        Raises:
+            SavedRunError: the file cannot be read, or is no run's.
+        """
         file = directory / RUN_FILE
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
@@ -203,7 +207,11 @@ class SavedRun:
 
 
 def judge_cell(directory: Path) -> CellResult:
-    """Judge one saved cell; a cell without a readable history is void, and so is one whose plan was changed."""
+    """Judge one saved cell; a cell without a readable history is void, and so is one whose plan was changed.
+
+    Raises:
+        PlanError: the plan cannot be read.
+    """
     edited: EditedPlanError | None = None
     try:
         plan = Plan.load(directory)
@@ -225,7 +233,11 @@ def judge_cell(directory: Path) -> CellResult:
 
 
 def load_run(directory: Path, judged: Mapping[str, CellResult] | None = None) -> SavedRun:
-    """Read a saved run and judge its cells, but for those in ``judged`` (by id). Raises :class:`SavedRunError`."""
+    """Read a saved run and judge its cells, but for those in ``judged`` (by id).
+
+    Raises:
+        SavedRunError: the folder is no saved run.
+    """
     info = RunInfo.load(directory)
     known = {result.directory: result for result in (judged or {}).values()}
     try:

@@ -34,7 +34,7 @@ MINUS_ZERO: Final = re.compile(rb"-0(?![0-9.])")
 def json_reader(path: str) -> Callable[[pa.Array], pa.Array] | None:
     """Return what finds the texts at a path (whole numbers, where all are that); None for a path that is more than names.
 
-    It raises NotOursToReadError for a value that it does not read.
+    For a value that it does not read it ends with NotOursToReadError.
 
     >>> json_reader("$.order.seq")(pa.array(['{"order":{"seq":7}}', '{"order":{"seq":"07"}}', "{}"])).to_pylist()
     ['7', '07', None]

@@ -144,9 +144,10 @@ class Plan:
 
     @staticmethod
     def from_json(text: str) -> Plan:
-        """Read a plan back; raises ``ValueError``, ``KeyError`` or ``TypeError`` where the text is none.
+        """Read a plan back.
 
         Raises:
+            ValueError: the text is none; likewise KeyError and TypeError.
             EditedPlanError: the plan was changed after it was sealed.
             PlanError: the plan is of a later version.
         """

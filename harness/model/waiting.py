@@ -47,6 +47,7 @@ def wait_until(condition: Callable[[], T | None], *, within_s: float, because: s
 
     Raises:
         WaitTimeoutError: ``within_s`` seconds have passed.
+        WaitCancelledError: the wait was cancelled by another thread.
     """
     deadline = time.monotonic() + within_s
     cancel = _cancel.get()

@@ -52,7 +52,11 @@ class Sender:
         return all(outcomes)
 
     def commit(self, messages: Iterable[Message], *, before_commit: Callable[[], None] | None = None) -> bool:
-        """Send a unit in one transaction. Raises what the client raises when it is fenced or cannot go on."""
+        """Send a unit in one transaction.
+
+        Raises:
+            ClientError: the client is fenced, or cannot go on.
+        """
         name = self._begin()
         try:
             if self.send(messages):

@@ -13,12 +13,21 @@ if TYPE_CHECKING:
 
 
 def listed() -> Mapping[str, str]:
-    """Return where each system is declared, by its name, ours first. Raises EnvironmentFailure where a name is taken twice."""
+    """Return where each system is declared, by its name, ours first.
+
+    Raises:
+        EnvironmentFailure: a name is taken twice.
+    """
     return with_others(GROUP, SYSTEMS)
 
 
 def declaration(name: str) -> System:
-    """Return what a system declares of itself. Raises KeyError where it is none, EnvironmentFailure where it cannot be loaded."""
+    """Return what a system declares of itself.
+
+    Raises:
+        KeyError: there is no such system.
+        EnvironmentFailure: it cannot be loaded.
+    """
 
     def check(found: System) -> str | None:
         return None if found.name == name else f"it calls itself {found.name!r}"

@@ -91,7 +91,8 @@ class Pending(Protocol):
     def wait(self, within_s: float) -> Stored | None:
         """Wait for what the client says of it; none: it is acknowledged by a broker that names no place.
 
-        Raises :class:`ClientError`.
+        Raises:
+            ClientError: it was refused, or nobody knows what became of it.
         """
 
 
@@ -172,7 +173,11 @@ class Client(Protocol):
     """An adapter module."""
 
     def make_producer(self, stage: Stage, *, transactional_id: str) -> Producer:
-        """Return a producer with the stage's settings. Raises :class:`~harness.stages.stage.SettingsRefusedError`."""
+        """Return a producer with the stage's settings.
+
+        Raises:
+            SettingsRefusedError: the client refuses the settings.
+        """
 
     def make_consumer(self, stage: Stage) -> Consumer:
         """Return a consumer of the stage's group, not subscribed yet."""

@@ -36,7 +36,11 @@ def _bridge() -> Bridge:
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
-    """Return a producer with the stage's settings."""
+    """Return a producer with the stage's settings.
+
+    Raises:
+        SettingsRefusedError: the client refuses the settings.
+    """
     settings = stage.settings.producer
     config: dict[str, Any] = {
         **_common(stage),

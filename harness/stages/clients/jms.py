@@ -91,7 +91,11 @@ class Connected:
         return number
 
     def session(self, number: str, mode: Acknowledge) -> str:
-        """Return a new session of it. Raises ClientError."""
+        """Return a new session of it.
+
+        Raises:
+            ClientError: the connection is gone.
+        """
         return _bridge().call("session", number, self._library.modes[mode])[0]
 
     def leave(self) -> None:
@@ -101,7 +105,11 @@ class Connected:
             self._number = None
 
     def close(self) -> None:
-        """End it in order: what was said before is done. Raises ClientError."""
+        """End it in order: what was said before is done.
+
+        Raises:
+            ClientError: the connection is gone.
+        """
         if self._number is not None:
             number, self._number = self._number, None
             _bridge().call("close", number)
@@ -144,7 +152,11 @@ class JmsProducer:
         self._ask("commit", self._session)
 
     def abort(self) -> None:
-        """Take back what was sent since; what was asked on a connection that is gone nobody can."""
+        """Take back what was sent since; what was asked on a connection that is gone nobody can.
+
+        Raises:
+            GoneError: the connection is gone, and the transaction with it.
+        """
         if self._connected.gone:
             raise GoneError("the transaction ended with its connection")
         self._ask("rollback", self._session)
@@ -222,7 +234,11 @@ class TwoPhaseProducer(JmsProducer):
         self._ask("xa-commit", self._session, self._name)
 
     def abort(self) -> None:
-        """It is not for this program to take back what may be prepared, and decided: the next one looks."""
+        """Leave the transaction to who comes next: it may be prepared and decided, and that is not for this program to take back.
+
+        Raises:
+            GoneError: always.
+        """
         self._connected.leave()
         raise GoneError("what was prepared is ended by who comes next")
 
@@ -264,7 +280,11 @@ class JmsConsumer:
         return Given(name, decoded(value) or b"", redelivered == "true", (number, token))
 
     def acknowledge(self, given: Given) -> None:
-        """Let the library acknowledge, and wait for the answer where the settings say so."""
+        """Let the library acknowledge, and wait for the answer where the settings say so.
+
+        Raises:
+            GoneError: the connection that brought it is gone.
+        """
         if self._by_library:
             return
         number, token = given.token

@@ -62,7 +62,11 @@ def _translated() -> Iterator[None]:
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
-    """Return a producer with the stage's settings."""
+    """Return a producer with the stage's settings.
+
+    Raises:
+        SettingsRefusedError: the client refuses the settings.
+    """
     settings = stage.settings.producer
     config: dict[str, Any] = {
         **_patience(KafkaProducer),

@@ -89,7 +89,11 @@ def _common(stage: Stage, *, client_id: str | None = None) -> dict[str, Any]:
 
 
 def make_producer(stage: Stage, *, transactional_id: str) -> Producer:
-    """Return a producer with the stage's settings."""
+    """Return a producer with the stage's settings.
+
+    Raises:
+        SettingsRefusedError: the client refuses the settings.
+    """
     settings = stage.settings.producer
     config: dict[str, Any] = {
         **_common(stage),
@@ -210,7 +214,11 @@ class Pending:
         self._told = (error, message)
 
     def wait(self, within_s: float) -> Stored:
-        """Wait for what the client says of it."""
+        """Wait for what the client says of it.
+
+        Raises:
+            ClientError: it was refused, or nothing was said of it in time.
+        """
         until = time.monotonic() + within_s
         while self._told is None:
             if time.monotonic() > until:

@@ -63,7 +63,11 @@ class Sent:
         self._told.set()
 
     def wait(self, within_s: float) -> None:
-        """Wait for the receipt. Raises ClientError."""
+        """Wait for the receipt.
+
+        Raises:
+            ClientError: it was refused, or nothing was said of it in time.
+        """
         if self._silent:
             return
         if not self._told.wait(within_s):
@@ -82,7 +86,11 @@ class PulsarProducer:
         self._producers: dict[str, Any] = {}
 
     def init_transactions(self) -> None:
-        """There are none in Python."""
+        """There are none in Python.
+
+        Raises:
+            SettingsRefusedError: always, for the Python client has none.
+        """
         raise SettingsRefusedError("NotImplementedError: this client has no transactions")
 
     begin = commit = abort = init_transactions
@@ -137,7 +145,11 @@ class PulsarConsumer:
         self._consumer: Any = None
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say."""
+        """Let messages come, as many at a time as the settings say.
+
+        Raises:
+            ClientError: another consumer has the subscription.
+        """
         try:
             self._consumer = wait_until(
                 lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
@@ -180,7 +192,11 @@ class PulsarConsumer:
             raise _complaint(error) from error
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the message be given again, to whomever; nobody can refuse one for good."""
+        """Let the message be given again, to whomever; nobody can refuse one for good.
+
+        Raises:
+            ClientError: it is to be refused for good.
+        """
         if for_good:
             raise ClientError("NotImplementedError", "a subscription gives again what is refused")
         self._consumer.negative_acknowledge(given.token)

@@ -102,7 +102,11 @@ class Sent:
         self._silent = silent
 
     def wait(self, within_s: float) -> None:
-        """Wait for the receipt. Raises ClientError."""
+        """Wait for the receipt.
+
+        Raises:
+            ClientError: it was refused, or nothing was said of it in time.
+        """
         if not self._silent:
             self._bridge.call("wait", self._number, milliseconds(within_s))
 
@@ -128,7 +132,11 @@ class PulsarProducer:
         self._program.end("commit")
 
     def abort(self) -> None:
-        """Abort it."""
+        """Abort the transaction.
+
+        Raises:
+            ClientError: nobody knows how the transaction has ended.
+        """
         if self._program.transaction == NOTHING:
             raise ClientError("InvalidTxnStatus", "nobody knows how it has ended")
         self._program.end("abort")
@@ -174,7 +182,11 @@ class PulsarConsumer:
         self._consumer = ""
 
     def subscribe(self, queue: str) -> None:
-        """Let messages come, as many at a time as the settings say."""
+        """Let messages come, as many at a time as the settings say.
+
+        Raises:
+            ClientError: another consumer has the subscription.
+        """
         try:
             self._consumer = wait_until(
                 lambda: self._subscribed(queue), within_s=CONNECT_S, because=f"a subscription to {queue}", poll_s=0.05
@@ -211,7 +223,11 @@ class PulsarConsumer:
         )  # fmt: skip
 
     def refuse(self, given: Given, *, for_good: bool) -> None:
-        """Let the message be given again, to whomever; nobody can refuse one for good."""
+        """Let the message be given again, to whomever; nobody can refuse one for good.
+
+        Raises:
+            ClientError: it is to be refused for good.
+        """
         if for_good:
             raise ClientError("UnsupportedOperationException", "a subscription gives again what is refused")
         self._program.bridge.call("refuse", self._consumer, given.token)

@@ -36,7 +36,11 @@ class QueueConsumer(Protocol):
     """A consumer of one queue. A connection that is lost is made again by the next call that needs one."""
 
     def subscribe(self, queue: str) -> None:
-        """Return when the broker has said that messages of the queue will come. Raises ClientError."""
+        """Return when the broker has said that messages of the queue will come.
+
+        Raises:
+            ClientError: the broker refuses.
+        """
 
     def receive(self, within_s: float) -> Given | None:
         """Return the next message; none where none has come.
@@ -71,7 +75,11 @@ class TwoPhases(Protocol):
     """
 
     def prepare(self) -> None:
-        """Let the broker prepare the transaction. Raises ClientError."""
+        """Let the broker prepare the transaction.
+
+        Raises:
+            ClientError: the broker refuses, or nobody knows.
+        """
 
 
 class QueueClient(Protocol):

@@ -79,7 +79,12 @@ class Connection(stomp.ConnectionListener):  # type: ignore[misc]  # the library
         return self._over is not None
 
     def ask(self, act: Callable[..., None], *words: Any, within_s: float | None, **named: Any) -> None:
-        """Send a frame, and wait for its receipt; ``within_s``: none asks for none."""
+        """Send a frame, and wait for its receipt; ``within_s``: none asks for none.
+
+        Raises:
+            GoneError: the connection is gone.
+            ClientError: the broker refuses.
+        """
         name = None if within_s is None else f"{next(self._names)}"
         try:
             act(self._stomp, *words, **named, **({} if name is None else {"receipt": name}))

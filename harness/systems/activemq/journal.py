@@ -30,7 +30,10 @@ def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[M
     """Return every copy that a queue has had. ``entries``: those of it and of its dead letters.
 
     A name is a copy's own while it is there. What comes by the name of one that is there still is not taken in; by the name of
-    one that is gone it is another copy: a client that sends again by itself makes both. Raises :class:`StrangeJournalError`.
+    one that is gone it is another copy: a client that sends again by itself makes both.
+
+    Raises:
+        StrangeJournalError: an entry says what cannot be.
     """
     entries = list(entries)
     if any(entry["kind"] == "purge" for entry in entries):

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 def messages(entries: Iterable[Entry], queue: str, dead_letters: str) -> tuple[Message, ...]:
     """Return every copy that a queue has had. ``entries``: those of it and of its dead letters.
 
-    Why a copy was acknowledged (by a consumer, or because its time was over) is not written. Raises :class:`StrangeJournalError`.
+    Why a copy was acknowledged (by a consumer, or because its time was over) is not written.
+
+    Raises:
+        StrangeJournalError: an entry says what cannot be.
     """
     entries = list(entries)
     transactions = Transactions.of(entries)

@@ -97,9 +97,12 @@ def addresses(text: str) -> dict[str, tuple[str, int]]:
 def listeners_of(
     node: str, host: str, settings: Mapping[str, str], roles: Iterable[str], protocol: str = "PLAINTEXT"
 ) -> tuple[Listener, ...]:
-    """Return a broker's listeners for roles. Raises EnvironmentFailure with what to add where one is missing or wrong.
+    """Return a broker's listeners for roles.
 
     ``protocol``: what the pipeline's programs speak, and so must they.
+
+    Raises:
+        EnvironmentFailure: a listener is missing or wrong; the line says what to add.
     """
     spoken = dict(each.split(":") for each in filter(None, settings.get("listener.security.protocol.map", "").upper().split(",")))
     own, advertised = addresses(settings.get("listeners") or ""), addresses(settings.get("advertised.listeners") or "")
@@ -129,7 +132,11 @@ def listeners_of(
 
 
 def probe(at: str, authority: str) -> None:
-    """Speak TLS with a broker until it has answered. Raises EnvironmentFailure where they cannot agree, with the reason."""
+    """Speak TLS with a broker until it has answered.
+
+    Raises:
+        EnvironmentFailure: the two cannot agree; the line says why.
+    """
     host, _, port = at.rpartition(":")
     try:
         context = ssl.create_default_context(cafile=authority or None)
@@ -163,7 +170,11 @@ class Attachment:
 
     @property
     def access(self) -> Access | None:
-        """What lostack itself is let in by. Raises DeclarationError where that is nowhere."""
+        """What lostack itself is let in by.
+
+        Raises:
+            DeclarationError: the environment variable with the password is not set.
+        """
         declared = self.security
         if declared is None:
             return None
@@ -171,9 +182,11 @@ class Attachment:
         return Access(declared.protocol, ca, declared.mechanism, declared.username, declared.password())
 
     def check(self) -> None:
-        """Raise EnvironmentFailure where the address is no address, or not this machine's and that was not allowed.
+        """Make sure that the pipeline can be run at the address.
 
-        Raises DeclarationError where the pipeline logs in, and does not say who.
+        Raises:
+            EnvironmentFailure: the address is none, or is not this machine's and that was not allowed.
+            DeclarationError: the pipeline logs in, and does not say who.
         """
         if not self.pipeline.dialect.logs:
             raise DeclarationError(f"system: only Kafka can be attached to, not {self.pipeline.system}")
@@ -196,7 +209,11 @@ class Attachment:
             )
 
     def listeners(self) -> tuple[Listener, ...]:
-        """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be."""
+        """Ask the brokers for their listeners, and whether the pipeline's topics are there, which must not be.
+
+        Raises:
+            EnvironmentFailure: the brokers do not answer.
+        """
         self.check()
         if self.access is not None and self.access.protocol.endswith("SSL"):
             for each in self.bootstrap.split(","):
@@ -374,7 +391,11 @@ class AttachedBrokers:
             self._wire.check()
 
     def close(self) -> None:
-        """Delete what was created, and leave. Raises EnvironmentFailure where something may be left."""
+        """Delete what was created, and leave.
+
+        Raises:
+            EnvironmentFailure: something may be left.
+        """
         created, self._created = self._created, set()
         try:
             if created:

@@ -60,7 +60,11 @@ class Authorities:
         self._ends.observe_results(found, origins, nowhere=log_fields(-1, -1, -1))
 
     def observe_log(self, hop: Hop, topic: str, log: WholeLog, saved: Mapping[int, int] | None = None) -> Sequence[LogCopy]:
-        """Write every copy of a log, and where it ends; return the copies. Raises StageError where none carries a known id."""
+        """Write every copy of a log, and where it ends; return the copies.
+
+        Raises:
+            StageError: no copy carries a known id.
+        """
         scene, copies = self._scene, log.copies
         results = [self._found.in_copy(copy) for copy in copies]
         if hop is Hop.TOPIC or self._found.totals is None:

@@ -161,7 +161,11 @@ class PatientDrain:
         self._loaded_at = loaded_at
 
     def wait(self) -> Drained:
-        """Wait until everything is at rest. Raises StageError where it is plain that the pipeline itself is wrong."""
+        """Wait until everything is at rest.
+
+        Raises:
+            StageError: the pipeline itself is wrong.
+        """
         waiting = Drain(self._standing)
         try:
             self._await_rest(waiting)

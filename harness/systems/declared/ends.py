@@ -49,13 +49,21 @@ class Ends:
                 )  # fmt: skip
 
     def observe_totals(self, totals: Totals, rows: Sequence[str], *, stored: bool) -> None:
-        """Write what totals say of their records. Raises StageError where, without a fault, there is not one."""
+        """Write what totals say of their records.
+
+        Raises:
+            StageError: without a fault there is not one.
+        """
         if self._scene.faultless and stored and not rows:
             raise StageError(self._found.nothing_arrived())
         totals.tell(rows)
 
     def observe_invariants(self) -> None:
-        """Write what is found of what must hold. Raises OutputError where nobody can be asked."""
+        """Write what is found of what must hold.
+
+        Raises:
+            OutputError: nobody can be asked.
+        """
         scene, pipeline = self._scene, self._scene.pipeline
         values = scene.values(pipeline.stages[-1].known)
         for invariant in pipeline.invariants:
@@ -69,7 +77,11 @@ class Ends:
                                 holds=len(rows) == 1 and invariant.holds(rows[0]))  # fmt: skip
 
     def learn(self, found: Sequence[Result], *, stored: bool) -> None:
-        """Take in what an output without a fault looks like. Raises StageError where nothing of what was stored has arrived."""
+        """Take in what an output without a fault looks like.
+
+        Raises:
+            StageError: nothing of what was stored has arrived.
+        """
         arrived = [result.text for result in found if result.record in self._scene.known]
         if stored and not arrived:
             raise StageError(self._found.nothing_arrived())

@@ -74,7 +74,11 @@ class DeclaredFeed:
             self._holding.release()
 
     def end_input(self) -> None:
-        """Give the producer all records that are left, and the end of its input."""
+        """Give the producer all records that are left, and the end of its input.
+
+        Raises:
+            StageError: the input is not the producer's standard input.
+        """
         if not isinstance(self._feeder, StdinFeeder):
             raise StageError("the end of the input cannot be brought about: it is not the producer's standard input")
         self._feeder.hurry()
@@ -85,7 +89,11 @@ class DeclaredFeed:
         return self._feeder is not None and ((self._feeder.exhausted() and not held) or self._waves.waiting)
 
     def trouble(self) -> str | None:
-        """Why not everything was offered yet, or ``None``. Raises StageError where it never will be."""
+        """Say why not everything was offered yet, or return ``None``.
+
+        Raises:
+            StageError: not everything will ever be offered.
+        """
         if self._feeder is None:
             return "nothing has been offered yet"
         if trouble := self._feeder.trouble():

@@ -135,7 +135,11 @@ class StdinFeeder:
             self._thread.join()
 
     def hurry(self) -> None:
-        """Give it all that is left at once, and the end of its input; return when it has both. Raises WaitTimeoutError."""
+        """Give it all that is left at once, and the end of its input; return when it has both.
+
+        Raises:
+            WaitTimeoutError: it does not take it in time.
+        """
         self._hurries = True
         self._waves.release()
         self._wake.set()

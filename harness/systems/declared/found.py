@@ -89,7 +89,11 @@ class Found:
         return tuple(self._scene.kafka.observer.ends(self._scene.pipeline.output.topic).items())
 
     def ids(self) -> Sequence[str | None]:
-        """Return the id of every result that is in the output now. Raises OutputError."""
+        """Return the id of every result that is in the output now.
+
+        Raises:
+            OutputError: the output cannot be read.
+        """
         if self.totals is not None:
             return self.totals.ids(self.rows())
         if self.results is None:
@@ -103,7 +107,11 @@ class Found:
         return [None if result.order in left else result.record for result in found]
 
     def rows(self) -> Sequence[str]:
-        """Return the rows of the output that can be results. Raises OutputError."""
+        """Return the rows of the output that can be results.
+
+        Raises:
+            OutputError: the output cannot be read.
+        """
         if self.results is None:
             return () if self.totals is None else self._rows_of_topic()
         rows = [row for row in self.results.rows() if not row.startswith(NOTICE)]
@@ -126,7 +134,11 @@ class Found:
         return [Result(self._ids_in(row), order, row, lacking(row)) for order, row in enumerate(rows, start=1)]
 
     def in_copy(self, copy: LogCopy) -> Result:
-        """Return what a copy in a log is a result of. Raises StageError where its value names a schema that nobody has."""
+        """Return what a copy in a log is a result of.
+
+        Raises:
+            StageError: its value names a schema that nobody has.
+        """
         ids = self._ids_of(copy.key, copy.value, copy.headers)
         return Result(ids, copy.offset, (copy.value or b"").decode("utf-8", "replace"))
 

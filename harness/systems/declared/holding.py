@@ -106,7 +106,11 @@ class Holding:
         self._thread = threading.Thread(target=self._run, name="holding", daemon=True)
 
     def start(self) -> None:
-        """Arm the rules, before the producer starts. Raises WireError."""
+        """Arm the rules, before the producer starts.
+
+        Raises:
+            WireError: the wire is gone.
+        """
         for wave in self._coming:
             self._arm(wave, self._first_of(wave))
         self._thread.start()
@@ -117,7 +121,11 @@ class Holding:
         return any(wave.hit is not None for wave in self._coming)
 
     def release(self) -> None:
-        """Let everything through, from now on. Raises WireError."""
+        """Let everything through, from now on.
+
+        Raises:
+            WireError: the wire is gone.
+        """
         self.close()
         for wave in self._coming:
             self._wire.disarm(self._cell, wave.rule)

@@ -134,7 +134,11 @@ class CommandNode:
         return ContainerSpec(image=self.stage.image, folders=folders, host_network=True)
 
     def await_ready(self) -> None:
-        """Wait until it does its work. Raises :class:`StageError` where it ends before, or never does."""
+        """Wait until it does its work.
+
+        Raises:
+            StageError: it ends before, or is never ready.
+        """
         within_s = self.stage.ready_within_s
         try:
             wait_until(lambda: self.ended() or self._is_ready(), within_s=within_s, because=f"the {self.name} to be ready")
@@ -215,7 +219,8 @@ class CommandNode:
     def trace(self, log: Path, point: Point | None = None) -> None:
         """Write its durable writes into a log, from now on and in this life of it, and hold a thread at a point, if there is one.
 
-        Raises :class:`~harness.runtimes.process.durable.TracingError` where that cannot be done.
+        Raises:
+            TracingError: it cannot be traced.
         """
         if self.stage.image:
             raise TracingError(f"the {self.name} is a container, whose processes nobody traces")
@@ -311,7 +316,11 @@ class CommandNode:
             self._unready = error
 
     def supervise(self) -> str | None:
-        """Start again what has ended and should go on; say so, or ``None``. Raises :class:`StageError` where that is in vain."""
+        """Start again what has ended and should go on; say so, or ``None``.
+
+        Raises:
+            StageError: it ends again and again.
+        """
         end = self.ended()
         if end is None:
             if self._unready is not None and not self._is_ready():
@@ -364,7 +373,12 @@ class OneProcess:
         self._leader = leader
 
     def kill(self) -> None:
-        """SIGKILL of this process alone, and wait until it is gone."""
+        """SIGKILL of this process alone, and wait until it is gone.
+
+        Raises:
+            StageError: it ended before it could be killed.
+            WaitTimeoutError: it is not gone in time.
+        """
         try:
             descriptor = os.pidfd_open(self._pid)
         except ProcessLookupError as error:

@@ -80,11 +80,19 @@ class Results(Protocol):
         """Return a value that changes while results arrive."""
 
     def rows(self) -> Sequence[str]:
-        """Return every result as text. Raises :class:`OutputError`."""
+        """Return every result as text.
+
+        Raises:
+            OutputError: the output cannot be read.
+        """
 
 
 def results_of(output: Output, values: Mapping[str, object], directory: Path, log: Path) -> Results:
-    """Return the reader of an output that is no topic; ``log`` is what the last stage prints."""
+    """Return the reader of an output that is no topic; ``log`` is what the last stage prints.
+
+    Raises:
+        DeclarationError: it is a topic.
+    """
     at = fill(output.file, values)
     path = str(Path(at) if Path(at).is_absolute() else directory / at) if at else ""
     match output.kind:
@@ -161,7 +169,11 @@ class Sqlite:
         return Files(f"{glob.escape(str(self._file))}*").size()
 
     def rows(self) -> Sequence[str]:
-        """Return the columns of each row, joined."""
+        """Return the columns of each row, joined.
+
+        Raises:
+            OutputError: the file was never made, or the query fails.
+        """
         if not self._file.exists():
             raise OutputError(f"the output {self._file} was never made")
         try:
@@ -186,7 +198,11 @@ class Command:
         return tuple(self.rows())
 
     def rows(self) -> Sequence[str]:
-        """Return them."""
+        """Return the lines that the command prints.
+
+        Raises:
+            OutputError: the command does not run, or fails.
+        """
         try:
             done = subprocess.run(
                 self._argv, cwd=self._directory, capture_output=True, text=True, errors="replace", timeout=COMMAND_S, check=False

@@ -62,7 +62,11 @@ class Positions:
         return self.trouble_in_topic() or self._lag_beside()
 
     def trouble_in_topic(self) -> str | None:
-        """The same of the pipeline's topic alone."""
+        """The same of the pipeline's topic alone.
+
+        Raises:
+            StageError: without a fault no position is saved.
+        """
         if not self.kept_by_group:
             return self._elsewhere_trouble()
         topic = self._scene.pipeline.topic

@@ -57,7 +57,11 @@ class Queue:
         return what_waits(self._broker, self._name) is None
 
     def trouble(self) -> str | None:
-        """Say what waits in it, or ``None``. Raises StageError where, without a fault, nobody acknowledges what was given."""
+        """Say what waits in it, or ``None``.
+
+        Raises:
+            StageError: without a fault nobody acknowledges what was given.
+        """
         waits, count = what_waits(self._broker, self._name), self._broker.count(self._name)
         still = time.monotonic() - self._scene.sighted.last / 1e9
         if self._scene.faultless and count.in_flight and not count.ready and still > UNACKNOWLEDGED_S:

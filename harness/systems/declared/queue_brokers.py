@@ -64,7 +64,11 @@ class QueueBrokers:
 
     @property
     def broker(self) -> QueueBroker:
-        """The broker. Raises RuntimeError before it was started."""
+        """The broker.
+
+        Raises:
+            RuntimeError: it was not started.
+        """
         if self._deployed is None:
             raise RuntimeError("it was never started")
         return cast("HasBroker", self._deployed).broker

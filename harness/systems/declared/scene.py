@@ -101,14 +101,22 @@ class Scene(CellScene):
 
     @property
     def kafka(self) -> KafkaBrokers:
-        """The brokers, of a pipeline that runs on Kafka. Raises TypeError of another one."""
+        """The brokers, of a pipeline that runs on Kafka.
+
+        Raises:
+            TypeError: the pipeline runs on something else.
+        """
         if not self.pipeline.dialect.logs:
             raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
         return cast("KafkaBrokers", self.brokers)
 
     @property
     def queues(self) -> QueueBroker:
-        """The broker, of a pipeline with a queue. Raises TypeError of another one."""
+        """The broker, of a pipeline with a queue.
+
+        Raises:
+            TypeError: the pipeline runs on something else.
+        """
         if self.pipeline.dialect.logs:
             raise TypeError(f"{self.pipeline.name} runs on {self.pipeline.system}")
         return cast("QueueBrokers", self.brokers).broker

@@ -115,7 +115,11 @@ class Services:
         return {each.service.known: lambda each=each: self._node(each) for each in self._placed}  # type: ignore[misc]
 
     def open(self) -> None:
-        """Start each that is not up yet, and wait until it is ready. Raises StageError where it never is."""
+        """Start each that is not up yet, and wait until it is ready.
+
+        Raises:
+            StageError: one is never ready.
+        """
         for each in self._placed:
             each.folder.mkdir(parents=True, exist_ok=True)
             if each.node is not None and each.node.ended() is None:

@@ -57,7 +57,11 @@ class Standing:
         return self._found.size()
 
     def results(self) -> Sequence[str | None]:
-        """Return the id of every result that is in the output now. Raises OutputError."""
+        """Return the id of every result that is in the output now.
+
+        Raises:
+            OutputError: the output cannot be read.
+        """
         return self._found.ids()
 
     def source_trouble(self) -> str | None:
@@ -90,10 +94,13 @@ class Standing:
         return all(node.ended() is not None for node in self._stages.values())
 
     def stage_trouble(self) -> str | None:
-        """Start again what has ended and should not have; say so, or ``None``. Raises StageError where that is in vain.
+        """Start again what has ended and should not have; say so, or return ``None``.
 
-        Without a fault, nor may one process of a stage end and not be replaced; after one, its siblings may do its work. What is
-        too large for the broker will be so in every cell.
+        Without a fault no process of a stage may end unless it is replaced; after one, its siblings may do its work. What is too
+        large for the broker will be so in every cell.
+
+        Raises:
+            StageError: starting it again is in vain.
         """
         if self.scene.faultless and (refused := self.between.refused()):
             raise StageError(refused, "topic")

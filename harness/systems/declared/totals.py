@@ -42,7 +42,11 @@ class Totals:
         return [*found, *(None for key in values if key not in self._weights)]
 
     def tell(self, rows: Sequence[str]) -> None:
-        """Write what each total says of its records. Raises StageError where none is of a key that was offered."""
+        """Write what each total says of its records.
+
+        Raises:
+            StageError: none is of a key that was offered.
+        """
         history, values = self._scene.history, self._values(rows)
         if rows and not values.keys() & self._weights.keys():
             wanted = min(self._weights) or "(one total of all)"

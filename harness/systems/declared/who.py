@@ -48,7 +48,8 @@ class DeclaredNodes:
     def target(self, role: Role, node: str | None = None) -> Target:
         """Return the stage of a role, or the one process of it that hit the fault; or a server.
 
-        Raises RuntimeError where the pipeline has no such stage, or the server is shared with others.
+        Raises:
+            RuntimeError: the pipeline has no such stage, or the server is shared with others.
         """
         del node  # a run has one stage of each role
         if role in self._servers:
@@ -59,7 +60,11 @@ class DeclaredNodes:
         return stage if self.victim is None else stage.one(self.victim)
 
     def stage(self, role: Role) -> CommandNode:
-        """Return the stage of a role, whole. Raises RuntimeError where the pipeline has none."""
+        """Return the stage of a role, whole.
+
+        Raises:
+            RuntimeError: the pipeline has none.
+        """
         if role not in self._stages:
             raise RuntimeError(f"{self._scene.cell.id}: the {role} is no stage of the pipeline")
         return self._stages[role]

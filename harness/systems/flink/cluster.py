@@ -104,7 +104,11 @@ class Cluster:
 
     @property
     def job_manager(self) -> Node:
-        """Its process. Raises RuntimeError before there is one."""
+        """Its process.
+
+        Raises:
+            RuntimeError: there is none yet.
+        """
         if self._job_manager is None:
             raise RuntimeError("the JobManager was never started")
         return self._job_manager
@@ -124,7 +128,11 @@ class Cluster:
         return self.job_manager.kill()
 
     def submit(self, words: Sequence[str], restored_from: str | None = None) -> str:
-        """Hand over our job with these words; return its id. Raises RestError where it is refused."""
+        """Hand over our job with these words; return its id.
+
+        Raises:
+            RestError: the job is refused.
+        """
         with self._lock:
             self.await_up()
             if not self._jar:
@@ -133,7 +141,11 @@ class Cluster:
         return self.rest.run(jar, MAIN, words, restored_from)
 
     def await_up(self) -> None:
-        """Wait until the JobManager answers. Raises EnvironmentFailure where it ends."""
+        """Wait until the JobManager answers.
+
+        Raises:
+            EnvironmentFailure: it ends.
+        """
 
         def up() -> bool:
             if (end := self.job_manager.exit) is not None:

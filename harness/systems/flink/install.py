@@ -79,7 +79,8 @@ def connectors(flink: str = VERSION) -> dict[str, str]:
 def ensure_flink(say: Callable[[str], None], version: str = "", flink: str = VERSION) -> FlinkInstall:
     """Return Flink with a connector, fetched and compiled for where this is the first run. Safe in several runs at once.
 
-    Raises EnvironmentFailure with one line that says what is missing and what helps.
+    Raises:
+        EnvironmentFailure: something is missing; one line that says what helps.
     """
     known, version = connectors(flink), version or CONNECTORS[flink]
     if version not in known:

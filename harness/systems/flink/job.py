@@ -115,7 +115,11 @@ class Job(RunningJob):
         return False
 
     def trouble(self) -> str | None:
-        """Why the job does not run, or ``None``. Raises StageEndedError where it has ended, or its TaskManager has, by itself."""
+        """Say why the job does not run, or return ``None``.
+
+        Raises:
+            StageEndedError: it has ended, or its TaskManager has, by itself.
+        """
         if (end := self.task_manager.ended()) is not None:
             raise StageEndedError(f"the TaskManager ended with {end}")
         try:

@@ -111,7 +111,11 @@ def with_job(settings: FlinkSettings, **changes: object) -> FlinkSettings:
 
 
 def flinks(settings: object) -> FlinkSettings:
-    """Return the settings of a cell of this system. Raises TypeError for others."""
+    """Return the settings of a cell of this system.
+
+    Raises:
+        TypeError: they are another system's.
+    """
     if not isinstance(settings, FlinkSettings):
         raise TypeError(f"these are no settings of a job: {settings}")
     return settings

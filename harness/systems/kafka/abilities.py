@@ -54,7 +54,11 @@ JOIN_S = 30.0
 
 
 def stage_of(node: Target, lacks: str) -> StageNode:
-    """Return a node as the stage that it is. Raises TypeError, which says what a node of another kind has not."""
+    """Return a node as the stage that it is.
+
+    Raises:
+        TypeError: it is a node of another kind.
+    """
     if not isinstance(node, StageNode):
         raise TypeError(f"{node.name} {lacks}")
     return node
@@ -110,7 +114,11 @@ class GroupPositions(SavedPositions):
     scene: Scene
 
     def forget(self) -> None:
-        """Put the dead members out, delete the group, and say what it had saved."""
+        """Put the dead members out, delete the group, and say what it had saved.
+
+        Raises:
+            RuntimeError: the group still has something saved.
+        """
         observer, group = self.scene.observer, self.scene.group
         had = self.scene.group_positions()
         if self.scene.settings.consumer.protocol is GroupProtocol.CLASSIC:

@@ -192,7 +192,11 @@ class Broker:
         return None if spec is None else self._runtime.start(spec)
 
     def await_formatted(self, node: Node) -> None:
-        """Wait for the end of the formatting."""
+        """Wait for the end of the formatting.
+
+        Raises:
+            EnvironmentFailure: the storage could not be formatted.
+        """
         end = node.wait(FORMAT_S)
         if end is None or end.status != 0:
             node.kill()

@@ -198,7 +198,11 @@ class DockerGround:
 
 
 def make_ground(runtime: str, say: Callable[[str], None], version: str = VERSION) -> Ground:
-    """Fetch or build what Kafka needs in a runtime. Raises EnvironmentFailure where that cannot be."""
+    """Fetch or build what Kafka needs in a runtime.
+
+    Raises:
+        EnvironmentFailure: something can be neither fetched nor built.
+    """
     if runtime == "process":
         return ProcessGround(ensure_kafka(say, version))
     from harness.provision.images import ensure_image  # noqa: PLC0415

@@ -163,7 +163,7 @@ class Observer:
         self._readers: dict[str, Any] = {}
 
     def wait_ready(self) -> None:
-        """Wait until the broker acknowledges a write. Raises WaitTimeoutError."""
+        """Wait, a bounded time, until the broker acknowledges a write."""
         wait_until(self._acks, within_s=READY_S, because=f"the broker at {self._bootstrap} to acknowledge a write")
 
     @_patiently

@@ -28,7 +28,11 @@ class PlaceOnWire:
 
     @property
     def network(self) -> CellNetwork:
-        """Its proxies. Raises RuntimeError where it has none."""
+        """Its proxies.
+
+        Raises:
+            RuntimeError: it has none.
+        """
         if self._network is None:
             raise RuntimeError(f"{self._scene.cell.id} has no network of its own")
         return self._network

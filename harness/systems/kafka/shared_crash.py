@@ -42,7 +42,9 @@ class SharedCrash:
     def die(self, member: str, kill: Callable[[], T]) -> T:
         """Wait until all are held, but not for ever; then ``kill``, once for all. Returns its result to each.
 
-        Raises CellFailure where it happened without this one, and whatever ``kill`` raises, to each of them.
+        Raises:
+            CellFailure: the broker died without this one.
+            Exception: whatever ``kill`` raises, to each of them.
         """
         with suppress(WaitTimeoutError):
             self._wait(DEATH, member, PATIENCE_S)
@@ -54,8 +56,10 @@ class SharedCrash:
     def come_back(self, member: str, restart: Callable[[], T]) -> T:
         """Wait until all for whom it died are done with what they held and with its files; then ``restart``, once for all.
 
-        Raises WaitTimeoutError where one never is (the broker must not come back to files that somebody still changes), and
-        whatever ``restart`` raises, to each of them.
+        Raises:
+            WaitTimeoutError: one never is, and the broker must not come back to files that somebody still
+                changes.
+            Exception: whatever ``restart`` raises, to each of them.
         """
         self._wait(RETURN, member, RETURN_S)
         return self._once(RETURN, restart)

@@ -67,7 +67,11 @@ class Prepared:
         self.ground = make_ground(self.runtime, say, self.version or VERSION)
 
     def prepare_for(self, cells: Iterable[Cell], say: Callable[[str], None]) -> None:
-        """Fetch or build the clients, the Toxiproxy server, and find PostgreSQL, where one of the cells needs it."""
+        """Fetch or build the clients, the Toxiproxy server, and find PostgreSQL, where one of the cells needs it.
+
+        Raises:
+            EnvironmentFailure: a client cannot be had in this runtime.
+        """
         cells = tuple(cells)
         clients = sorted({cell.client for cell in cells if client_name(cell.client) in ADAPTERS})
         around = [client for client in clients if "==" in client or client == JAVA]
@@ -80,7 +84,11 @@ class Prepared:
             self.postgres = self.stood_on().postgres(say)
 
     def stood_on(self) -> Ground:
-        """What brokers are started on. Raises RuntimeError where nothing is prepared."""
+        """What brokers are started on.
+
+        Raises:
+            RuntimeError: nothing is prepared.
+        """
         if self.ground is None:
             raise RuntimeError("prepare() comes first")
         return self.ground
@@ -122,7 +130,11 @@ D = TypeVar("D", bound="Startable")
 
 
 def started(deployed: D, directory: Path) -> D:
-    """Start a deployment and return it; where that cannot be, end it. Raises EnvironmentFailure."""
+    """Start a deployment and return it; end what has come up where it does not.
+
+    Raises:
+        EnvironmentFailure: the deployment does not come up.
+    """
     try:
         deployed.start()
     except (WaitTimeoutError, KafkaError) as error:

@@ -33,7 +33,11 @@ class LogRun(MemoryCellRun):
     loses_at: ClassVar[Collection[LastHop]] = (LastHop.DELETED,)
 
     def prepare(self) -> None:
-        """Refuse what only a queue can do; then as any."""
+        """Refuse what only a queue can do; then as any.
+
+        Raises:
+            PlantError: only a queue can do what is planted.
+        """
         if self.plant.in_queue or self.plant.lose_at not in _HOPS:
             raise PlantError("what is planted here only a queue can do, and this cell has a log")
         self._ends: Counter[int] = Counter()

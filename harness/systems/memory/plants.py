@@ -118,7 +118,11 @@ class Cast:
 
 
 def cast_of(plan: Plan, plant: Plant, records: Sequence[Record]) -> Cast:
-    """Hand out the parts: first what theory predicts, then what is planted. Raises :class:`PlantError`."""
+    """Hand out the parts: first what theory predicts, then what is planted.
+
+    Raises:
+        PlantError: nobody can play it.
+    """
     cast = Cast()
     if not plant.disarm:  # a fault that does not fire has no effect
         _cast_prediction(cast, plan, records)

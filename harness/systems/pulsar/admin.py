@@ -35,7 +35,12 @@ class Admin:
         self._http.close()
 
     def ask(self, method: str, path: str, said: Any = None) -> tuple[Mapping[str, str], bytes]:
-        """Return headers (their names in small letters) and body of an answer."""
+        """Return headers (their names in small letters) and body of an answer.
+
+        Raises:
+            RefusedError: the broker answers that it will not.
+            OSError: it does not answer.
+        """
         body = None if said is None else json.dumps(said)
         try:
             self._http.request(method, f"/admin/{path}", body, {"Content-Type": "application/json"})

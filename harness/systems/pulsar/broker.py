@@ -93,7 +93,11 @@ class PulsarBroker(ServedBroker):
         return NodeSpec(name=BROKER, role=Role.BROKER, argv=command, log=self._directory / f"{BROKER}.log")
 
     def answers(self) -> bool:
-        """Whether it has taken a message of its own and given it out, and its namespaces are there. Raises OSError."""
+        """Say whether it has taken a message of its own and given it out, and its namespaces are there.
+
+        Raises:
+            OSError: it cannot be asked.
+        """
         with Admin(self._http) as admin:
             if not admin.healthy():
                 return False

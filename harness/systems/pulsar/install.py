@@ -55,7 +55,11 @@ class Install:
         return (str(self.java.path), *self.flags, *JVM, *SERVER, temporary, "-cp", _path(self.jars), MAIN)
 
     def client(self, say: Callable[[str], None]) -> ClientSetup:
-        """Return what the Java client needs around a stage: the JVM beside it. Raises EnvironmentFailure."""
+        """Return what the Java client needs around a stage: the JVM beside it.
+
+        Raises:
+            EnvironmentFailure: it can be neither fetched nor compiled.
+        """
         ours = compiled("pulsar-bridge", [CALLS, BRIDGE], self.jars, say)
         command = (str(self.java.path), *self.flags, *JVM, *CLIENT, "-cp", _path((*self.jars, ours)), BRIDGE_MAIN)
         return ClientSetup(self.version, variables={COMMAND: json.dumps(command)})
@@ -71,7 +75,11 @@ def versions() -> tuple[str, ...]:
 
 
 def ensure(say: Callable[[str], None], version: str = VERSION) -> Install:
-    """Return a version, fetched where it is not there yet. Raises EnvironmentFailure, one line."""
+    """Return a version, fetched where it is not there yet.
+
+    Raises:
+        EnvironmentFailure: it cannot be fetched; one line.
+    """
     cache = cache_root()
     java = find_java(cache, say)
     jar_set = read_jar_set(f"{NAME}-{version}", HERE)

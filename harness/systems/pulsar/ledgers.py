@@ -103,7 +103,8 @@ class Done:
 def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return what is said of the one subscription of a topic, ``None`` where it has none. The broker's own are no subscriptions.
 
-    Raises :class:`StrangeLedgerError` where there are several: a message that the one is done with the other may wait for.
+    Raises:
+        StrangeLedgerError: there are several, and a message that the one is done with the other may wait for.
     """
     found = {name: said for name, said in subscriptions.items() if name not in _BROKERS_OWN}
     if len(found) > 1:
@@ -114,7 +115,8 @@ def only(subscriptions: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | 
 def messages(entries: Iterable[Entry], done: Done | None) -> tuple[Message, ...]:
     """Return every copy that a topic has had. ``done``: of its one subscription; ``None``: nobody has subscribed.
 
-    Raises :class:`StrangeLedgerError`.
+    Raises:
+        StrangeLedgerError: the broker says of a message what cannot be.
     """
     found = []
     for entry in entries:

@@ -118,7 +118,11 @@ class DriverNode(StageNode):
                 self.front.kill()
 
     def pause(self) -> None:
-        """Stop it. One that is shared is not there to be stopped: raises RuntimeError."""
+        """Stop it.
+
+        Raises:
+            RuntimeError: it is shared with other cells.
+        """
         if self.session is not None:
             raise RuntimeError(f"the {self.name} runs the queries of other cells, too")
         super().pause()

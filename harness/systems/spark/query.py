@@ -95,7 +95,11 @@ class Query:
         return self.driver
 
     def trouble(self) -> str | None:
-        """Find no trouble, or raise StageEndedError where the query has ended although it should go on."""
+        """Find no trouble.
+
+        Raises:
+            StageEndedError: it has ended although it should go on.
+        """
         if self.driver.node is not None and (why := self.driver.trouble()):
             raise StageEndedError(f"the {self.driver.name}: {why}")
         if self.driver.started and (end := self.driver.ended()) is not None:

@@ -102,7 +102,11 @@ class Cluster:
         self._start(self._supervisor, SUPERVISOR)
 
     def await_up(self) -> None:
-        """Wait until Nimbus knows of a supervisor. Raises EnvironmentFailure where one of them ends."""
+        """Wait until Nimbus knows of a supervisor.
+
+        Raises:
+            EnvironmentFailure: one of them ends.
+        """
 
         def up() -> bool:
             self.check()
@@ -117,7 +121,11 @@ class Cluster:
             raise EnvironmentFailure(f"{error}; its logs: {self.directory}") from error
 
     def submit(self, name: str, words: Sequence[str]) -> None:
-        """Submit our topology. Raises :class:`DeskError` where it is refused."""
+        """Submit our topology.
+
+        Raises:
+            DeskError: it is refused.
+        """
         with self._lock:  # one jar is handed over at a time
             ask(self._desk, "submit", name, *words)
 
@@ -207,7 +215,11 @@ class Cluster:
         return self._lease.ports[0]
 
     def tree(self, path: str) -> dict[str, str]:
-        """Return what nodes of ZooKeeper hold, from one downwards. Raises :class:`DeskError`."""
+        """Return what nodes of ZooKeeper hold, from one downwards.
+
+        Raises:
+            DeskError: ZooKeeper does not answer.
+        """
         return {line["path"]: line["data"] for line in ask(self._desk, "tree", path)}
 
     @property

@@ -15,7 +15,11 @@ class DeskError(Exception):
 
 
 def ask(port: int, *words: str) -> list[dict[str, Any]]:
-    """Return what it answers. Raises :class:`DeskError`."""
+    """Return what it answers.
+
+    Raises:
+        DeskError: it refuses, or does not answer.
+    """
     said: list[dict[str, Any]] = []
     try:
         with socket.create_connection((HOST, port), timeout=ANSWER_S) as client, client.makefile("rw") as talk:

@@ -52,7 +52,8 @@ class StormInstall:
 def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstall:
     """Return Storm, fetched and compiled for where this is the first run. Safe in several runs at once.
 
-    Raises EnvironmentFailure with one line that says what is missing and what helps.
+    Raises:
+        EnvironmentFailure: something is missing; one line that says what helps.
     """
     cache = cache_root()
     java = find_java(cache, say)
@@ -70,7 +71,8 @@ def ensure_storm(kafka: KafkaInstall, say: Callable[[str], None]) -> StormInstal
 def ensure_client(install: StormInstall, client: str, say: Callable[[str], None]) -> str:
     """Return the class path of topologies with a pinned client of Kafka, fetched and compiled for where it is not there yet.
 
-    Raises EnvironmentFailure where its sums are not known, or it cannot be fetched.
+    Raises:
+        EnvironmentFailure: its sums are not known, or it cannot be fetched.
     """
     known = sorted(file.stem.removeprefix(f"{CLIENT}-") for file in LISTS.glob(f"{CLIENT}-*.sha256"))
     version = client.partition("==")[2]

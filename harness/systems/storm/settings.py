@@ -145,7 +145,11 @@ TRIDENTS: Final = (TRIDENT, TRIDENT_TO_DATABASE)
 
 
 def with_trident(settings: StormSettings, **changes: object) -> StormSettings:
-    """Return settings with another spout, or another state. Raises TypeError where they are none of Trident."""
+    """Return settings with another spout, or another state.
+
+    Raises:
+        TypeError: they are none of Trident.
+    """
     if settings.trident is None:
         raise TypeError("these are no settings of Trident")
     return replace(settings, trident=replace(settings.trident, **changes))  # type: ignore[arg-type]  # its own fields
@@ -157,7 +161,11 @@ def with_topology(settings: StormSettings, **changes: object) -> StormSettings:
 
 
 def storms(settings: object) -> StormSettings:
-    """Return the settings of a cell of this system. Raises TypeError for others."""
+    """Return the settings of a cell of this system.
+
+    Raises:
+        TypeError: they are another system's.
+    """
     if not isinstance(settings, StormSettings):
         raise TypeError(f"these are no settings of a topology: {settings}")
     return settings

@@ -31,7 +31,11 @@ class StateTable:
         self._open: psycopg.Connection[Any] | None = None
 
     def open(self) -> None:
-        """Make it, past the wire. Raises EnvironmentFailure where that cannot be."""
+        """Make it, past the wire.
+
+        Raises:
+            EnvironmentFailure: it cannot be made.
+        """
         try:
             self._open = psycopg.connect(self._database.here, autocommit=True, connect_timeout=CONNECT_S)
             self._open.execute(SCHEMA)

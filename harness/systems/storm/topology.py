@@ -140,7 +140,11 @@ class RunningTopology:
         return scene.every_partition(self._keeper.positions(self.client, scene.source))
 
     def trouble(self) -> str | None:
-        """Find no trouble, or raise StageEndedError where a worker has ended by itself."""
+        """Find no trouble.
+
+        Raises:
+            StageEndedError: a worker has ended by itself.
+        """
         for worker in self.workers:
             if not worker.runs():
                 raise StageEndedError(f"the {worker.name} ended with {worker.ended()}")

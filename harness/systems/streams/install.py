@@ -61,9 +61,12 @@ class StreamsInstall:
 
 
 def ensure_streams(kafka: KafkaInstall, say: Callable[[str], None], version: str = VERSION) -> StreamsInstall:
-    """Return Kafka Streams, fetched, compiled and prepared where this is the first time. Raises EnvironmentFailure.
+    """Return Kafka Streams, fetched, compiled and prepared where this is the first time.
 
     ``version``: one whose sums are known. The default one is that of ``kafka``, whose jars it needs; another brings its own.
+
+    Raises:
+        EnvironmentFailure: something can be neither fetched nor compiled.
     """
     cache = cache_root()
     java = find_java(cache, say)

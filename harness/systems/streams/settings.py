@@ -101,7 +101,11 @@ TOPOLOGIES: Final = {MAP.name: "map", DEDUP.name: "dedup", COUNT.name: "count", 
 
 
 def streams_of(settings: object) -> StreamsSettings:
-    """Return the settings of a cell of Kafka Streams. Raises TypeError for others."""
+    """Return the settings of a cell of Kafka Streams.
+
+    Raises:
+        TypeError: they are another system's.
+    """
     if not isinstance(settings, StreamsSettings):
         raise TypeError(f"these are no settings of Kafka Streams: {settings}")
     return settings

@@ -27,7 +27,11 @@ RESTORES = "StateUpdater-1-restore-consumer"
 
 
 def instance(node: Target) -> InstanceNode:
-    """Return a node as the instance that it is. Raises TypeError."""
+    """Return a node as the instance that it is.
+
+    Raises:
+        TypeError: it is a node of another kind.
+    """
     if not isinstance(node, InstanceNode):
         raise TypeError(f"{node.name} is no instance of an application")
     return node
